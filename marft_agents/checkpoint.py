@@ -1,0 +1,198 @@
+"""Checkpoints: adapters in standard PEFT form, one folder per agent, and all that an exact resume needs.
+
+A checkpoint is written to a temporary folder, synced and renamed: a kill at any moment leaves either the old or
+the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from marft_agents.language_model import LanguageModelTeam, Seat
+from marft_agents.learner import Learner
+
+STATE_FILE = "state.json"
+LEARNER_FILE = "learner.pt"
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that can not be written or does not fit; says where, what was found and what was wanted."""
+
+
+def describe(team: LanguageModelTeam) -> dict[str, Any]:
+    """Return what two teams must share for one to load the other's checkpoint."""
+    described: dict[str, Any] = {}
+    for agent, seat in team.seats.items():
+        shape = {} if seat.adapter is None else _adapter_shape(seat)
+        described[agent] = {"base": seat.base.name, "adapter": seat.adapter, **shape}
+    return described
+
+
+def _adapter_shape(seat: Seat) -> dict[str, Any]:
+    config = seat.base.peft.peft_config[seat.adapter]
+    return {"rank": config.r, "alpha": config.lora_alpha, "targets": sorted(config.target_modules)}
+
+
+def save(folder: Path, team: LanguageModelTeam, learner: Learner, *, keep: int = 2, keep_every: int = 0) -> Path:
+    """Write a checkpoint `folder/update-N` and drop old ones.
+
+    Args:
+        folder: the run's folder of checkpoints.
+        team: whose adapters are written, one folder per agent.
+        learner: whose state is written.
+        keep: how many of the newest to keep.
+        keep_every: also keep those whose number is a multiple of this; 0 keeps none extra.
+
+    Raises:
+        CheckpointError: the disk refused; nothing half-written is left and older checkpoints are untouched.
+    """
+    final = folder / f"update-{learner.updates:05d}"
+    part: Path | None = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
+        _write(part, team, learner)
+        if final.exists():  # the same update, repeated after a resume
+            shutil.rmtree(final)
+        part.rename(final)
+    except (OSError, RuntimeError) as error:  # torch.save reports a full disk as RuntimeError
+        if part is not None:
+            shutil.rmtree(part, ignore_errors=True)
+        raise CheckpointError(
+            f"checkpoint {final} could not be written: {error}; free some space and resume: "
+            f"the newest complete checkpoint is {latest(folder) or 'none'}"
+        ) from error
+    _drop_old(folder, keep, keep_every)
+    return final
+
+
+def _write(part: Path, team: LanguageModelTeam, learner: Learner) -> None:
+    for agent, seat in team.seats.items():
+        if seat.adapter is not None:
+            save_adapter(seat, part / agent)
+    with (part / LEARNER_FILE).open("wb") as stream:
+        torch.save(learner.state_dict(), stream)
+    state = {"updates": learner.updates, "team": describe(team), "settings": repr(learner.settings)}
+    with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
+        json.dump(state, stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def save_adapter(seat: Seat, folder: Path) -> None:
+    """Write one adapter so that `PeftModel.from_pretrained(base, folder)` loads it."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".adapter-") as scratch:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a base without a hub id can not be asked for its vocabulary
+            seat.base.peft.save_pretrained(scratch, selected_adapters=[seat.adapter], save_embedding_layers=False)
+        Path(scratch, str(seat.adapter)).rename(folder)
+
+
+def latest(folder: Path) -> Path | None:
+    """Return the newest complete checkpoint of a run, or None."""
+    complete = [path for path in folder.glob("update-*") if (path / STATE_FILE).is_file()]
+    return max(complete, key=lambda path: int(path.name.removeprefix("update-")), default=None)
+
+
+def _drop_old(folder: Path, keep: int, keep_every: int) -> None:
+    numbers = sorted((int(p.name.removeprefix("update-")), p) for p in folder.glob("update-*"))
+    for number, path in numbers[:-keep]:
+        if not (keep_every and number % keep_every == 0):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def resolve(path: Path) -> Path:
+    """Accept a checkpoint, a folder of checkpoints or a run folder; return the checkpoint.
+
+    Raises:
+        CheckpointError: there is no complete checkpoint.
+    """
+    if (path / STATE_FILE).is_file():
+        return path
+    found = latest(path / "checkpoints") or latest(path)
+    if found is None:
+        raise CheckpointError(
+            f"no complete checkpoint in {path}: wanted a folder with {STATE_FILE}, "
+            "or a run folder with checkpoints/update-*"
+        )
+    return found
+
+
+def load_adapters(path: Path, team: LanguageModelTeam) -> None:
+    """Load the adapters of a checkpoint into a team of the same agents, bases and shapes.
+
+    Raises:
+        CheckpointError: the checkpoint is of another team or is damaged.
+    """
+    path = resolve(path)
+    _check_same_team(path, _read_state(path)["team"], describe(team))
+    for agent, seat in team.seats.items():
+        if seat.adapter is not None:
+            load_adapter(seat, path / agent)
+
+
+def load_adapter(seat: Seat, folder: Path) -> None:
+    """Copy a saved adapter's tensors into a seat.
+
+    Raises:
+        CheckpointError: the folder is missing or its tensors do not fit.
+    """
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    file = folder / "adapter_model.safetensors"
+    try:
+        tensors = load_file(file)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"adapter {file} could not be read: {error}") from error
+    outcome = set_peft_model_state_dict(seat.base.peft, tensors, adapter_name=seat.adapter)
+    unexpected = list(getattr(outcome, "unexpected_keys", ()))
+    if unexpected or not tensors:
+        raise CheckpointError(f"adapter {file} does not fit the model: unexpected tensors {unexpected[:3]}")
+
+
+def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
+    """Restore team and learner exactly; return the number of updates done.
+
+    Raises:
+        CheckpointError: the checkpoint is of another team or other settings, or is damaged.
+    """
+    path = resolve(path)
+    state = _read_state(path)
+    if state["settings"] != repr(learner.settings):
+        raise CheckpointError(
+            f"checkpoint {path} was trained with other settings:\n  found  {state['settings']}\n"
+            f"  wanted {learner.settings!r}\nresume with the settings in the run's config.json"
+        )
+    load_adapters(path, team)
+    learner.load_state_dict(torch.load(path / LEARNER_FILE, weights_only=True, map_location="cpu"))
+    return learner.updates
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {path} is damaged: {error}") from error
+    return state
+
+
+def _check_same_team(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    if list(found) != list(wanted):
+        raise CheckpointError(
+            f"checkpoint {path} is of another team: found agents {', '.join(found)}, wanted {', '.join(wanted)}"
+        )
+    for agent, description in wanted.items():
+        if found[agent] != description:
+            raise CheckpointError(
+                f"checkpoint {path} does not fit agent {agent!r}: found {found[agent]}, wanted {description}"
+            )

@@ -1,0 +1,142 @@
+"""Evaluation: the rollout path of training on a fixed list of scenarios, with intervals and paired comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from marft_agents.policy import Policy
+from marft_agents.records import Trajectory
+from marft_agents.rollout import Episode, collect
+
+Z_95 = 1.959963984540054  # 97.5 % quantile of the normal distribution
+
+
+class Interval(NamedTuple):
+    """A 95 % confidence interval around a mean."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def wilson(mean: float, count: int) -> Interval:
+    """Return the Wilson score interval of a share (Wilson 1927); never degenerate at 0 or 1.
+
+    Args:
+        mean: observed share in [0, 1].
+        count: independent observations; 0 gives [0, 1].
+
+    Example:
+        >>> str(wilson(0.5, 100))
+        '0.500 [0.404, 0.596]'
+    """
+    if count == 0:
+        return Interval(math.nan, 0.0, 1.0)
+    square = Z_95 * Z_95 / count
+    centre = (mean + square / 2) / (1 + square)
+    half = Z_95 / (1 + square) * math.sqrt(mean * (1 - mean) / count + square / (4 * count))
+    return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Outcome of playing every scenario once per seed.
+
+    Attributes:
+        scores: float64 [scenarios, seeds], 1 for success; NaN where the episode failed (unscored is not wrong).
+        trajectories: all episodes, seed by seed.
+    """
+
+    scores: npt.NDArray[np.float64]
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def per_scenario(self) -> npt.NDArray[np.float64]:
+        """Mean score of each scored scenario over its seeds."""
+        scored = ~np.isnan(self.scores).all(axis=1)
+        means: npt.NDArray[np.float64] = np.nanmean(self.scores[scored], axis=1)
+        return means
+
+    @property
+    def accuracy(self) -> Interval:
+        """Mean score; scenarios are the unit, since seeds of one scenario are not independent."""
+        values = self.per_scenario
+        return wilson(float(values.mean()) if len(values) else math.nan, len(values))
+
+    @property
+    def tokens_per_episode(self) -> float:
+        """Mean number of sampled tokens of the whole team."""
+        return float(np.mean([t.num_tokens for t in self.trajectories])) if self.trajectories else 0.0
+
+    @property
+    def failures(self) -> int:
+        """Number of episodes that failed for reasons that are not the agents'."""
+        return sum(t.failure is not None for t in self.trajectories)
+
+
+def evaluate(
+    make_env: Callable[[], Any],
+    policy: Policy,
+    scenarios: Sequence[Mapping[str, Any]],
+    *,
+    seeds: Sequence[int] = (0,),
+    num_envs: int = 128,
+    on_end: Callable[[Trajectory], None] | None = None,
+) -> Evaluation:
+    """Play every scenario once per seed, along the very path that training uses.
+
+    Args:
+        make_env: makes an independent AEC environment.
+        policy: answers all agents.
+        scenarios: reset options of each scenario; an optional key "seed" is its environment seed.
+        seeds: of the policies' sampling.
+        num_envs: games in flight.
+        on_end: called with each finished episode.
+    """
+    columns, trajectories = [], []
+    for seed in seeds:
+        episodes = [
+            Episode(i, i, int(options.get("seed", i)), {k: v for k, v in options.items() if k != "seed"})
+            for i, options in enumerate(scenarios)
+        ]
+        played = collect(make_env, policy, episodes, seed=seed, num_envs=num_envs, on_end=on_end)
+        columns.append([score(trajectory) for trajectory in played])
+        trajectories += played
+    return Evaluation(np.asarray(columns, np.float64).T.reshape(len(scenarios), len(seeds)), tuple(trajectories))
+
+
+def score(trajectory: Trajectory) -> float:
+    """Return 1 for success and 0 for none; NaN for a failed episode.
+
+    Success is what infos report; an environment that reports none succeeds with a positive return.
+    """
+    if trajectory.failure is not None:
+        return math.nan
+    return float(trajectory.infos.get("success", trajectory.team_return > 0))
+
+
+def paired_difference(after: Evaluation, before: Evaluation) -> Interval:
+    """Return the mean gain per scenario with its 95 % interval (paired normal approximation).
+
+    Raises:
+        ValueError: the two did not play the same number of scenarios.
+    """
+    if len(after.scores) != len(before.scores):
+        raise ValueError(
+            f"paired comparison needs the same scenarios: found {len(after.scores)} and {len(before.scores)}"
+        )
+    with np.errstate(invalid="ignore"):
+        gains = np.nanmean(after.scores, axis=1) - np.nanmean(before.scores, axis=1)
+    gains = gains[~np.isnan(gains)]
+    mean = float(gains.mean())
+    half = Z_95 * float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
+    return Interval(mean, mean - half, mean + half)

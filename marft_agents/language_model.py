@@ -1,0 +1,201 @@
+"""A team of language-model agents: frozen bases, one LoRA adapter per agent (or one shared by all).
+
+N agents on one base cost one base in memory; only the adapters (float32) are trained, each by its own optimizer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from marft_agents.chat import encode, end_token_ids
+from marft_agents.generation import generate
+from marft_agents.policy import Request
+from marft_agents.pretrained import ModelError, Pretrained
+from marft_agents.records import Action, IntArray
+from marft_agents.sampling import SamplingLaw
+
+SHARED_ADAPTER = "shared"
+
+
+@dataclass(frozen=True)
+class LoraSettings:
+    """Shape of the adapters (LoRA, arXiv 2106.09685).
+
+    Attributes:
+        rank: r of the low-rank update.
+        alpha: the update is scaled by alpha / rank.
+        targets: names of the linear layers that get an adapter.
+    """
+
+    rank: int = 8
+    alpha: int = 16
+    targets: tuple[str, ...] = ("q_proj", "v_proj")
+
+
+class AdaptedBase:
+    """One frozen base model that carries the LoRA adapters of several agents.
+
+    Args:
+        pretrained: the base; it is changed in place (adapters are injected).
+        adapters: names of the adapters to create.
+        lora: their shape.
+        seed: of their initial values; B starts at zero, so the first policy is the base itself.
+
+    Raises:
+        ModelError: the base has no linear layer of the wanted names.
+    """
+
+    def __init__(self, pretrained: Pretrained, adapters: Sequence[str], lora: LoraSettings, *, seed: int) -> None:
+        from peft import LoraConfig, get_peft_model
+
+        self.name = pretrained.name
+        self.tokenizer = pretrained.tokenizer
+        self.device = pretrained.model.device
+        self.end_ids = end_token_ids(self.tokenizer)
+        _check_targets(pretrained, lora)
+
+        def config() -> Any:
+            return LoraConfig(
+                r=lora.rank,
+                lora_alpha=lora.alpha,
+                target_modules=list(lora.targets),
+                lora_dropout=0.0,
+                task_type="CAUSAL_LM",
+                base_model_name_or_path=pretrained.source or pretrained.name,
+            )
+
+        with torch.random.fork_rng(devices=[]):  # peft draws the initial A from the global generator
+            torch.manual_seed(seed)
+            self.peft = get_peft_model(pretrained.model, config(), adapter_name=adapters[0])
+            for name in adapters[1:]:
+                self.peft.add_adapter(name, config())
+        self.peft.eval()  # no dropout: the law that is trained is the law that was sampled
+        self.adapters = tuple(adapters)
+        self.trunk: Any = getattr(pretrained.model, pretrained.model.base_model_prefix)
+        self.head: Any = pretrained.model.get_output_embeddings()
+
+    @property
+    def hidden_size(self) -> int:
+        """Width d of the trunk."""
+        return int(self.peft.config.hidden_size)
+
+    @contextlib.contextmanager
+    def wearing(self, adapter: str | None) -> Iterator[None]:
+        """Run the base with one adapter; None means the bare base (critic, reference policy)."""
+        if adapter is None:
+            with self.peft.disable_adapter():
+                yield
+        else:
+            self.peft.set_adapter(adapter)
+            yield
+
+    def parameters(self, adapter: str) -> dict[str, nn.Parameter]:
+        """Return the float32 tensors of one adapter by name."""
+        marker = f".{adapter}."
+        return {name: p for name, p in self.peft.named_parameters() if "lora_" in name and marker in name}
+
+
+def _check_targets(pretrained: Pretrained, lora: LoraSettings) -> None:
+    linear = {
+        name.rsplit(".", 1)[-1] for name, module in pretrained.model.named_modules() if isinstance(module, nn.Linear)
+    }
+    missing = [target for target in lora.targets if target not in linear]
+    if missing:
+        raise ModelError(
+            f"model {pretrained.name!r} has no linear layers named {', '.join(missing)}; "
+            f"it has {', '.join(sorted(linear))}: set the LoRA targets to some of these"
+        )
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where an agent's policy lives.
+
+    Attributes:
+        base: the adapted base model.
+        adapter: the adapter's name on it; None for a frozen agent that plays the bare base.
+    """
+
+    base: AdaptedBase
+    adapter: str | None
+
+
+class LanguageModelTeam:
+    """The policies of all agents of a team.
+
+    Args:
+        seats: agent -> where its policy lives.
+        law: how tokens are sampled.
+        max_prompt_tokens: prompts are cut on the left to this many tokens.
+        max_batch: at most so many actions are generated at once.
+    """
+
+    def __init__(
+        self,
+        seats: Mapping[str, Seat],
+        law: SamplingLaw,
+        *,
+        max_prompt_tokens: int = 2048,
+        max_batch: int = 128,
+    ) -> None:
+        self.seats = dict(seats)
+        self.law = law
+        self.max_prompt_tokens = max_prompt_tokens
+        self.max_batch = max_batch
+
+    @property
+    def bases(self) -> list[AdaptedBase]:
+        """The distinct base models, in the order of the team."""
+        return list({id(seat.base): seat.base for seat in self.seats.values()}.values())
+
+    @property
+    def policies(self) -> dict[str, list[str]]:
+        """Trainable policies: policy name -> agents that play it (several where an adapter is shared)."""
+        grouped: dict[str, list[str]] = {}
+        for agent, seat in self.seats.items():
+            if seat.adapter is not None:
+                grouped.setdefault(seat.adapter, []).append(agent)
+        return grouped
+
+    def seat(self, agent: str) -> Seat:
+        """Return an agent's seat, or raise a KeyError that names the agents there are."""
+        if agent not in self.seats:
+            raise KeyError(f"no policy for agent {agent!r}; this team plays {', '.join(self.seats)}")
+        return self.seats[agent]
+
+    def encode(self, agent: str, observation: str) -> IntArray:
+        """Turn an agent's observation into prompt ids with its own base's chat template."""
+        return encode(self.seat(agent).base.tokenizer, observation, self.max_prompt_tokens)
+
+    def act(self, requests: Sequence[Request], law: SamplingLaw | None = None) -> list[Action]:
+        """Sample an action per request; requests of one adapter are generated together."""
+        by_seat: dict[Seat, list[int]] = {}
+        for i, request in enumerate(requests):
+            by_seat.setdefault(self.seat(request.agent), []).append(i)
+        actions: dict[int, Action] = {}
+        for seat, members in by_seat.items():
+            for start in range(0, len(members), self.max_batch):
+                part = members[start : start + self.max_batch]
+                chosen = self._generate(seat, [requests[i] for i in part], law or self.law)
+                actions.update(zip(part, chosen, strict=True))
+        return [actions[i] for i in range(len(requests))]
+
+    def _generate(self, seat: Seat, requests: Sequence[Request], law: SamplingLaw) -> list[Action]:
+        base = seat.base
+        with base.wearing(seat.adapter):
+            return generate(
+                base.trunk,
+                base.head,
+                base.tokenizer,
+                [self.encode(r.agent, r.observation) for r in requests],
+                law,
+                [r.generator for r in requests],
+                end_ids=base.end_ids,
+                device=base.device,
+            )

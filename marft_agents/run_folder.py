@@ -1,0 +1,148 @@
+"""The folder of a run: config.json, versions.json, metrics.jsonl, episodes.jsonl, checkpoints/, TensorBoard events."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from marft_agents.records import Trajectory
+
+PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
+
+
+class RunFolderError(RuntimeError):
+    """A run folder that can not be used or written; says what to do."""
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON to a temporary name and rename it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(content, stream, indent=1, ensure_ascii=False)
+            stream.write("\n")
+        Path(name).rename(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that can change a result."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def episode_record(update: int, trajectory: Trajectory) -> dict[str, Any]:
+    """Return a trajectory as JSON: what was said, seen as tokens only by their number, and what came of it."""
+    return {
+        "update": update,
+        "group": trajectory.group,
+        "seed": trajectory.seed,
+        "return": trajectory.team_return,
+        "terminated": trajectory.terminated,
+        "truncated": trajectory.truncated,
+        "infos": dict(trajectory.infos),
+        "failure": trajectory.failure,
+        "turns": [
+            {
+                "agent": turn.agent,
+                "round": turn.round,
+                "text": turn.action.text,
+                "reward": turn.reward,
+                "prompt_tokens": len(turn.action.prompt_ids),
+                "tokens": len(turn.action.token_ids),
+                "stopped": turn.action.stopped,
+                "logprob": float(turn.action.logprobs.sum()),
+            }
+            for turn in trajectory.turns
+        ],
+    }
+
+
+class RunFolder:
+    """Writes a run's records as they come.
+
+    Args:
+        path: the folder; made if missing.
+        config: written to config.json on a fresh start.
+        resume_at: number of updates already done; later lines of the records are dropped. 0 for a fresh run.
+
+    Raises:
+        RunFolderError: a fresh run into a folder that holds a run.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any], *, resume_at: int = 0) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self._metrics, self._episodes = path / "metrics.jsonl", path / "episodes.jsonl"
+        if not resume_at and self._metrics.exists():
+            raise RunFolderError(f"{path} already holds a run; give another --out, or --resume to go on with this one")
+        path.mkdir(parents=True, exist_ok=True)
+        if resume_at:
+            for records in (self._metrics, self._episodes):
+                _keep_before(records, resume_at)
+        else:
+            write_json(path / "config.json", dict(config))
+        write_json(path / "versions.json", versions())
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._board = SummaryWriter(str(path), purge_step=resume_at)
+
+    def log(self, update: int, metrics: Mapping[str, float], trajectories: Iterable[Trajectory]) -> None:
+        """Append one update's metrics and episodes; call it before the update's checkpoint is written."""
+        _append(self._episodes, (episode_record(update, t) for t in trajectories))
+        _append(self._metrics, [{"update": update, **metrics}])
+        for name, value in metrics.items():
+            self._board.add_scalar(name, value, update)
+        self._board.flush()
+
+    def close(self) -> None:
+        """Close the TensorBoard writer."""
+        self._board.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, float]]:
+    """Return the metrics of a run folder, update by update.
+
+    Raises:
+        RunFolderError: the folder holds no metrics.
+    """
+    file = path / "metrics.jsonl"
+    if not file.is_file():
+        raise RunFolderError(f"{path} holds no run: {file.name} is missing")
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def _append(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("a", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _keep_before(path: Path, update: int) -> None:
+    """Drop lines of updates that will be done again, and a last line that a kill cut in two."""
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if record["update"] < update:
+            kept.append(line + "\n")
+    part = path.with_suffix(".part")
+    part.write_text("".join(kept), encoding="utf-8")
+    part.rename(path)
