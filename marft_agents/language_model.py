@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -16,26 +16,26 @@ from torch import nn
 from marft_agents.chat import encode, end_token_ids
 from marft_agents.generation import generate
 from marft_agents.policy import Request
-from marft_agents.pretrained import ModelError, Pretrained
+from marft_agents.pretrained import ModelError, Pretrained, load
 from marft_agents.records import Action, IntArray
 from marft_agents.sampling import SamplingLaw
+from marft_agents.settings import check_knobs, knob
 
 SHARED_ADAPTER = "shared"
 
 
 @dataclass(frozen=True)
 class LoraSettings:
-    """Shape of the adapters (LoRA, arXiv 2106.09685).
+    """Shape of the adapters (LoRA, arXiv 2106.09685)."""
 
-    Attributes:
-        rank: r of the low-rank update.
-        alpha: the update is scaled by alpha / rank.
-        targets: names of the linear layers that get an adapter.
-    """
+    rank: int = knob(8, "r of the low-rank update", lambda value: value >= 1, ">= 1")
+    alpha: int = knob(16, "the update is scaled by alpha / rank", lambda value: value > 0, "> 0")
+    targets: tuple[str, ...] = knob(
+        ("q_proj", "v_proj"), "linear layers that get an adapter", lambda value: len(value) > 0, "at least one name"
+    )
 
-    rank: int = 8
-    alpha: int = 16
-    targets: tuple[str, ...] = ("q_proj", "v_proj")
+    def __post_init__(self) -> None:
+        check_knobs(self)
 
 
 class AdaptedBase:
@@ -173,7 +173,11 @@ class LanguageModelTeam:
         """Turn an agent's observation into prompt ids with its own base's chat template."""
         return encode(self.seat(agent).base.tokenizer, observation, self.max_prompt_tokens)
 
-    def act(self, requests: Sequence[Request], law: SamplingLaw | None = None) -> list[Action]:
+    def under(self, law: SamplingLaw) -> LanguageModelTeam:
+        """Return the same policies under another sampling law (evaluation)."""
+        return LanguageModelTeam(self.seats, law, max_prompt_tokens=self.max_prompt_tokens, max_batch=self.max_batch)
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
         """Sample an action per request; requests of one adapter are generated together."""
         by_seat: dict[Seat, list[int]] = {}
         for i, request in enumerate(requests):
@@ -182,11 +186,11 @@ class LanguageModelTeam:
         for seat, members in by_seat.items():
             for start in range(0, len(members), self.max_batch):
                 part = members[start : start + self.max_batch]
-                chosen = self._generate(seat, [requests[i] for i in part], law or self.law)
+                chosen = self._generate(seat, [requests[i] for i in part])
                 actions.update(zip(part, chosen, strict=True))
         return [actions[i] for i in range(len(requests))]
 
-    def _generate(self, seat: Seat, requests: Sequence[Request], law: SamplingLaw) -> list[Action]:
+    def _generate(self, seat: Seat, requests: Sequence[Request]) -> list[Action]:
         base = seat.base
         with base.wearing(seat.adapter):
             return generate(
@@ -194,8 +198,57 @@ class LanguageModelTeam:
                 base.head,
                 base.tokenizer,
                 [self.encode(r.agent, r.observation) for r in requests],
-                law,
+                self.law,
                 [r.generator for r in requests],
                 end_ids=base.end_ids,
                 device=base.device,
             )
+
+
+Sharing = Literal["separate", "shared"]
+
+
+def build_team(
+    agents: Sequence[str],
+    models: Mapping[str, str],
+    *,
+    lora: LoraSettings,
+    law: SamplingLaw,
+    sharing: Sharing = "separate",
+    seed: int = 0,
+    device: torch.device | None = None,
+    max_prompt_tokens: int = 2048,
+) -> LanguageModelTeam:
+    """Load the bases and give every agent its adapter.
+
+    Args:
+        agents: ids of the team, in its order.
+        models: agent -> model name (see `pretrained.load`); agents of one name share one base in memory. The key
+            "*" stands for all others.
+        lora: shape of the adapters.
+        law: how tokens are sampled.
+        sharing: one adapter per agent, or one for all agents of a base.
+        seed: of the adapters' initial values.
+        device: of the bases; CUDA if there, else CPU.
+        max_prompt_tokens: prompts are cut on the left to this many tokens.
+
+    Raises:
+        ModelError: a model can not be loaded, or an agent has none.
+    """
+    unknown = sorted(set(models) - set(agents) - {"*"})
+    missing = [agent for agent in agents if agent not in models and "*" not in models]
+    if unknown or missing:
+        raise ModelError(
+            f"models name {', '.join(unknown) or 'no'} unknown agents and leave out {', '.join(missing) or 'none'}; "
+            f"the team plays {', '.join(agents)}"
+        )
+    members: dict[str, list[str]] = {}
+    for agent in agents:
+        members.setdefault(models.get(agent, models.get("*", "")), []).append(agent)
+    seats: dict[str, Seat] = {}
+    for number, (name, own) in enumerate(members.items()):
+        shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
+        adapters = [shared] if sharing == "shared" else own
+        base = AdaptedBase(load(name, device=device), adapters, lora, seed=seed)
+        seats |= {agent: Seat(base, shared if sharing == "shared" else agent) for agent in own}
+    return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, max_prompt_tokens=max_prompt_tokens)

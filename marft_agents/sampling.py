@@ -11,36 +11,30 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from marft_agents.settings import check_knobs, knob
+
 
 @dataclass(frozen=True)
 class SamplingLaw:
-    """How a token is drawn from the logits.
+    """How a token is drawn from the logits."""
 
-    Attributes:
-        temperature: divides the logits; 0 means greedy (the recorded log-probs are then of temperature 1).
-        top_k: keep the k most likely tokens; 0 keeps all.
-        top_p: keep the smallest set of most likely tokens with at least this mass; 1 keeps all.
-        max_new_tokens: limit per action, the end token included.
-    """
-
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    max_new_tokens: int = 64
+    temperature: float = knob(
+        1.0,
+        "divides the logits; 0 is greedy (the recorded log-probs are then of temperature 1)",
+        lambda value: value >= 0,
+        ">= 0",
+    )
+    top_k: int = knob(0, "keep the k most likely tokens; 0 keeps all", lambda value: value >= 0, ">= 0")
+    top_p: float = knob(
+        1.0,
+        "keep the smallest set of most likely tokens with at least this mass; 1 keeps all",
+        lambda value: 0 < value <= 1,
+        "in (0, 1]",
+    )
+    max_new_tokens: int = knob(64, "longest action in tokens, the end token included", lambda value: value >= 1, ">= 1")
 
     def __post_init__(self) -> None:
-        wrong = [
-            f"{name} = {value}, wanted {wanted}"
-            for name, value, wanted, fine in (
-                ("temperature", self.temperature, ">= 0", self.temperature >= 0),
-                ("top_k", self.top_k, ">= 0", self.top_k >= 0),
-                ("top_p", self.top_p, "in (0, 1]", 0 < self.top_p <= 1),
-                ("max_new_tokens", self.max_new_tokens, ">= 1", self.max_new_tokens >= 1),
-            )
-            if not fine
-        ]
-        if wrong:
-            raise ValueError("sampling law: " + "; ".join(wrong))
+        check_knobs(self)
 
     @property
     def greedy(self) -> bool:

@@ -1,1 +1,55 @@
-"""Environments of MARFT."""
+"""Environments of MARFT: text games of teams of language models (Flex-MG), for PettingZoo and Gymnasium.
+
+Importing this package registers `marft/{math,gsm8k,aime,cmath}_{solo,duo,trio,quartet,octet}-v0` with both
+libraries; it loads neither torch nor a grader nor data.
+
+    import marft_envs
+
+    env = marft_envs.make("marft/math_duo-v0")
+    env.reset(seed=0)
+    for agent in env.agent_iter():
+        observation, reward, termination, truncation, info = env.last()
+        env.step(None if termination or truncation else my_policy(observation.messages))
+"""
+
+from marft_envs.dependency import Dependency, DependencyError
+from marft_envs.factory import make, make_parallel, make_shared, register_builtin, register_task
+from marft_envs.game import FlexMG
+from marft_envs.registry import EnvSpec, UnknownEnvironmentError, envs, register, spec
+from marft_envs.spaces import TextObservation, UnicodeText
+from marft_envs.task import Outcome, Task, TaskSet, UnknownTaskError
+from marft_envs.team import Profile, Team, TeamError
+from marft_envs.trace import Episode, Turn, replay
+from marft_envs.wrappers import SharedPolicyEnv, TurnParallel
+
+__all__ = [
+    "Dependency",
+    "DependencyError",
+    "EnvSpec",
+    "Episode",
+    "FlexMG",
+    "Outcome",
+    "Profile",
+    "SharedPolicyEnv",
+    "Task",
+    "TaskSet",
+    "Team",
+    "TeamError",
+    "TextObservation",
+    "Turn",
+    "TurnParallel",
+    "UnicodeText",
+    "UnknownEnvironmentError",
+    "UnknownTaskError",
+    "envs",
+    "make",
+    "make_parallel",
+    "make_shared",
+    "register",
+    "register_builtin",
+    "register_task",
+    "replay",
+    "spec",
+]
+
+register_builtin()

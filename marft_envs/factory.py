@@ -1,0 +1,186 @@
+"""Makes environments from their ids, and registers the environments of the suite: `marft/{task}_{team}-v{N}`.
+
+`make` returns the game behind PettingZoo's `OrderEnforcingWrapper`. Its bounds wrapper is left out on
+purpose: the game itself takes every string (too long is cut and counted) and names the agent when an action
+is none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+
+from marft_envs.game import FlexMG
+from marft_envs.registry import AnyAEC, EnvSpec, register, spec
+from marft_envs.task import TaskSet
+from marft_envs.tasks.math import KINDS, MathTasks
+from marft_envs.team import PRESETS, Team, as_team
+from marft_envs.wrappers.shared_policy import SharedPolicyEnv
+from marft_envs.wrappers.turn_parallel import TurnParallel
+
+
+def make(env_id: str, **kwargs: Any) -> AnyAEC:
+    """Make an environment, as AEC.
+
+    Args:
+        env_id: `marft/math_duo-v0`; without a version the newest.
+        **kwargs: Of every Flex-MG: data, split, team, dependency, horizon, reward, feedback, communication,
+            max_action_chars, render_mode.
+
+    Raises:
+        UnknownEnvironmentError: No such id; names the close ones.
+        TypeError: An unknown keyword; names the close ones.
+
+    Example:
+        >>> env = make("marft/math_duo-v0", horizon=2)  # doctest: +SKIP
+    """
+    return OrderEnforcingWrapper(_make_bare(env_id, kwargs))
+
+
+def make_parallel(env_id: str, **kwargs: Any) -> ParallelEnv[Any, Any, Any]:
+    """Make an environment in which one agent is active per step, as PettingZoo's parallel interface."""
+    return TurnParallel(make(env_id, **kwargs))
+
+
+def make_shared(env_id: str, **kwargs: Any) -> SharedPolicyEnv:
+    """Make an environment in which one policy plays all agents, as Gymnasium's interface."""
+    return SharedPolicyEnv(make(env_id, **kwargs))
+
+
+def _make_bare(env_id: str, kwargs: Mapping[str, Any]) -> AnyAEC:
+    found = spec(env_id)
+    entry_point = _resolve(found.entry_point)
+    given = {**found.kwargs, **kwargs}
+    _check_keywords(entry_point, given, found.id)
+    env = entry_point(**given)
+    if not isinstance(env, AECEnv):
+        raise TypeError(f"{found.id}: its entry point made a {type(env).__name__}, wanted a PettingZoo AECEnv")
+    return env
+
+
+def make_game(
+    task: str,
+    team_name: str,
+    *,
+    name: str,
+    language: str = "en",
+    factory: Callable[..., TaskSet],
+    data: Any = "embedded",
+    split: str = "train",
+    team: Any = None,
+    **kwargs: Any,
+) -> FlexMG:
+    """Make the bare game of a task and a team; the entry point of all environments `marft/{task}_{team}`.
+
+    Args:
+        task: Name of the task; for the record of what is registered.
+        team_name: Name of the preset team.
+        name: The environment's id.
+        language: Of the preset team.
+        factory: `factory(data=..., split=...)` gives the task set.
+        data: "embedded", a path to JSON, JSONL, CSV or Parquet, "hub:owner/name", or a `TaskSet` itself.
+        split: Of the data.
+        team: A `Team`, its JSON form or a path; None is the preset.
+        **kwargs: Of `FlexMG`.
+    """
+    tasks = data if isinstance(data, TaskSet) else factory(data=data, split=split)
+    playing = Team.preset(team_name, language) if team is None else as_team(team)
+    return FlexMG(tasks, playing, name=name, **kwargs)
+
+
+def _check_keywords(entry_point: Callable[..., Any], given: Mapping[str, Any], env_id: str) -> None:
+    known = _keywords(entry_point)
+    if known is None or not (unknown := [key for key in given if key not in known]):
+        return
+    public = sorted(known - _HIDDEN)
+    close = difflib.get_close_matches(unknown[0], public, n=2)
+    takes = ", ".join(public) or "none"
+    hint = f"did you mean {' or '.join(close)}?" if close else f"it takes {takes}"
+    raise TypeError(f"{env_id}: unknown keyword {unknown[0]!r}; {hint}")
+
+
+_HIDDEN = {"task", "team_name", "name", "language", "factory", "tasks"}
+
+
+def _keywords(entry_point: Callable[..., Any]) -> set[str] | None:
+    """All keywords an entry point takes; None where it takes any."""
+    parameters = inspect.signature(entry_point).parameters.values()
+    names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
+    if entry_point is make_game:
+        return names | set(inspect.signature(FlexMG).parameters)
+    return names if len(names) == len(parameters) else None
+
+
+def _resolve(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
+    if callable(entry_point):
+        return entry_point
+    module, _, attribute = entry_point.partition(":")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ImportError(
+            f"the entry point {entry_point!r} cannot be loaded ({error}); it must read 'module:attribute'"
+        ) from error
+    return found
+
+
+def register_task(
+    name: str,
+    factory: Callable[..., TaskSet],
+    *,
+    teams: Mapping[str, Team | str] | Iterable[str] = PRESETS,
+    language: str = "en",
+    version: int = 0,
+    namespace: str = "marft",
+    description: str = "",
+    force: bool = False,
+    **kwargs: Any,
+) -> list[EnvSpec]:
+    """Register a kind of task with several teams: `{namespace}/{name}_{team}-v{version}` for each.
+
+    Args:
+        name: Of the task.
+        factory: `factory(data=..., split=...)` gives the task set; `data` is "embedded" unless the user says
+            otherwise.
+        teams: Names of presets, or own teams (or paths of their files) by name.
+        language: Of the presets.
+        version: Raise it with any change that can change learning results.
+        namespace: Of the ids.
+        description: One line.
+        force: Replace what has these ids.
+        **kwargs: Defaults of the game: horizon, feedback, ...
+
+    Returns:
+        What was registered.
+    """
+    chosen = teams if isinstance(teams, Mapping) else dict.fromkeys(teams)
+    specs = []
+    for team, own in chosen.items():
+        id = f"{namespace}/{name}_{team}-v{version}"
+        fixed = {"task": name, "team_name": team, "name": id, "language": language, "factory": factory}
+        given = {**kwargs, **fixed} if own is None else {**kwargs, **fixed, "team": own}
+        described = f"{description or name}; {team}"
+        specs.append(register(id, make_game, kwargs=given, description=described, task=name, team=team, force=force))
+    return specs
+
+
+def register_builtin() -> None:
+    """Register the environments of the suite; done by `import marft_envs`."""
+    for task, language in KINDS.items():
+        load = partial(MathTasks.load, task)
+        register_task(task, load, language=language, description=_DESCRIPTIONS[task], force=True)
+
+
+_DESCRIPTIONS = {
+    "math": "competition mathematics by subject and level (as MATH)",
+    "gsm8k": "school word problems in several steps (as GSM8K)",
+    "aime": "olympiad problems with whole-number answers (as AIME)",
+    "cmath": "Chinese school word problems by grade (as CMATH)",
+}

@@ -1,0 +1,230 @@
+"""The plan of one round: who acts in which order, in which layer, and who sees whom.
+
+Pure functions on edges. An edge (i, j) means D(a^i, a^j) = 1: agent j sees the action of agent i, so i acts
+first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+Edge = tuple[str, str]
+
+
+class DependencyError(ValueError):
+    """A dependency that cannot be played; the message names the agents and says what to do."""
+
+
+class Roster(NamedTuple):
+    """The agents in team order, and those whose action is an answer."""
+
+    agents: tuple[str, ...]
+    answering: frozenset[str]
+
+
+class Said(Protocol):
+    """What a dependency may look at: the turns so far."""
+
+    @property
+    def agent(self) -> str:
+        """Who acted."""
+
+    @property
+    def round(self) -> int:
+        """In which round, from 0."""
+
+    @property
+    def action(self) -> str:
+        """What was said."""
+
+
+@dataclass(frozen=True)
+class RoundPlan:
+    """D_t made ready for playing.
+
+    Attributes:
+        order: The turn order, a stable topological order of D_t: also the chain that the learner's GAE runs
+            along.
+        sees: For each agent j the agents i with D_t(i, j) = 1.
+        later: For each agent j the agents whose actions of this round j sees from the next round on.
+        open: More agents may act: the dependency is asked again after each action (routing).
+        fault: Why a route was refused and the default route taken; empty where all is well.
+    """
+
+    order: tuple[str, ...]
+    sees: Mapping[str, frozenset[str]]
+    later: Mapping[str, frozenset[str]]
+    open: bool = False
+    fault: str = ""
+
+    @cached_property
+    def layer_of(self) -> Mapping[str, int]:
+        """For each acting agent the length of the longest path to it."""
+        layers: dict[str, int] = {}
+        for agent in self.order:
+            before = [layers[other] for other in self.sees[agent] if other in layers]
+            layers[agent] = 1 + max(before) if before else 0
+        return layers
+
+    @property
+    def layers(self) -> tuple[tuple[str, ...], ...]:
+        """Agents that may generate at the same time, layer by layer; each layer in turn order."""
+        groups: dict[int, list[str]] = {}
+        for agent, layer in self.layer_of.items():
+            groups.setdefault(layer, []).append(agent)
+        return tuple(tuple(groups[layer]) for layer in sorted(groups))
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """All (i, j) among acting agents with D_t(i, j) = 1, in turn order."""
+        return tuple((i, j) for i in self.order for j in self.order if i in self.sees[j])
+
+
+class Dependency(ABC):
+    """D: gives the plan of every round; immutable, and a pure function of team, round and what was said."""
+
+    @abstractmethod
+    def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
+        """Plan a round.
+
+        Args:
+            roster: The team.
+            round: Counted from 0.
+            turns: All turns of the game so far, those of this round included.
+
+        Raises:
+            DependencyError: It does not fit the team, or has a cycle.
+        """
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form; `dependency.from_dict` reads it back."""
+
+    def check(self, roster: Roster, horizon: int = 1) -> None:
+        """Refuse what can not be played: see the message.
+
+        Raises:
+            DependencyError: An unknown agent, a cycle, nobody who answers, an agent whose action reaches no
+                answer.
+        """
+        check_reach([self.plan(roster)], roster, horizon)
+
+
+def check_reach(plans: Sequence[RoundPlan], roster: Roster, horizon: int, *, unheard_allowed: bool = False) -> None:
+    """Require that somebody answers and that each agent's action can come to matter for an answer.
+
+    Args:
+        plans: The plans of the distinct rounds.
+        roster: The team.
+        horizon: With more than one round, delayed edges count too.
+        unheard_allowed: Require only that somebody answers.
+
+    Raises:
+        DependencyError: Otherwise, naming the agents.
+    """
+    acting = {agent for plan in plans for agent in plan.order}
+    reached = set(roster.answering & acting)
+    if not reached:
+        raise DependencyError(
+            f"no agent that answers ever acts (agents {list(roster.agents)}, of which answer "
+            f"{sorted(roster.answering)}): give a profile `answers: true` and let it act"
+        )
+    edges = [edge for plan in plans for edge in plan.edges]
+    if horizon > 1:
+        edges += [(i, j) for plan in plans for j, seen in plan.later.items() for i in seen]
+    while gained := {i for i, j in edges if j in reached} - reached:
+        reached |= gained
+    lost = [agent for agent in roster.agents if agent in acting - reached]
+    if lost and not unheard_allowed:
+        raise DependencyError(
+            f"what {' and '.join(lost)} says reaches no agent that answers ({sorted(roster.answering)}) "
+            f"within {horizon} round(s), so it cannot matter. An edge (i, j), in a matrix row i, column j, "
+            "means that j sees i: check the direction, add an edge, or ask for `independent` agents"
+        )
+
+
+def make_plan(
+    roster: Roster,
+    edges: Collection[Edge],
+    *,
+    active: Collection[str] | None = None,
+    later: Collection[Edge] = (),
+    open: bool = False,
+    fault: str = "",
+) -> RoundPlan:
+    """Build the plan of a round from its edges.
+
+    Args:
+        roster: The team.
+        edges: D_t as pairs (seen, seeing).
+        active: Who acts; None is everybody. Edges from agents that do not act mean nothing in this round.
+        later: Delayed edges, which may point backwards in the order.
+        open: As in `RoundPlan`.
+        fault: As in `RoundPlan`.
+
+    Raises:
+        DependencyError: The edges hold a cycle (the message names it), or nobody acts.
+    """
+    acting = [agent for agent in roster.agents if active is None or agent in active]
+    if not acting:
+        raise DependencyError(f"nobody acts in a round: `active` names none of {', '.join(roster.agents)}")
+    sees = _incoming(roster, edges, acting)
+    order = turn_order(acting, {agent: sees[agent] for agent in acting})
+    return RoundPlan(order, sees, _incoming(roster, later, acting), open, fault)
+
+
+def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Sort topologically; of the agents that could be next, the first in team order goes first.
+
+    Example:
+        >>> turn_order(["a_0", "b_0", "c_0"], {"a_0": {"c_0"}, "b_0": set(), "c_0": set()})
+        ('b_0', 'c_0', 'a_0')
+
+    Raises:
+        DependencyError: There is a cycle.
+    """
+    place = {agent: index for index, agent in enumerate(agents)}
+    waiting = {agent: len([seen for seen in sees[agent] if seen in place]) for agent in agents}
+    viewers: dict[str, list[str]] = {agent: [] for agent in agents}
+    for agent in agents:
+        for seen in sees[agent]:
+            if seen in place:
+                viewers[seen].append(agent)
+    ready = [place[agent] for agent in agents if not waiting[agent]]
+    heapq.heapify(ready)
+    order: list[str] = []
+    while ready:
+        order.append(agents[heapq.heappop(ready)])
+        for viewer in viewers[order[-1]]:
+            waiting[viewer] -= 1
+            if not waiting[viewer]:
+                heapq.heappush(ready, place[viewer])
+    if len(order) < len(agents):
+        cycle = _find_cycle([agent for agent in agents if agent not in order], sees)
+        raise DependencyError(
+            f"the dependency has a cycle: {' -> '.join(cycle)}; in one round an agent can only see who acted "
+            "before it. Remove one of these edges, or make it a delayed edge (seen from the next round on)"
+        )
+    return tuple(order)
+
+
+def _incoming(roster: Roster, edges: Collection[Edge], acting: Collection[str]) -> dict[str, frozenset[str]]:
+    return {
+        agent: frozenset(seen for seen, viewer in edges if viewer == agent and seen in acting)
+        for agent in roster.agents
+    }
+
+
+def _find_cycle(stuck: Sequence[str], sees: Mapping[str, Collection[str]]) -> list[str]:
+    """Walk from a stuck agent to one it waits for, until one comes twice; in the direction of the edges."""
+    path = [stuck[0]]
+    while True:
+        seen = next(agent for agent in stuck if agent in sees[path[-1]])
+        if seen in path:
+            return [seen, *reversed(path[path.index(seen) :])]
+        path.append(seen)

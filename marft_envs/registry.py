@@ -1,0 +1,164 @@
+"""Every environment by its id, `namespace/name-vN`: in our own registry, PettingZoo's and Gymnasium's.
+
+Third parties add theirs with `register` or `register_task` in their code, or through an entry point in the
+group `marft_envs.plugins` (a module to import, or a function to call); a broken plugin is reported, never
+raised.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+import gymnasium
+import pettingzoo
+from pettingzoo import AECEnv
+
+PLUGIN_GROUP = "marft_envs.plugins"
+_ID = re.compile(r"(?P<name>[a-zA-Z][\w-]*/[\w-]+?)(?:[-_]v(?P<version>\d+))?")
+AnyAEC = AECEnv[Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """An environment that can be made.
+
+    Attributes:
+        id: `namespace/name-vN`.
+        entry_point: Makes the bare AEC environment; or "module:attribute".
+        kwargs: Given to it before the caller's own.
+        description: One line.
+        task: Name of the task set; empty for environments that are no Flex-MG.
+        team: Name of the team; likewise.
+    """
+
+    id: str
+    entry_point: Callable[..., AnyAEC] | str
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    description: str = ""
+    task: str = ""
+    team: str = ""
+
+
+class UnknownEnvironmentError(KeyError):
+    """No environment of that id; the message names the close ones."""
+
+    def __init__(self, env_id: str) -> None:
+        close = difflib.get_close_matches(env_id, _REGISTRY, n=4, cutoff=0.5)
+        named = f"did you mean {', '.join(close)}?" if close else f"there are {', '.join(sorted(_REGISTRY))}"
+        self.message = f"no environment has the id {env_id!r}; {named} (all: marft_envs.envs())"
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+_REGISTRY: dict[str, EnvSpec] = {}
+_plugins_loaded = False
+
+
+# --------------------------------------------------------------------- look up
+
+
+def envs() -> list[str]:
+    """Return the ids of all environments, those of plugins included, sorted."""
+    load_plugins()
+    return sorted(_REGISTRY)
+
+
+def spec(id: str) -> EnvSpec:
+    """Return what is registered under an id; without a version the newest.
+
+    Raises:
+        UnknownEnvironmentError: Nothing is.
+    """
+    if not isinstance(id, str):
+        raise TypeError(f"the id of an environment is a string, got {type(id).__name__}")
+    short = id.removeprefix("marft_envs:")
+    load_plugins()
+    if found := _find(short):
+        return found
+    raise UnknownEnvironmentError(id)
+
+
+def _find(id: str) -> EnvSpec | None:
+    parts = _ID.fullmatch(id)
+    if parts is None:
+        return None
+    if parts["version"] is not None:
+        return _REGISTRY.get(f"{parts['name']}-v{int(parts['version'])}")
+    versions = [int(key.rpartition("-v")[2]) for key in _REGISTRY if key.rpartition("-v")[0] == parts["name"]]
+    return _REGISTRY[f"{parts['name']}-v{max(versions)}"] if versions else None
+
+
+# -------------------------------------------------------------------- register
+
+
+def register(
+    id: str,
+    entry_point: Callable[..., AnyAEC] | str,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    description: str = "",
+    task: str = "",
+    team: str = "",
+    force: bool = False,
+) -> EnvSpec:
+    """Register an environment here, with PettingZoo (aec and parallel) and with Gymnasium (shared policy).
+
+    Args:
+        id: `namespace/name-vN`.
+        entry_point: Makes the bare AEC environment, or "module:attribute" of what does.
+        kwargs: Given to it before the caller's own.
+        description: One line.
+        task: Name of its task set, if it has one.
+        team: Name of its team, if it has one.
+        force: Replace what has this id.
+
+    Raises:
+        ValueError: The id is of another form, or taken.
+    """
+    parts = _ID.fullmatch(id)
+    if parts is None or parts["version"] is None or not id.endswith(f"-v{parts['version']}"):
+        raise ValueError(f"id {id!r}: wanted 'namespace/name-vN', like 'marft/math_duo-v0'")
+    if id in _REGISTRY and not force:
+        raise ValueError(f"the id {id!r} is taken by {_REGISTRY[id].entry_point!r}; pass force=True to replace it")
+    entry = EnvSpec(id, entry_point, dict(kwargs or {}), description, task, team)
+    _REGISTRY[id] = entry
+    _register_elsewhere(id)
+    return entry
+
+
+def _register_elsewhere(id: str) -> None:
+    if hasattr(pettingzoo, "register"):  # from 1.27 on
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # replacing is meant
+            pettingzoo.register("aec", id, "marft_envs.factory:make", kwargs={"env_id": id})
+            pettingzoo.register("parallel", id, "marft_envs.factory:make_parallel", kwargs={"env_id": id})
+    gymnasium.registry.pop(id, None)
+    gymnasium.register(id, "marft_envs.factory:make_shared", kwargs={"env_id": id})
+
+
+def load_plugins() -> None:
+    """Load the entry points of the group `marft_envs.plugins` once; report those that fail as warnings."""
+    global _plugins_loaded  # noqa: PLW0603 - once per process
+    if _plugins_loaded:
+        return
+    _plugins_loaded = True
+    for plugin in metadata.entry_points(group=PLUGIN_GROUP):
+        try:
+            loaded = plugin.load()
+            if callable(loaded):
+                loaded()
+        except Exception as error:
+            warnings.warn(
+                f"the plugin {plugin.name!r} ({plugin.value}) of {PLUGIN_GROUP} could not be loaded: "
+                f"{type(error).__name__}: {error}; the other environments are not affected",
+                RuntimeWarning,
+                stacklevel=3,
+            )

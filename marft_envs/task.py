@@ -1,0 +1,98 @@
+"""What a game is about: a task (data), its outcome (data) and a set of tasks that can judge (behaviour).
+
+A new kind of task is one class with `__len__`, `__getitem__`, `index` and `judge`; the loop of the game is
+written once, in `game.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem.
+
+    Attributes:
+        id: Unique in its set.
+        prompt: What the team is told.
+        answer: The gold answer; never shown to an agent.
+        split: "train", "test", ...
+        meta: Level, subject, grade, origin and the like.
+    """
+
+    id: str
+    prompt: str
+    answer: str
+    split: str
+    meta: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one judged round came to.
+
+    Attributes:
+        reward: The task's own score of the round.
+        terminated: Nothing can follow: solved, or judged for good.
+        success: The task is solved.
+        invalid: There was no answer that could be read.
+        observation: What the environment says next (o_{t+1}); always shown. Empty: nothing.
+        detail: Whatever explains the outcome; for the trace.
+        verdict: What the judge says of the answer; shown only with `feedback="verdict"`. Must not hold the
+            gold answer.
+    """
+
+    reward: float
+    terminated: bool
+    success: bool
+    invalid: bool
+    observation: str = ""
+    detail: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    verdict: str = ""
+
+
+@runtime_checkable
+class TaskSet(Protocol):
+    """An immutable, indexed set of tasks with its judge; games share it, also between threads."""
+
+    @property
+    def name(self) -> str:
+        """Short name, e.g. "math"."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Task: ...
+
+    def index(self, task_id: str, /) -> int:
+        """Return the place of a task; raises `KeyError` (best `UnknownTaskError`) for an unknown id."""
+
+    def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
+        """Judge a round.
+
+        Args:
+            task: The task being played.
+            answer: The last answering agent's whole action; None where no answering agent acted.
+            round: Counted from 0.
+            last_round: The horizon ends the game after this round.
+
+        Returns:
+            The outcome. A pure function of its arguments; never raises, whatever the answer.
+        """
+
+
+class UnknownTaskError(KeyError):
+    """No task of that id; the message names the close ones."""
+
+    def __init__(self, task_id: object, known: Iterable[str], where: str) -> None:
+        ids = list(known)
+        close = difflib.get_close_matches(str(task_id), ids, n=3)
+        hint = f"; did you mean {', '.join(map(repr, close))}?" if close else f"; ids look like {ids[:3]}"
+        self.message = f"{where}: no task has the id {task_id!r}{hint}"
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message

@@ -1,0 +1,147 @@
+r"""Mathematics: one problem, one answer in the last \boxed{...} of what the answering agent says.
+
+| Sets | math, gsm8k, aime, cmath (Chinese, graded as such) |
+|---|---|
+| Reward | 1.0 for a right answer, else 0.0; nothing for form |
+| Termination | right, or the only round is over (its answer is final; no readable one is wrong and invalid) |
+| Truncation | not solved when a horizon of several rounds ends |
+| Verdict | "The answer 5 is wrong."; never the gold answer |
+
+Version history: v0, first version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from marft_envs.task import Outcome, Task, UnknownTaskError
+
+Language = Literal["en", "zh"]
+
+KINDS: Mapping[str, Language] = {"math": "en", "gsm8k": "en", "aime": "en", "cmath": "zh"}
+
+_VERDICTS = {
+    "en": {
+        "right": "The answer {answer} is right.",
+        "wrong": "The answer {answer} is wrong.",
+        "none": "There is no answer in \\boxed{}.",
+    },
+    "zh": {
+        "right": "答案{answer}正确。",
+        "wrong": "答案{answer}错误。",
+        "none": "没有写在\\boxed{}里的答案。",
+    },
+}
+_SHOWN_CHARS = 200
+
+
+class Graded(Protocol):
+    """What a grader says; `marft_envs.grading.Grade` is one."""
+
+    @property
+    def correct(self) -> bool:
+        """The answer equals the gold answer."""
+
+    @property
+    def extracted(self) -> str | None:
+        """What was read as the answer; None where nothing was."""
+
+
+Grader = Callable[[str, str], Graded]
+
+
+class MathTasks:
+    """Problems with a gold answer, as a `TaskSet`.
+
+    Args:
+        name: Short name.
+        tasks: The problems.
+        language: "en" or "zh", of the verdicts and of the default grader.
+        grader: From response and gold answer to a grade; None is `marft_envs.grading.grade_math`.
+    """
+
+    def __init__(
+        self, name: str, tasks: Sequence[Task], *, language: Language = "en", grader: Grader | None = None
+    ) -> None:
+        self.name = name
+        self.language = language
+        self._tasks = tuple(tasks)
+        self._grader = grader
+        self._places = {task.id: place for place, task in enumerate(self._tasks)}
+        if len(self._places) < len(self._tasks):
+            seen: set[str] = set()
+            twice = next(task.id for task in self._tasks if task.id in seen or seen.add(task.id))  # type: ignore[func-returns-value]
+            raise ValueError(f"task set {name!r}: two tasks have the id {twice!r}; ids must be unique")
+
+    @classmethod
+    def load(cls, kind: str, data: str | os.PathLike[str] = "embedded", split: str = "train") -> MathTasks:
+        """Load a set.
+
+        Args:
+            kind: "math", "gsm8k", "aime" or "cmath".
+            data: "embedded", a path to JSON, JSONL, CSV or Parquet, or "hub:owner/name".
+            split: "train", "test", ...
+        """
+        from marft_envs.data import load_tasks
+
+        return cls(kind, load_tasks(kind, os.fspath(data), split), language=KINDS[kind])
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __deepcopy__(self, memo: object) -> MathTasks:
+        return self
+
+    def __getitem__(self, index: int, /) -> Task:
+        return self._tasks[index]
+
+    def index(self, task_id: str, /) -> int:
+        """Return the place of a task.
+
+        Raises:
+            UnknownTaskError: No such id.
+        """
+        try:
+            return self._places[task_id]
+        except (KeyError, TypeError) as error:
+            raise UnknownTaskError(task_id, self._places, self.name) from error
+
+    def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
+        """Grade the last box of the answer."""
+        only_round = round == 0 and last_round
+        if answer is None:
+            return self._outcome(False, None, only_round, {})
+        grade = self._grade(answer, task)
+        extracted = None if grade.extracted is None else str(grade.extracted)
+        return self._outcome(bool(grade.correct), extracted, only_round, _detail(grade))
+
+    def _grade(self, answer: str, task: Task) -> Graded:
+        if self._grader is not None:
+            return self._grader(answer, task.answer)
+        from marft_envs.grading import grade_math
+
+        mode: Any = task.meta.get("gold_mode", "single")
+        gold = task.answer if mode == "single" else json.loads(task.answer)
+        grade: Graded = grade_math(answer, gold, language=self.language, mode=mode)
+        return grade
+
+    def _outcome(self, correct: bool, answer: str | None, only_round: bool, detail: Mapping[str, Any]) -> Outcome:
+        said = "none" if answer is None else "right" if correct else "wrong"
+        verdict = _VERDICTS[self.language][said]
+        return Outcome(
+            reward=float(correct),
+            terminated=correct or only_round,
+            success=correct,
+            invalid=answer is None,
+            detail=detail,
+            verdict=verdict if answer is None else verdict.format(answer=answer[:_SHOWN_CHARS]),
+        )
+
+
+def _detail(grade: Graded) -> dict[str, str | bool]:
+    """What explains the grade, as far as the grader says it."""
+    found = {key: getattr(grade, key, None) for key in ("extracted", "method", "reason")}
+    return {key: str(value) for key, value in found.items() if value is not None}

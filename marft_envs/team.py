@@ -1,0 +1,189 @@
+"""Profiles and teams: who the agents are, as data.
+
+A team is an ordered set of agents with a dependency between them; it is written as one JSON file. The presets
+for mathematics (solo, duo, trio, quartet, octet) are such files, in `marft_envs/teams/`, in English and in
+Chinese.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from marft_envs.dependency import Dependency, DependencyError, Roster, as_dependency, chain
+from marft_envs.profile import Profile, TeamError, checked, checked_keys, profile_from_dict, profile_to_dict
+
+PRESETS = ("solo", "duo", "trio", "quartet", "octet")
+LANGUAGES = ("en", "zh")
+_ANY_HORIZON = 1000  # a file does not say for how many rounds; the game checks again with its own
+
+
+@dataclass(frozen=True)
+class Team:
+    """An ordered set of agents.
+
+    Attributes:
+        name: Short name.
+        profiles: The agents in team order.
+        dependency: Who sees whom, unless a game is made with another.
+        language: Of the few sentences that the game itself says: "en" or "zh".
+    """
+
+    name: str
+    profiles: tuple[Profile, ...]
+    dependency: Dependency = field(default_factory=chain)
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        names = [profile.name for profile in self.profiles]
+        if not names:
+            raise TeamError(f"team {self.name!r} has no agents")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise TeamError(
+                f"team {self.name!r}: two agents are called {twice[0]!r}; number them, like 'solver_0', 'solver_1'"
+            )
+        if self.language not in LANGUAGES:
+            raise TeamError(f"team {self.name!r}: language {self.language!r} is none of {', '.join(LANGUAGES)}")
+
+    @cached_property
+    def roster(self) -> Roster:
+        """The agents' names, and who answers."""
+        answering = frozenset(profile.name for profile in self.profiles if profile.answers)
+        return Roster(tuple(profile.name for profile in self.profiles), answering)
+
+    def check(self, horizon: int = 1) -> None:
+        """Refuse a team whose dependency cannot be played.
+
+        Raises:
+            DependencyError: See `Dependency.check`.
+        """
+        self.dependency.check(self.roster, horizon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "name": self.name,
+            "language": self.language,
+            "dependency": self.dependency.to_dict(),
+            "profiles": [profile_to_dict(profile) for profile in self.profiles],
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything the agents are told, 16 hexadecimal digits; for records."""
+        try:
+            plain = self.to_dict()
+        except DependencyError:  # a rule is code
+            plain = {"name": self.name, "profiles": [profile_to_dict(profile) for profile in self.profiles]}
+        text = json.dumps(plain, sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @classmethod
+    def from_dict(cls, value: Any, where: str = "team") -> Team:
+        """Read the JSON form.
+
+        Raises:
+            TeamError: A missing or unknown key, a wrong type, two agents of one name, a dependency that does
+                not fit.
+        """
+        plain = checked_keys(value, where, required=("name", "profiles"), optional=("language", "dependency"))
+        profiles = checked(plain["profiles"], list, f"{where}: profiles")
+        read = tuple(profile_from_dict(entry, f"{where}: profiles[{place}]") for place, entry in enumerate(profiles))
+        name = checked(plain["name"], str, f"{where}: name")
+        try:
+            dependency = as_dependency(plain.get("dependency", "chain"), "dependency")
+            team = cls(name, read, dependency, plain.get("language", "en"))
+            team.check(_ANY_HORIZON)
+        except ValueError as error:
+            raise TeamError(f"{where}: {error}") from error
+        return team
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Team:
+        """Read a team from a JSON file.
+
+        Raises:
+            TeamError: There is no such file, it is no JSON, or `from_dict` refuses it; the message names the
+                file.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise TeamError(f"{path}: the team cannot be read ({error}); give the path of a JSON file") from error
+        return cls._parse(text, str(path))
+
+    @classmethod
+    def preset(cls, name: str, language: str = "en") -> Team:
+        """Return a preset for mathematics: solo, duo, trio, quartet or octet.
+
+        Raises:
+            TeamError: No such preset.
+        """
+        return _preset(name, language)
+
+    @classmethod
+    def _parse(cls, text: str, where: str) -> Team:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise TeamError(f"{where}: this is no JSON: {error}") from error
+        return cls.from_dict(value, where)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the team as JSON, to a temporary name first, so that no half-written file is left.
+
+        Raises:
+            TeamError: It cannot be written; an older file of that name is still there.
+        """
+        target = Path(path)
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        try:
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        except OSError as error:
+            raise TeamError(f"{target}: the team cannot be written ({error})") from error
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(target)
+        except OSError as error:
+            Path(temporary).unlink(missing_ok=True)
+            raise TeamError(f"{target}: the team cannot be written ({error})") from error
+
+
+def as_team(value: object) -> Team:
+    """Take a team, its JSON form, or the path of its file.
+
+    Raises:
+        TeamError: It is none of these.
+    """
+    if isinstance(value, Team):
+        return value
+    if isinstance(value, Mapping):
+        return Team.from_dict(value)
+    if isinstance(value, str) and value in PRESETS:
+        return Team.preset(value)
+    if isinstance(value, str | os.PathLike):
+        return Team.load(value)
+    raise TeamError(f"team: expected a Team, a path or a preset ({', '.join(PRESETS)}), got {value!r}")
+
+
+@lru_cache(maxsize=32)
+def _preset(name: str, language: str) -> Team:
+    if name not in PRESETS or language not in LANGUAGES:
+        raise TeamError(
+            f"no preset team {name!r} in language {language!r}; "
+            f"there are {', '.join(PRESETS)} in {', '.join(LANGUAGES)}"
+        )
+    file = f"math_{name}_{language}.json"
+    text = resources.files("marft_envs").joinpath("teams", file).read_text(encoding="utf-8")
+    return Team._parse(text, f"marft_envs/teams/{file}")

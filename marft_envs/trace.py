@@ -1,0 +1,177 @@
+"""Episodes as records: what was seen and said, and how it ended; and the replay of a record.
+
+(seed, task id, list of actions) rebuilds every observation byte for byte; `replay` does so and says where it
+differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+from marft_envs.task import Outcome
+
+
+class Turn(NamedTuple):
+    """One agent's action.
+
+    Attributes:
+        agent: Who acted.
+        round: From 0.
+        layer: Of the agent in the round, from 0.
+        visible: The actions it was allowed to see, as (round, agent), oldest first; its own not among them.
+        observation: What it saw.
+        action: What it said, as the game took it.
+        fault: Why the action counts as invalid (too long, not UTF-8, a refused route); empty where it does
+            not.
+    """
+
+    agent: str
+    round: int
+    layer: int
+    visible: tuple[tuple[int, str], ...]
+    observation: str
+    action: str
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A finished or running game.
+
+    Attributes:
+        env_id: The environment.
+        settings: What the game was made with, as far as it is data.
+        seed: Given to the reset; None where none was.
+        task_id: The task.
+        team: Fingerprint of the team.
+        turns: In the order they were taken.
+        outcomes: One for each judged round; None for a round that was not judged.
+        rewards: The team reward of each finished round.
+        terminated: Ended for good.
+        truncated: Ended by the horizon.
+    """
+
+    env_id: str
+    settings: Mapping[str, Any]
+    seed: int | None
+    task_id: str
+    team: str
+    turns: tuple[Turn, ...]
+    outcomes: tuple[Outcome | None, ...]
+    rewards: tuple[float, ...]
+    terminated: bool
+    truncated: bool
+
+    @property
+    def success(self) -> bool:
+        """The task was solved."""
+        return any(outcome is not None and outcome.success for outcome in self.outcomes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain["turns"] = [turn._asdict() | {"visible": [list(place) for place in turn.visible]} for turn in self.turns]
+        plain["outcomes"] = [
+            None if outcome is None else asdict(outcome) | {"detail": dict(outcome.detail)} for outcome in self.outcomes
+        ]
+        return plain | {"settings": dict(self.settings), "rewards": list(self.rewards)}
+
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Episode:
+        """Read the JSON form.
+
+        Raises:
+            ValueError: A key is missing, unknown or of another type.
+        """
+        plain = dict(value)
+        try:
+            plain["turns"] = tuple(
+                Turn(**turn | {"visible": tuple((place[0], place[1]) for place in turn["visible"])})
+                for turn in plain["turns"]
+            )
+            plain["outcomes"] = tuple(None if outcome is None else Outcome(**outcome) for outcome in plain["outcomes"])
+            return cls(**plain | {"rewards": tuple(plain["rewards"])})
+        except (KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"this is no record of an episode: {type(error).__name__}: {error}") from error
+
+    @classmethod
+    def from_json(cls, text: str) -> Episode:
+        """Read one line of JSON.
+
+        Raises:
+            ValueError: It is no JSON, or no record of an episode.
+        """
+        value = json.loads(text)
+        if not isinstance(value, Mapping):
+            raise ValueError(f"this is no record of an episode: found {type(value).__name__}, wanted an object")
+        return cls.from_dict(value)
+
+
+def replay(env: Any, record: Episode) -> list[str]:
+    """Play a record again.
+
+    Args:
+        env: An AEC environment made as the recorded one was.
+        record: The episode; it may be unfinished.
+
+    Returns:
+        Where the replay differs from the record, a line each; empty where nothing does.
+    """
+    game = env.unwrapped
+    env.reset(seed=record.seed, options={"task_id": record.task_id})
+    differences = [
+        f"{what}: recorded {recorded!r}, now {now!r}"
+        for what, recorded, now in (
+            ("team", record.team, game.team.fingerprint),
+            ("settings", dict(record.settings), game.settings),
+        )
+        if recorded != now
+    ]
+    for number, turn in enumerate(record.turns):
+        if not _is_live(env) or env.agent_selection != turn.agent:
+            now = env.agent_selection if _is_live(env) else "nobody"
+            return [*differences, f"turn {number}: recorded {turn.agent} acting, now {now}"]
+        differences += _compare_texts(f"turn {number} ({turn.agent})", turn.observation, str(env.observe(turn.agent)))
+        env.step(turn.action)
+    return differences + _compare_ends(record, game.episode(), bool(differences))
+
+
+def _compare_ends(record: Episode, now: Episode, differs: bool) -> list[str]:
+    """Compare what is left; the turns only where no observation differed already.
+
+    Faults are left out: a record holds actions as the game took them, so what was cut is not cut again.
+    """
+    pairs = {
+        what: (getattr(record, what), getattr(now, what)) for what in ("outcomes", "rewards", "terminated", "truncated")
+    }
+    if not differs:
+        pairs["turns"] = (_faultless(record.turns), _faultless(now.turns))
+    return [f"{what}: recorded {one!r}, now {other!r}" for what, (one, other) in pairs.items() if one != other]
+
+
+def _faultless(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    return tuple(turn._replace(fault="") for turn in turns)
+
+
+def _is_live(env: Any) -> bool:
+    return bool(env.agents) and not (env.terminations[env.agent_selection] or env.truncations[env.agent_selection])
+
+
+def _compare_texts(where: str, recorded: str, now: str) -> list[str]:
+    if recorded == now:
+        return []
+    place = next(
+        (index for index, (one, other) in enumerate(zip(recorded, now, strict=False)) if one != other),
+        min(len(recorded), len(now)),
+    )
+    return [
+        f"{where}: the observation differs from character {place} on: "
+        f"recorded {recorded[place : place + 60]!r}, now {now[place : place + 60]!r}"
+    ]

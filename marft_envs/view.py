@@ -1,0 +1,111 @@
+"""What one agent sees: its profile, the environment, its own actions, and exactly those that D allows.
+
+Pure functions of the history of a game. Messages come in the order in which things were said; what an agent
+may see only from the next round on (delayed edges) therefore stands between its own action and the next
+round's opening, and a conversation only ever grows at its end (unless the communication form takes something
+back).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from marft_envs.communication import Communication
+from marft_envs.plan import RoundPlan
+from marft_envs.profile import ENVIRONMENT, Profile
+from marft_envs.spaces import Message, TextObservation
+from marft_envs.task import Outcome
+from marft_envs.trace import Turn
+
+
+@dataclass
+class RoundHistory:
+    """One round so far: what the environment said, the plan, and the turns taken."""
+
+    opening: str
+    plan: RoundPlan
+    turns: list[Turn] = field(default_factory=list)
+
+
+def may_see(viewer: str, turn: Turn, plan: RoundPlan, current_round: int) -> bool:
+    """Tell whether D lets an agent see another's action.
+
+    Args:
+        viewer: The agent that looks.
+        turn: The action.
+        plan: Of the round of the action.
+        current_round: The round in which the agent looks.
+    """
+    return turn.agent in plan.sees[viewer] or (turn.round < current_round and turn.agent in plan.later[viewer])
+
+
+def visible_turns(viewer: str, rounds: Sequence[RoundHistory]) -> list[Turn]:
+    """Return the others' actions that D lets an agent see now, oldest first."""
+    current = len(rounds) - 1
+    return [
+        turn
+        for played in rounds
+        for turn in played.turns
+        if turn.agent != viewer and may_see(viewer, turn, played.plan, current)
+    ]
+
+
+def view(profile: Profile, rounds: Sequence[RoundHistory], communication: Communication) -> TextObservation:
+    """Build the observation of an agent at this point of the game."""
+    viewer, current = profile.name, len(rounds) - 1
+    carried = None if communication.is_full else _carried(viewer, rounds, communication)
+    messages = list(profile.opening)
+    for played in rounds:
+        messages.append(Message("user", played.opening, ENVIRONMENT))
+        for turn in played.turns:
+            if turn.agent == viewer:
+                messages.append(Message("assistant", turn.action, viewer))
+            elif may_see(viewer, turn, played.plan, current):
+                text = turn.action if carried is None else carried[turn.round, turn.agent]
+                if text is not None:
+                    messages.append(Message("user", text, turn.agent))
+    return TextObservation.of(tuple(messages))
+
+
+def transcript(rounds: Sequence[RoundHistory]) -> TextObservation:
+    """Write down everything that was said, whoever saw it."""
+    messages = []
+    for played in rounds:
+        messages.append(Message("user", played.opening, ENVIRONMENT))
+        messages += [Message("user", turn.action, turn.agent) for turn in played.turns]
+    return TextObservation.of(tuple(messages))
+
+
+def picture(title: str, rounds: Sequence[tuple[RoundHistory, Outcome | None, float | None]], horizon: int) -> str:
+    """Draw a game for people.
+
+    Args:
+        title: The first line.
+        rounds: Each with its outcome and team reward; no reward yet where it is still being played.
+        horizon: Of the game.
+    """
+    lines = [title]
+    for number, (played, outcome, reward) in enumerate(rounds):
+        lines += [f"--- round {number + 1} of {horizon} ---", played.opening]
+        for turn in played.turns:
+            fault = f"  [invalid: {turn.fault}]" if turn.fault else ""
+            lines.append(f"<{turn.agent}>{fault} {turn.action}")
+        if reward is not None:
+            said = "not judged" if outcome is None else "solved" if outcome.success else "not solved"
+            lines.append(f"=> {said}, team reward {reward:g}")
+    return "\n".join(lines) + "\n"
+
+
+def _carried(
+    viewer: str, rounds: Sequence[RoundHistory], communication: Communication
+) -> dict[tuple[int, str], str | None]:
+    """What each visible action's edge carries, by (round, agent)."""
+    by_author: dict[str, list[Turn]] = {}
+    for turn in visible_turns(viewer, rounds):
+        by_author.setdefault(turn.agent, []).append(turn)
+    return {
+        (turn.round, author): text
+        for author, turns in by_author.items()
+        for turn, text in zip(turns, communication.carry(author, viewer, [turn.action for turn in turns]), strict=True)
+    }
