@@ -1,0 +1,28 @@
+"""The frame of an AIME-style problem."""
+
+from envs_data.build.draft import Draft
+from envs_data.build.math.latex import box
+
+
+def contest(parameters: tuple[object, ...], problem: str, reasoning: str, answer: int) -> Draft:
+    """Return a draft whose solution is the reasoning followed by the boxed answer.
+
+    An answer above 999 can not stand in an AIME answer box, so the problem then asks for its remainder.
+
+    Args:
+        parameters: What decides the answer.
+        problem: LaTeX text.
+        reasoning: LaTeX text that ends just before the answer.
+        answer: A natural number.
+
+    Raises:
+        ValueError: A negative answer.
+    """
+    if answer < 0:
+        raise ValueError(f"{problem!r}: found answer {answer}, wanted a natural number")
+    final = f"${box(answer)}$."
+    if answer > 999:
+        problem = f"{problem} Give the remainder when the answer is divided by $1000$."
+        final = f"${answer}$. The remainder modulo $1000$ is ${box(answer % 1000)}$."
+    row = {"Problem": problem, "Solution": f"{reasoning} {final}", "Answer": str(answer % 1000)}
+    return Draft(parameters, row)

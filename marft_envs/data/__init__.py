@@ -1,0 +1,78 @@
+"""Make tasks of data: embedded sets, files and hub data sets in the formats they are published in.
+
+    >>> tasks = load_tasks("gsm8k", split="test")
+    >>> tasks[0].id
+    'gsm8k-test-00000'
+
+Every row is read and checked before the first task is returned, so a bad row is one message now and not a
+wrong reward later: text and answer are there, ids are unique, and each gold grades as correct against itself.
+"""
+
+from collections.abc import Callable, Sequence
+
+from envs_data import DataError
+from marft_envs.data.files import Row
+from marft_envs.data.formats import Fields, MetaValue, read_gold, read_id, read_meta, read_prompt, recognise
+from marft_envs.data.golds import Gold, check_gold
+from marft_envs.data.sources import Hub, installed_hub, open_source
+from marft_envs.task import Task
+
+__all__ = ["KINDS", "DataError", "load_tasks"]
+
+KINDS = ("math", "gsm8k", "aime", "cmath")
+
+
+def load_tasks(
+    kind: str, data: str = "embedded", split: str = "train", *, hub: Callable[[], Hub] = installed_hub
+) -> list[Task]:
+    """Return the tasks of one split.
+
+    Args:
+        kind: math, gsm8k, aime (answers are whole numbers 0..999) or cmath (Chinese).
+        data: "embedded" (the set named like the kind), "embedded:NAME", a path to .json, .jsonl, .csv or
+            .parquet, a folder with one such file a split, or "hub:OWNER/NAME[:CONFIG][@REVISION]".
+        split: Name of the split. A single file is one split, whatever its name, unless it has a column
+            "split".
+        hub: Gives the module `datasets`, or something with its two functions.
+
+    Returns:
+        Tasks in the order of the source. `answer` is the gold; if `meta["gold_mode"]` is not "single" it is a
+        JSON list of golds. Other metadata as far as the source has it: level, subject, grade, ...
+
+    Raises:
+        DataError: With place, what was found, what was wanted and what to do.
+    """
+    if kind not in KINDS:
+        raise DataError("load_tasks", f"kind {kind!r}", f"one of {', '.join(KINDS)}", "choose one of these")
+    source = open_source(kind, data, split, hub)
+    tasks = [_task(kind, f"{source.name}-{split}-{i:05d}", split, row) for i, row in enumerate(source.rows)]
+    _check_ids(tasks, source.rows)
+    return tasks
+
+
+def _task(kind: str, default_id: str, split: str, row: Row) -> Task:
+    form = recognise(row)
+    fields = Fields(row.columns)
+    prompt = read_prompt(row, fields, form)
+    gold = read_gold(row, fields, form, prompt)
+    if kind == "aime":
+        gold = _whole_number(row, gold)
+    check_gold(row.where, gold, "zh" if kind == "cmath" else "en")
+    meta: dict[str, MetaValue] = {"kind": kind, **read_meta(fields), "gold_mode": gold.mode}
+    return Task(id=read_id(fields) or default_id, prompt=prompt, answer=gold.text, split=split, meta=meta)
+
+
+def _whole_number(row: Row, gold: Gold) -> Gold:
+    """Return an AIME answer without leading zeros: "025" is 25."""
+    text = gold.answers[0]
+    if gold.mode != "single" or not (text.isascii() and text.isdigit()) or int(text) > 999:
+        raise DataError(row.where, f"answer {text!r}", "a whole number 0..999", "load it as kind math, or mend the row")
+    return Gold((str(int(text)),))
+
+
+def _check_ids(tasks: Sequence[Task], rows: Sequence[Row]) -> None:
+    places: dict[str, str] = {}
+    for task, row in zip(tasks, rows, strict=True):
+        if task.id in places:
+            raise DataError(row.where, f"id {task.id!r} as in {places[task.id]}", "unique ids", "rename one of them")
+        places[task.id] = row.where

@@ -1,0 +1,151 @@
+"""Read rows from JSON, JSON Lines, CSV and Parquet files; every row knows where it stands.
+
+Nothing here knows what the columns mean; see `marft_envs.data.formats`.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envs_data import DataError
+
+
+class Row(NamedTuple):
+    """One row of a source.
+
+    Attributes:
+        where: Its place for messages: "file:line" or "file: row N" (from 1).
+        columns: Column name -> value, as the source has it.
+    """
+
+    where: str
+    columns: Mapping[str, Any]
+
+
+def read_file(path: Path) -> list[Row]:
+    """Return all rows of a file, read by its extension.
+
+    Raises:
+        DataError: Unknown extension, missing, empty, not UTF-8, or broken file.
+    """
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise DataError(str(path), f"extension {path.suffix!r}", f"one of {', '.join(READERS)}", "convert the file")
+    if not path.is_file():
+        raise DataError(str(path), "no such file", "a data file", "check the path")
+    rows = list(reader(path))
+    if not rows:
+        raise DataError(str(path), "no rows", "at least one", "check that the file was written completely")
+    return rows
+
+
+def find_split(folder: Path, split: str) -> Path:
+    """Return the file `split.EXTENSION` of a folder.
+
+    Raises:
+        DataError: No such file, or several.
+    """
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in READERS)
+    found = [path for path in files if path.stem == split]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        stems = ", ".join(dict.fromkeys(path.stem for path in files)) or "no data files"
+        raise DataError(
+            str(folder),
+            f"splits: {stems}",
+            f"split {split!r}",
+            f"name one that is there or add {split}.jsonl",
+        )
+    names = ", ".join(path.name for path in found)
+    raise DataError(str(folder), names, f"one file of split {split!r}", "name the file itself or remove the others")
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(str(path), str(error), "a readable file", "check its permissions") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{path}:{line}", f"byte 0x{content[error.start]:02x}", "UTF-8 text", "save the file as UTF-8"
+        ) from error
+
+
+def _read_jsonl(path: Path) -> Iterator[Row]:
+    for number, line in enumerate(_text(path).split("\n"), start=1):
+        if line.strip():
+            where = f"{path}:{number}"
+            yield Row(where, _mapping(where, _parse(where, line)))
+
+
+def _read_json(path: Path) -> Iterator[Row]:
+    text = _text(path)
+    if not text.strip():
+        return
+    content = _parse(str(path), text)
+    if not isinstance(content, list):
+        raise DataError(
+            str(path), f"a JSON {type(content).__name__}", "a JSON list of objects",
+            "rename the file to .jsonl if it holds one object a line, or put the rows into a list",
+        )  # fmt: skip
+    for number, item in enumerate(content, start=1):
+        where = f"{path}: row {number}"
+        yield Row(where, _mapping(where, item))
+
+
+def _parse(where: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        place, message = where, "too deep nesting"
+        if isinstance(error, json.JSONDecodeError):
+            message = f"{error.msg} at column {error.colno}"
+            place = where if where[-1].isdigit() and ":" in where else f"{where}:{error.lineno}"
+        raise DataError(place, f"broken JSON ({message})", "valid JSON", "mend or remove the line") from error
+
+
+def _mapping(where: str, item: Any) -> Mapping[str, Any]:
+    if not isinstance(item, dict):
+        raise DataError(where, f"a JSON {type(item).__name__}", "an object with columns", "mend or remove the row")
+    return item
+
+
+def _read_csv(path: Path) -> Iterator[Row]:
+    reader = csv.DictReader(io.StringIO(_text(path), newline=""), strict=True)
+    try:
+        for record in reader:
+            where = f"{path}:{reader.line_num}"
+            if None in record or None in record.values():
+                wanted = f"{len(reader.fieldnames or ())} fields as in the header"
+                raise DataError(where, "another number of fields", wanted, "quote fields that hold commas or newlines")
+            yield Row(where, record)
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num}", f"broken CSV ({error})", "valid CSV", "mend the line") from error
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    try:
+        import pyarrow.parquet as pq  # only Parquet needs the extra
+    except ImportError as error:
+        raise DataError(
+            str(path), "no package pyarrow", "it, to read Parquet", "run pip install 'marft[data]'"
+        ) from error
+    import pyarrow as pa
+
+    try:
+        records = pq.read_table(path).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        message = str(error).splitlines()[0]
+        raise DataError(str(path), f"a broken file ({message})", "a Parquet file", "fetch it again") from error
+    for number, record in enumerate(records, start=1):
+        yield Row(f"{path}: row {number}", record)
+
+
+READERS = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv, ".parquet": _read_parquet}

@@ -1,0 +1,136 @@
+"""Where rows come from: an embedded set, a file, a folder of splits, or the hub."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import envs_data
+from envs_data import DataError
+from marft_envs.data.files import Row, find_split, read_file
+
+MATH_CONFIGS = frozenset(
+    ("algebra", "counting_and_probability", "geometry", "intermediate_algebra", "number_theory", "prealgebra",
+     "precalculus")
+)  # fmt: skip
+"""The seven configurations of EleutherAI/hendrycks_math: parts of one set, so all are read."""
+
+
+class Source(NamedTuple):
+    """Rows of one split under a short name.
+
+    Attributes:
+        name: First part of generated task ids.
+        rows: At least one row.
+    """
+
+    name: str
+    rows: Sequence[Row]
+
+
+class Hub(Protocol):
+    """The two functions of `datasets` that we use; a test hands in its own."""
+
+    def get_dataset_config_names(self, path: str, *, revision: str | None) -> list[str]:
+        """Return the configurations of a data set."""
+
+    def load_dataset(self, path: str, name: str, *, revision: str | None) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+        """Return its splits."""
+
+
+def open_source(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> Source:
+    """Return the rows that `data` names.
+
+    Args:
+        kind: Kind of task; its embedded set has the same name.
+        data: "embedded", "embedded:NAME", "hub:OWNER/NAME[:CONFIG][@REVISION]", a file or a folder.
+        split: The split; a single file is one split and takes any name.
+        hub: Gives the module `datasets`; called for "hub:" only.
+
+    Raises:
+        DataError: There is no such data or no such split.
+    """
+    scheme, _, rest = data.partition(":")
+    if scheme == "embedded":
+        return _embedded(rest or kind, split)
+    if scheme == "hub":
+        return _from_hub(rest, split, hub())
+    path = Path(data).expanduser()
+    if path.is_dir():
+        return Source(path.resolve().name, read_file(find_split(path, split)))
+    if not path.exists():
+        raise DataError(
+            str(path), "no such file or folder",
+            '"embedded", "embedded:NAME", "hub:OWNER/NAME" or a path', "check the path",
+        )  # fmt: skip
+    return Source(path.stem, _of_split(read_file(path), path, split))
+
+
+def _embedded(name: str, split: str) -> Source:
+    rows = envs_data.rows(name, split)
+    return Source(name, [Row(f"embedded:{name}:{split}:{i}", row) for i, row in enumerate(rows, start=1)])
+
+
+def _of_split(rows: list[Row], path: Path, split: str) -> list[Row]:
+    """Return the rows whose column "split" says so; all rows if there is no such column."""
+    if "split" not in rows[0].columns:
+        return rows
+    chosen = [row for row in rows if row.columns.get("split") == split]
+    if not chosen:
+        found = ", ".join(sorted({str(row.columns.get("split")) for row in rows}))
+        raise DataError(str(path), f"splits: {found}", f"split {split!r}", "name one that is there")
+    return chosen
+
+
+def installed_hub() -> Hub:
+    """Return the module `datasets`.
+
+    Raises:
+        DataError: It is not installed.
+    """
+    try:
+        import datasets  # an extra, and slow to import
+    except ImportError as error:
+        raise DataError(
+            "hub", "no package datasets", "it, to read from the hub", "run pip install 'marft[data]'"
+        ) from error
+    module: Hub = datasets
+    return module
+
+
+def _from_hub(spec: str, split: str, hub: Hub) -> Source:
+    rest, _, revision = spec.partition("@")
+    path, _, config = rest.partition(":")
+    where = f"hub:{path}"
+    if not path:
+        raise DataError(where, "no name", "hub:OWNER/NAME", "name a data set")
+    try:
+        configs = [config] if config else _configs(where, hub.get_dataset_config_names(path, revision=revision or None))
+        parts = {name: hub.load_dataset(path, name, revision=revision or None) for name in configs}
+    except DataError:
+        raise
+    except Exception as error:  # datasets raises a dozen unrelated kinds: network, script, YAML, hub
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DataError(where, reason, "a readable data set", "check name, configuration and network") from error
+    rows: list[Row] = []
+    for name, splits in parts.items():
+        if split not in splits:
+            raise DataError(
+                f"{where}:{name}",
+                f"splits: {', '.join(splits)}",
+                f"split {split!r}",
+                "name one that is there",
+            )
+        rows += [Row(f"{where}:{name}:{split}: row {i}", row) for i, row in enumerate(splits[split], start=1)]
+    if not rows:
+        raise DataError(where, "no rows", "at least one", "check the data set on the hub")
+    return Source(path.rstrip("/").rpartition("/")[2], rows)
+
+
+def _configs(where: str, found: list[str]) -> list[str]:
+    """Choose what to read when the user named no configuration."""
+    if len(found) == 1 or set(found) == MATH_CONFIGS:
+        return sorted(found)
+    for usual in ("main", "default"):
+        if usual in found:
+            return [usual]
+    raise DataError(where, f"configurations: {', '.join(found)}", "one", f"write {where}:{found[0]} or another")

@@ -1,0 +1,323 @@
+"""Loading tasks: every format, every kind of file, every way in which data can be bad."""
+
+import csv
+import hashlib
+import json
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import envs_data
+from marft_envs.data import DataError, load_tasks
+from marft_envs.data.golds import MODES, repairs
+from marft_envs.grading import grade_math
+
+SHARED = Path(__file__).parents[4] / "shared" / "data"
+FORMATS = {
+    "hendrycks": {
+        "problem": "p",
+        "level": "Level 3",
+        "type": "Algebra",
+        "solution": r"First \boxed{1}, so \boxed{\frac{1}{2}}",
+    },
+    "math500": {
+        "problem": "p",
+        "solution": r"\boxed{9}",
+        "answer": r"\frac12",
+        "subject": "Algebra",
+        "level": 3,
+        "unique_id": "t/1",
+    },
+    "gsm8k": {"question": "q", "answer": "We get <<1000+234=1234>>1234.\n#### 1,234"},
+    "aime_maxwell": {"ID": "2024-I-1", "Problem": "p", "Solution": "s", "Answer": "025"},
+    "aime_h4": {"id": 60, "problem": "p", "solution": "s", "answer": "025", "url": "u", "year": "2024"},
+    "math_arena": {"problem_idx": 3, "problem": "p", "answer": 25},
+    "cmath": {"grade": 3, "question": "几分之几？", "golden": "6/9", "reasoning_step": 1, "num_digits": 2},
+    "marft": {"problem": "p", "final_answer": "7"},
+    "marft_cmath": {"grade": "6", "problem": "p", "final_answer": "25%", "reasoning_steps": 2, "num_digits": 4},
+}
+EXPECTED = {
+    "hendrycks": ("math", "x-test-00000", r"\frac{1}{2}", {"level": 3, "subject": "Algebra"}),
+    "math500": ("math", "t/1", r"\frac12", {"level": 3, "subject": "Algebra"}),
+    "gsm8k": ("gsm8k", "x-test-00000", "1234", {}),
+    "aime_maxwell": ("aime", "2024-I-1", "25", {}),
+    "aime_h4": ("aime", "60", "25", {"year": 2024}),
+    "math_arena": ("aime", "3", "25", {}),
+    "cmath": ("cmath", "x-test-00000", "6/9", {"grade": 3, "reasoning_steps": 1, "num_digits": 2}),
+    "marft": ("math", "x-test-00000", "7", {}),
+    "marft_cmath": ("cmath", "x-test-00000", "25%", {"grade": 6, "reasoning_steps": 2, "num_digits": 4}),
+}
+
+
+def write(path, rows):
+    """Write rows in the format that the extension says."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows, indent=1), "utf-8")
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("extension", [".jsonl", ".json", ".csv", ".parquet"])
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_published_format_is_recognised_in_every_kind_of_file(tmp_path, name, extension):
+    kind, task_id, answer, meta = EXPECTED[name]
+    (task,) = load_tasks(kind, str(write(tmp_path / f"x{extension}", [FORMATS[name]])), "test")
+    assert (task.id, task.answer, task.split) == (task_id, answer, "test")
+    assert task.prompt == FORMATS[name].get("problem", FORMATS[name].get("Problem", FORMATS[name].get("question")))
+    assert task.meta == {"kind": kind, "gold_mode": "single", **meta}
+
+
+def test_rows_keep_their_order_and_ids_are_stable(tmp_path):
+    rows = [{"question": f"{n} + 1?", "answer": str(n + 1)} for n in range(12)]
+    path = str(write(tmp_path / "sums.jsonl", rows))
+    tasks = load_tasks("gsm8k", path, "train")
+    assert [task.prompt for task in tasks] == [row["question"] for row in rows]
+    assert tasks[11].id == "sums-train-00011"
+    assert tasks == load_tasks("gsm8k", path, "train")
+
+
+def test_a_folder_has_one_file_a_split(tmp_path):
+    for split, answer in (("train", "1"), ("test", "2")):
+        write(tmp_path / f"{split}.jsonl", [{"question": "q", "answer": answer}])
+    (task,) = load_tasks("gsm8k", str(tmp_path), "test")
+    assert (task.answer, task.id) == ("2", f"{tmp_path.name}-test-00000")
+
+
+def test_a_column_named_split_chooses_rows(tmp_path):
+    rows = [{"question": s, "answer": "1", "split": s} for s in ("train", "test", "train")]
+    path = str(write(tmp_path / "both.csv", rows))
+    assert len(load_tasks("gsm8k", path, "train")) == 2
+    assert len(load_tasks("gsm8k", path, "test")) == 1
+    with pytest.raises(DataError, match="found splits: test, train, wanted split 'dev'"):
+        load_tasks("gsm8k", path, "dev")
+
+
+@pytest.mark.parametrize("kind", ["math", "gsm8k", "aime", "cmath"])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_embedded_sets_become_tasks(kind, split):
+    tasks = load_tasks(kind, split=split)
+    assert len(tasks) == len(envs_data.rows(kind, split))
+    assert len({task.id for task in tasks}) == len(tasks)
+    assert all(task.prompt and task.answer and task.split == split and task.meta["kind"] == kind for task in tasks)
+
+
+def test_any_embedded_set_can_be_named():
+    (first, *_) = load_tasks("gsm8k", "embedded:stories", "test")
+    assert first.id == "stories-test-00000"
+    assert first.meta["level"] in (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "count"),
+    [
+        ("math", "math_train", 7500),
+        ("gsm8k", "gsm8k_train", 7473),
+        ("aime", "aime_2024", 30),
+        ("cmath", "cmath_dev", 600),
+    ],
+)
+def test_the_shared_files_load_and_every_gold_is_right(kind, file, count):
+    path = SHARED / f"{file}.jsonl"
+    if not path.is_file():
+        pytest.skip("the folder ../shared/data is not here")
+    tasks = load_tasks(kind, str(path), "train")
+    assert len(tasks) == count
+    for task in tasks:
+        mode = task.meta["gold_mode"]
+        golds = task.answer if mode == "single" else json.loads(task.answer)
+        for answer in golds if mode == "any" else [golds if mode == "single" else ", ".join(golds)]:
+            response = rf"Hence \boxed{{{answer}}}."
+            assert grade_math(response, golds, "zh" if kind == "cmath" else "en", mode=mode).correct, task
+
+
+# ---- repaired golds
+
+
+def test_a_repaired_gold_goes_into_answer_and_mode(tmp_path, monkeypatch):
+    problem = " Find both roots. "
+    key = hashlib.sha1(problem.strip().encode()).hexdigest()[:12]
+    monkeypatch.setitem(repairs(), key, type(next(iter(repairs().values())))(("2", "-3"), "all"))
+    row = {"problem": problem, "solution": r"\boxed{2} or \boxed{-3}"}
+    (task,) = load_tasks("math", str(write(tmp_path / "r.jsonl", [row])), "train")
+    assert (task.meta["gold_mode"], json.loads(task.answer)) == ("all", ["2", "-3"])
+    assert grade_math(r"\boxed{-3, 2}", json.loads(task.answer), mode="all").correct
+    assert not grade_math(r"\boxed{-3}", json.loads(task.answer), mode="all").correct
+
+
+def test_the_repair_table_holds_hashes_and_short_answers_only():
+    assert len(repairs()) == 41
+    for key, gold in repairs().items():
+        assert len(key) == 12
+        assert int(key, 16) >= 0
+        assert gold.mode in MODES
+        assert (len(gold.answers) == 1) == (gold.mode == "single")
+        assert all(0 < len(answer) < 70 for answer in gold.answers)
+
+
+def test_the_repairs_are_found_in_the_training_rows():
+    path = SHARED / "math_train.jsonl"
+    if not path.is_file():
+        pytest.skip("the folder ../shared/data is not here")
+    overrides = json.loads((SHARED / "math_gold_overrides.json").read_text("utf-8"))
+    wanted = {row["problem_sha1"]: row for row in overrides if row["split"] == "train"}
+    found = {
+        hashlib.sha1(task.prompt.encode()).hexdigest()[:12]: task for task in load_tasks("math", str(path), "train")
+    }
+    for key, row in wanted.items():
+        answer = found[key].answer
+        assert row["gold"] == ([answer] if row["mode"] == "single" else json.loads(answer))
+        assert found[key].meta["gold_mode"] == row["mode"]
+
+
+# ---- bad data: one clear message each
+
+
+def jsonl(text):
+    return lambda path: path.with_suffix(".jsonl").write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+GOOD = '{"problem": "p", "answer": "1"}\n'
+BAD = {
+    "an empty file": ("", r"x\.jsonl: found no rows, wanted at least one"),
+    "blank lines only": ("\n\n", r"x\.jsonl: found no rows"),
+    "broken JSON": (GOOD + '{"problem": "p", \n', r"x\.jsonl:2: found broken JSON .*, wanted valid JSON; mend"),
+    "a list in a line": (GOOD + "[1]\n", r"x\.jsonl:2: found a JSON list, wanted an object"),
+    "no answer column": (
+        '{"problem": "p"}\n',
+        r"x\.jsonl:1: found columns problem, wanted one of: problem \+ final_answer",
+    ),
+    "no columns": ("{}\n", r"x\.jsonl:1: found columns none"),
+    "an empty answer": (
+        GOOD + '\n{"problem": "p2", "answer": " "}\n',
+        r"x\.jsonl:3: found no answer in column 'answer'",
+    ),
+    "a null answer": ('{"problem": "p", "answer": null}\n', r"x\.jsonl:1: found no answer"),
+    "no box": (
+        '{"problem": "p", "solution": "it is 5"}\n',
+        r"x\.jsonl:1: found no \\boxed answer in column 'solution'",
+    ),
+    "an empty problem": ('{"problem": "", "answer": "1"}\n', r"x\.jsonl:1: found no text in column 'problem'"),
+    "a second id": (
+        '{"id": "a", "problem": "p", "answer": "1"}\n{"id": "a", "problem": "r", "answer": "2"}\n',
+        r"x\.jsonl:2: found id 'a' as in .*x\.jsonl:1, wanted unique ids",
+    ),
+    "not UTF-8": (GOOD.encode() + b'{"problem": "\xff"}\n', r"x\.jsonl:2: found byte 0xff, wanted UTF-8 text"),
+    "an answer that no box can hold": (
+        '{"problem": "p", "answer": "1}{"}\n',
+        r"x\.jsonl:1: found gold '1}{' that grades as wrong",
+    ),
+    "deep nesting": ("[" * 100_000, r"x\.jsonl:1: found broken JSON \(too deep nesting\)"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_data_gives_one_clear_message(tmp_path, case):
+    content, message = BAD[case]
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=message) as caught:
+        load_tasks("math", str(path), "train")
+    assert "\n" not in str(caught.value)
+
+
+def test_broken_json_list_names_the_line(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('[\n{"problem": "p", "answer": "1"},\n{"problem": }\n]')
+    with pytest.raises(DataError, match=r"x\.json:3: found broken JSON"):
+        load_tasks("math", str(path), "train")
+
+
+def test_json_object_suggests_jsonl(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(GOOD)
+    with pytest.raises(
+        DataError, match=r"found a JSON dict, wanted a JSON list of objects; rename the file to \.jsonl"
+    ):
+        load_tasks("math", str(path), "train")
+
+
+def test_csv_with_a_missing_field_names_the_line(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("problem,answer\np,1\nq\n")
+    with pytest.raises(DataError, match=r"x\.csv:3: found another number of fields, wanted 2 fields"):
+        load_tasks("math", str(path), "train")
+
+
+def test_csv_with_an_open_quote_names_the_line(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('problem,answer\np,"1\n')
+    with pytest.raises(DataError, match=r"x\.csv:\d: found broken CSV"):
+        load_tasks("math", str(path), "train")
+
+
+def test_broken_parquet_is_named(tmp_path):
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(DataError, match=r"x\.parquet: found a broken file"):
+        load_tasks("math", str(path), "train")
+
+
+def test_missing_file_and_unknown_extension(tmp_path):
+    with pytest.raises(DataError, match=r"nothing\.jsonl: found no such file or folder, wanted \"embedded\""):
+        load_tasks("math", str(tmp_path / "nothing.jsonl"), "train")
+    (tmp_path / "x.txt").write_text("p")
+    with pytest.raises(DataError, match=r"found extension '\.txt', wanted one of \.jsonl, \.json, \.csv, \.parquet"):
+        load_tasks("math", str(tmp_path / "x.txt"), "train")
+
+
+def test_folder_without_the_split_names_those_found(tmp_path):
+    with pytest.raises(DataError, match="found splits: no data files, wanted split 'train'"):
+        load_tasks("math", str(tmp_path), "train")
+    write(tmp_path / "dev.jsonl", [FORMATS["marft"]])
+    with pytest.raises(DataError, match="found splits: dev, wanted split 'train'; name one"):
+        load_tasks("math", str(tmp_path), "train")
+    write(tmp_path / "dev.csv", [FORMATS["marft"]])
+    with pytest.raises(DataError, match=r"found dev\.csv, dev\.jsonl, wanted one file of split 'dev'"):
+        load_tasks("math", str(tmp_path), "dev")
+
+
+def test_unknown_kind_set_and_split():
+    with pytest.raises(DataError, match="found kind 'maths', wanted one of math, gsm8k, aime, cmath"):
+        load_tasks("maths")
+    with pytest.raises(DataError, match="found set 'maths', wanted one of aime, cmath, gsm8k, math, stories"):
+        load_tasks("math", "embedded:maths")
+    with pytest.raises(DataError, match="found split 'dev', wanted one of train, test"):
+        load_tasks("math", split="dev")
+
+
+@pytest.mark.parametrize("answer", ["1000", "-1", "1/2", "１２", "12 apples"])
+def test_aime_wants_whole_numbers_below_a_thousand(tmp_path, answer):
+    path = write(tmp_path / "x.jsonl", [{"problem": "p", "answer": answer}])
+    with pytest.raises(DataError, match=r"wanted a whole number 0\.\.999; load it as kind math"):
+        load_tasks("aime", str(path), "train")
+
+
+def test_windows_files_with_a_byte_order_mark_load(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"\xef\xbb\xbfproblem,answer\r\np,1\r\n")
+    assert load_tasks("math", str(path), "train")[0].answer == "1"
+
+
+def test_unicode_line_separators_do_not_split_a_row(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"problem": "one\u2028two", "answer": "1"}\n', "utf-8")
+    assert load_tasks("math", str(path), "train")[0].prompt == "one\u2028two"
+
+
+def test_an_error_keeps_its_parts_through_pickle():
+    error = DataError("x.jsonl:3", "nothing", "an answer", "mend it")
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error) == "x.jsonl:3: found nothing, wanted an answer; mend it"
+    assert copy.where == "x.jsonl:3"
+    assert isinstance(copy, ValueError)
