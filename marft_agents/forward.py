@@ -1,15 +1,11 @@
-"""Forward passes of a transformer trunk over sequences that share a prefix, and log-probs at action positions.
+"""Forward passes of a transformer trunk over prefix trees, and log-probs at action positions.
 
-Agents of a team and samples of a group share long prompts (system prompt, worked example, question). The common
-prefix of a micro-batch is computed once, as a batch of one, and its keys and values are expanded to all rows;
-gradients flow back through the expansion, so this is exact. Only action positions reach the language-model head,
-in chunks, so memory does not grow with vocabulary x length.
+Only action positions reach the language-model head, in chunks whose logits are recomputed in the backward pass, so
+memory does not grow with vocabulary x length.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,144 +15,44 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from marft_agents.prefix_tree import Level, build_levels
 from marft_agents.records import IntArray
 from marft_agents.sampling import SamplingLaw, scale
 
-PASS_COST = 40.0  # tokens that could have been computed in the fixed cost of one more pass
 HEAD_CHUNK = 256  # positions per chunk of the head: 256 x 49k float32 logits = 50 MB
 
 
-def common_prefix_length(sequences: Sequence[IntArray], limit: int) -> int:
-    """Return how many leading tokens all sequences share, at most `limit`."""
-    first = sequences[0][:limit]
-    length = len(first)
-    for sequence in sequences[1:]:
-        head = sequence[:length]
-        different = np.nonzero(first[: len(head)] != head)[0]
-        length = int(different[0]) if len(different) else len(head)
-    return length
-
-
 def plan_micro_batches(sequences: Sequence[IntArray], max_rows: int) -> list[list[int]]:
-    """Cut sequences into micro-batches that cost the fewest tokens when each shares its common prefix.
-
-    Sequences are sorted, so neighbours share most; the cheapest cut of the sorted list is found by dynamic
-    programming over the cost `prefix + rows * (longest - prefix)` plus a fixed cost per pass.
-
-    Args:
-        sequences: token ids, N of them.
-        max_rows: at most so many rows per micro-batch.
+    """Cut sequences into micro-batches of at most `max_rows`, similar ones together so that they share prefixes.
 
     Returns:
         Indices of each micro-batch; every sequence once.
     """
     order = sorted(range(len(sequences)), key=lambda i: sequences[i].tolist())
-    shared = [
-        common_prefix_length([sequences[a], sequences[b]], len(sequences[a])) for a, b in itertools.pairwise(order)
-    ]
-    best = [0.0] + [math.inf] * len(order)
-    cut_from = [0] * (len(order) + 1)
-    for end in range(1, len(order) + 1):
-        prefix = longest = len(sequences[order[end - 1]])
-        for start in range(end - 1, max(-1, end - 1 - max_rows), -1):
-            if start < end - 1:
-                prefix = min(prefix, shared[start])
-                longest = max(longest, len(sequences[order[start]]))
-            cost = best[start] + PASS_COST + prefix + (end - start) * (longest - prefix)
-            if cost < best[end]:
-                best[end], cut_from[end] = cost, start
-    batches, end = [], len(order)
-    while end:
-        batches.append(order[cut_from[end] : end])
-        end = cut_from[end]
-    return batches[::-1]
+    return [order[start : start + max_rows] for start in range(0, len(order), max_rows)]
 
 
-@dataclass(frozen=True)
-class Ragged:
-    """Rows of different length behind one shared prefix.
-
-    Attributes:
-        prefix: int64 [1, P]; P may be 0.
-        rows: int64 [B, S] what follows the prefix, padded.
-        row_mask: bool [B, S], True at real tokens.
-    """
-
-    prefix: Tensor
-    rows: Tensor
-    row_mask: Tensor
-
-    @property
-    def attention_mask(self) -> Tensor:
-        """int64 [B, P + S], 1 at real tokens."""
-        prefix = self.row_mask.new_ones(self.rows.shape[0], self.prefix.shape[1])
-        return torch.cat([prefix, self.row_mask], dim=1).long()
-
-    @property
-    def position_ids(self) -> Tensor:
-        """int64 [B, S], the position of each row token in its own sequence."""
-        return (self.row_mask.long().cumsum(1) - 1).clamp(min=0) + self.prefix.shape[1]
-
-
-def share_prefix(
-    sequences: Sequence[IntArray], shareable: int, *, device: torch.device, pad_left: bool = False
-) -> Ragged:
-    """Split sequences into their common prefix and padded rests.
-
-    Args:
-        sequences: token ids, each longer than `shareable`.
-        shareable: the prefix may reach at most here (the rest must keep the positions of interest).
-        device: where the tensors go.
-        pad_left: pad rows on the left (generation) instead of on the right (training).
-    """
-    shared = common_prefix_length(sequences, shareable)
-    rests = [sequence[shared:] for sequence in sequences]
-    width = max(len(rest) for rest in rests)
-    rows = np.zeros((len(rests), width), np.int64)
-    mask = np.zeros((len(rests), width), bool)
-    for i, rest in enumerate(rests):
-        where = slice(width - len(rest), width) if pad_left else slice(0, len(rest))
-        rows[i, where] = rest
-        mask[i, where] = True
-    prefix = torch.as_tensor(sequences[0][None, :shared].astype(np.int64), device=device)
-    return Ragged(prefix, torch.as_tensor(rows, device=device), torch.as_tensor(mask, device=device))
-
-
-def run_trunk(trunk: Any, ragged: Ragged) -> tuple[Tensor, Any]:
-    """Run the trunk over a shared prefix and its rows.
+def run_level(trunk: Any, cache: Any, level: Level, device: torch.device) -> Tensor:
+    """Run the trunk over one level; the cache must hold the level before and then holds this one.
 
     Returns:
-        hidden [B, S, d] of the rows, and the key/value cache of prefix + rows.
+        hidden [R, W, d].
     """
-    from transformers import DynamicCache
-
-    cache = DynamicCache()
-    batch = ragged.rows.shape[0]
-    if ragged.prefix.shape[1]:
-        trunk(input_ids=ragged.prefix, past_key_values=cache, use_cache=True)
-        if batch > 1:
-            cache.batch_repeat_interleave(batch)
-    output = trunk(
-        input_ids=ragged.rows,
-        attention_mask=ragged.attention_mask,
-        position_ids=ragged.position_ids,
+    tokens = torch.as_tensor(level.tokens, device=device)
+    mask = torch.as_tensor(level.mask, device=device)
+    if level.start:
+        parents = torch.as_tensor(level.parents, device=device)
+        if not torch.equal(parents, torch.arange(cache.layers[0].keys.shape[0], device=device)):
+            cache.batch_select_indices(parents)
+    past = mask.new_ones(len(tokens), level.start)
+    hidden: Tensor = trunk(
+        input_ids=tokens,
+        attention_mask=torch.cat([past, mask], dim=1).long(),
+        position_ids=torch.arange(level.start, level.start + level.width, device=device).expand_as(tokens),
         past_key_values=cache,
         use_cache=True,
-    )
-    return output.last_hidden_state, cache
-
-
-@dataclass(frozen=True)
-class TokenScores:
-    """What the current policy says of recorded action tokens, flat over all actions of a batch.
-
-    Attributes:
-        logprobs: float32 [N], log-probability of each recorded token under the sampling law.
-        entropy: float32 [N], entropy of the law at each position, in nats (no gradient unless asked for).
-    """
-
-    logprobs: Tensor
-    entropy: Tensor
+    ).last_hidden_state
+    return hidden
 
 
 def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[IntArray], device: torch.device) -> Tensor:
@@ -171,17 +67,37 @@ def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[Int
     Returns:
         [sum T_i, d]; rows follow the actions in order.
     """
+    from transformers import DynamicCache
+
     sequences = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
-    ragged = share_prefix(sequences, min(len(p) for p in prompts) - 1, device=device)
-    hidden, _ = run_trunk(trunk, ragged)
-    shared = ragged.prefix.shape[1]
-    rows, columns = [], []
-    for i, (prompt, action) in enumerate(zip(prompts, actions, strict=True)):
-        start = len(prompt) - 1 - shared
-        rows.append(np.full(len(action), i))
-        columns.append(np.arange(start, start + len(action)))
-    picked: Tensor = hidden[np.concatenate(rows), np.concatenate(columns)]
-    return picked
+    lengths = np.asarray([len(a) for a in actions])
+    owners = np.repeat(np.arange(len(actions)), lengths)
+    offsets = np.arange(len(owners)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    positions = np.asarray([len(p) - 1 for p in prompts])[owners] + offsets
+    cache = DynamicCache()
+    states: list[Tensor] = []
+    places = np.empty(len(owners), np.int64)
+    done = 0
+    for level in build_levels(sequences):
+        hidden = run_level(trunk, cache, level, device)
+        here = (positions >= level.start) & (positions < level.start + level.width)
+        places[here] = done + level.row_of[owners[here]] * level.width + positions[here] - level.start
+        states.append(hidden.reshape(-1, hidden.shape[-1]))
+        done += len(states[-1])
+    return torch.cat(states)[torch.as_tensor(places, device=device)]
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """What the current policy says of recorded action tokens, flat over all actions of a batch.
+
+    Attributes:
+        logprobs: float32 [N], log-probability of each recorded token under the sampling law.
+        entropy: float32 [N], entropy of the law at each position, in nats (no gradient unless asked for).
+    """
+
+    logprobs: Tensor
+    entropy: Tensor
 
 
 def score_tokens(

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marft_agents.forward import run_trunk, share_prefix
+from marft_agents.forward import run_level
+from marft_agents.prefix_tree import build_levels, choose_cuts, pad
 from marft_agents.records import Action, IntArray
 from marft_agents.sampling import SamplingLaw, choose
 
@@ -90,17 +91,40 @@ def generate(
 def _prefill(
     trunk: Any, head: Any, prompts: Sequence[IntArray], device: torch.device
 ) -> tuple[Tensor, Any, Tensor, Tensor]:
-    """Run the prompts, each distinct one once; return next-token logits, cache, mask and last positions per row."""
+    """Run the prompts, shared prefixes once; return next-token logits, cache, mask and last positions per row.
+
+    Every level but the last is full; the last holds the distinct prompts' ends, padded on the left so that all rows
+    decode at the same cache index.
+    """
+    from transformers import DynamicCache
+
     distinct: dict[bytes, int] = {}
     row_of = [distinct.setdefault(prompt.tobytes(), len(distinct)) for prompt in prompts]
     unique = [np.frombuffer(key, np.int32) for key in distinct]
-    ragged = share_prefix(unique, min(map(len, unique)) - 1, device=device, pad_left=True)
-    hidden, cache = run_trunk(trunk, ragged)
-    index = torch.as_tensor(row_of, device=device)
+    cuts = choose_cuts(unique, limit=min(map(len, unique)) - 1)
+    levels = build_levels([prompt[: cuts[-1]] for prompt in unique], cuts[:-1]) if cuts else []
+    cache = DynamicCache()
+    for level in levels:
+        run_level(trunk, cache, level, device)
+    start = cuts[-1] if cuts else 0
+    if levels:
+        cache.batch_select_indices(torch.as_tensor(levels[-1].row_of, device=device))
+    tokens, ends = pad([prompt[start:] for prompt in unique], max(map(len, unique)) - start, left=True)
+    mask = torch.as_tensor(ends, device=device)
+    mask = torch.cat([mask.new_ones(len(unique), start), mask], dim=1).long()
+    positions = (mask.cumsum(1) - 1).clamp(min=0)[:, start:]
+    hidden = trunk(
+        input_ids=torch.as_tensor(tokens, device=device),
+        attention_mask=mask,
+        position_ids=positions,
+        past_key_values=cache,
+        use_cache=True,
+    ).last_hidden_state
     logits: Tensor = head(hidden[:, -1])
+    index = torch.as_tensor(row_of, device=device)
     if len(unique) < len(prompts):
         cache.batch_select_indices(index)
-    return logits[index], cache, ragged.attention_mask[index], ragged.position_ids[:, -1][index]
+    return logits[index], cache, mask[index], positions[index, -1]
 
 
 def _record(
