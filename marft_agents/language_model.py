@@ -6,6 +6,7 @@ N agents on one base cost one base in memory; only the adapters (float32) are tr
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -67,14 +68,16 @@ class AdaptedBase:
                 target_modules=list(lora.targets),
                 lora_dropout=0.0,
                 task_type="CAUSAL_LM",
-                base_model_name_or_path=pretrained.source or pretrained.name,
             )
 
-        with torch.random.fork_rng(devices=[]):  # peft draws the initial A from the global generator
-            torch.manual_seed(seed)
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            torch.manual_seed(seed)  # peft draws the initial A from the global generator
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by an attribute's old name
             self.peft = get_peft_model(pretrained.model, config(), adapter_name=adapters[0])
             for name in adapters[1:]:
                 self.peft.add_adapter(name, config())
+        for settings in self.peft.peft_config.values():
+            settings.base_model_name_or_path = pretrained.published
         self.peft.eval()  # no dropout: the law that is trained is the law that was sampled
         self.adapters = tuple(adapters)
         self.trunk: Any = getattr(pretrained.model, pretrained.model.base_model_prefix)

@@ -1,0 +1,124 @@
+"""`marft envs`, `marft show`, `marft check` and `marft data`: look at what there is."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import envs_data
+import marft_envs
+from baselines.environment import add_environment_flags, read_keywords
+from marft_envs import drawing
+
+
+def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the four commands."""
+    envs = commands.add_parser("envs", help="list the registered environments")
+    envs.add_argument("--json", action="store_true", help="as JSON")
+    envs.set_defaults(run=list_environments)
+
+    show = commands.add_parser("show", help="show an environment: prompts, dependency function, reward")
+    show.add_argument("id", metavar="ID")
+    show.add_argument("--index", type=int, default=0, help="which task to show (default: 0)")
+    show.add_argument("--png", type=Path, metavar="FILE", help="also draw the dependency function")
+    add_environment_flags(show)
+    show.set_defaults(run=show_environment)
+
+    check = commands.add_parser("check", help="run the conformance kit on an environment")
+    check.add_argument("id", metavar="ID")
+    add_environment_flags(check)
+    check.set_defaults(run=check_environment)
+
+    data = commands.add_parser("data", help="list, rebuild or check the embedded data sets")
+    data.add_argument("action", choices=("list", "build", "check"))
+    data.add_argument("--json", action="store_true", help="list as JSON")
+    data.set_defaults(run=manage_data)
+
+
+def list_environments(arguments: argparse.Namespace) -> int:
+    """Run `marft envs`."""
+    specs = [marft_envs.spec(env_id) for env_id in marft_envs.envs()]
+    if arguments.json:
+        fields = ("id", "task", "team", "description")
+        print(json.dumps([{name: getattr(s, name) for name in fields} for s in specs], indent=1, ensure_ascii=False))
+        return 0
+    table = Table("id", "task", "team", "description")
+    for found in specs:
+        table.add_row(found.id, found.task, found.team, found.description)
+    Console().print(table)
+    return 0
+
+
+def show_environment(arguments: argparse.Namespace) -> int:
+    """Run `marft show`: play one episode of silent agents and print what each saw."""
+    env = marft_envs.make(arguments.id, **read_keywords(arguments))
+    env.reset(seed=0, options={"index": arguments.index})
+    game = env.unwrapped
+    print(f"{arguments.id}\n")
+    if isinstance(game, marft_envs.FlexMG):
+        _show_game(game, arguments.png)
+    elif arguments.png is not None:
+        raise ValueError(f"{arguments.id} is no Flex-MG: it has no dependency function to draw")
+    shown: set[str] = set()
+    for agent in env.agent_iter():
+        observation, _, terminated, truncated, _ = env.last()
+        if terminated or truncated:
+            env.step(None)
+            continue
+        if agent not in shown:
+            print(f"--- what {agent} sees {'-' * max(0, 60 - len(agent))}\n{observation}\n")
+            shown.add(agent)
+        env.step(f"(action of {agent})")
+    return 0
+
+
+def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
+    for key, value in game.settings.items():
+        print(f"{key:18}{json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value}")
+    print(f"{'number of tasks':18}{len(game.tasks)}")
+    roster = game.team.roster
+    print(f"\ndependency function of the first round (Mermaid):\n{drawing.mermaid(game.dependency, roster)}\n")
+    if png is not None:
+        print(f"drawn to {drawing.png(game.dependency, roster, png, rounds=game.horizon)}\n")
+
+
+def check_environment(arguments: argparse.Namespace) -> int:
+    """Run `marft check`; the exit code says whether all checks passed."""
+    from marft_envs.testing import check_environment as run_kit
+
+    marft_envs.spec(arguments.id)  # an unknown id is an error of its own, not a failed check
+    report = run_kit(functools.partial(marft_envs.make, arguments.id, **read_keywords(arguments)))
+    print(report)
+    return 0 if report.passed else 1
+
+
+def manage_data(arguments: argparse.Namespace) -> int:
+    """Run `marft data`."""
+    if arguments.action == "build":
+        from envs_data.build.__main__ import main as build
+
+        build([])
+        return 0
+    if arguments.action == "check":
+        problems = envs_data.check()
+        print("\n".join(problems) if problems else f"{len(envs_data.names())} data sets match their manifest")
+        return 1 if problems else 0
+    manifest = envs_data.manifest()
+    if arguments.json:
+        print(json.dumps(manifest, indent=1, ensure_ascii=False))
+        return 0
+    table = Table("name", "rows", "licence", "description")
+    for name, entry in manifest.items():
+        table.add_row(name, _rows(entry), entry["licence"], entry["description"])
+    Console().print(table)
+    return 0
+
+
+def _rows(entry: dict[str, Any]) -> str:
+    return ", ".join(f"{split} {found['rows']}" for split, found in entry["splits"].items())

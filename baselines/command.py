@@ -1,0 +1,79 @@
+"""The `marft` command. One clear line on the standard error and exit code 1 for bad input; 2 for bad usage.
+
+Set MARFT_DEBUG=1 to see the traceback behind an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from baselines import browse, play
+
+LAZY_COMMANDS = {"train": "baselines.train", "eval": "baselines.evaluate"}  # these load torch
+
+
+def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line.
+
+    Args:
+        commands: which of the commands that load torch to add in full.
+    """
+    parser = argparse.ArgumentParser(
+        prog="marft",
+        description="Train, evaluate and look at teams of language-model agents.",
+        epilog="marft COMMAND --help says more.",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    browse.add_parsers(subparsers)
+    play.add_parser(subparsers)
+    for name, module in LAZY_COMMANDS.items():
+        if name in commands:
+            importlib.import_module(module).add_parser(subparsers)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    light = bool(given) and given[0] in {"envs", "show", "check", "data", "play"}
+
+    def work() -> int:
+        parsed = build_parser(() if light else tuple(LAZY_COMMANDS)).parse_args(given)
+        return int(parsed.run(parsed))
+
+    return guarded(work)
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Do some work; turn an error of the input into one line on the standard error and an exit code."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        print("marft: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: not our error
+        return 141
+    except Exception as error:
+        if os.environ.get("MARFT_DEBUG") or _is_ours(error):
+            raise
+        print(f"marft: error: {_message(error)}", file=sys.stderr)
+        return 1
+
+
+def _is_ours(error: Exception) -> bool:
+    """Return True for errors that no input should cause: they keep their traceback."""
+    return isinstance(error, AssertionError | AttributeError | NameError | NotImplementedError)
+
+
+def _message(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return text or type(error).__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Pictures of learning: success over updates, with before/after points where an evaluation is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marft_agents.evaluation import Interval
+
+SMOOTHING = 5  # updates per point of the drawn line
+
+
+class Points(NamedTuple):
+    """Held-out accuracy before and after training, with intervals."""
+
+    before: Interval
+    after: Interval
+
+
+def draw_curve(
+    runs: Mapping[str, Sequence[Mapping[str, float]]],
+    path: Path,
+    *,
+    held_out: Mapping[str, Points] | None = None,
+    title: str = "shared team reward",
+) -> Path:
+    """Draw the training success of runs, and their held-out accuracy before and after.
+
+    Args:
+        runs: label -> metrics of each update (`team/success`).
+        path: PNG file to write.
+        held_out: label -> accuracies on the held-out set, drawn at both ends of the run.
+        title: of the picture.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for number, (label, history) in enumerate(runs.items()):
+        colour = f"C{number}"
+        success = np.asarray([m["team/success"] for m in history])
+        updates = np.arange(1, len(success) + 1)
+        axes.plot(updates, success, color=colour, alpha=0.25, linewidth=1)
+        axes.plot(updates, _running_mean(success), color=colour, linewidth=2, label=f"{label}: training episodes")
+        if held_out and label in held_out:
+            _draw_points(axes, held_out[label], len(success), colour, label)
+    axes.set(xlabel="update", ylabel="share of problems solved", ylim=(0, 1), title=title)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right", fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as stream:
+        canvas.print_png(stream)
+    return part.rename(path)
+
+
+def _running_mean(values: Any) -> Any:
+    width = min(SMOOTHING, len(values))
+    sums = np.convolve(values, np.ones(width), mode="full")[: len(values)]
+    return sums / np.minimum(np.arange(1, len(values) + 1), width)
+
+
+def _draw_points(axes: Any, points: Points, updates: int, colour: str, label: str) -> None:
+    for x, interval, text in ((0, points.before, ""), (updates + 0.5, points.after, f"{label}: held-out, 95 %")):
+        errors = [[interval.mean - interval.low], [interval.high - interval.mean]]
+        axes.errorbar([x], [interval.mean], yerr=errors, fmt="o", color=colour, capsize=4, label=text or None)

@@ -1,0 +1,93 @@
+"""Environments for the command line: flags of `make`, and a factory of independent copies."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import marft_envs
+
+KEYWORDS = ("data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication", "max_action_chars")
+
+
+def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None = None) -> None:
+    """Add the keywords of `marft_envs.make` as flags; one that is not given is left to the environment."""
+    group = parser.add_argument_group("environment")
+    group.add_argument("--data", help="embedded[:NAME], a JSON, JSONL, CSV or Parquet file, or hub:owner/name")
+    group.add_argument("--split", default=split, help="train, test, ..." + (f" (default: {split})" if split else ""))
+    group.add_argument("--team", metavar="FILE", help="JSON file of a team; default is the id's preset")
+    group.add_argument("--dependency", help="independent, chain, full, or a dependency as JSON")
+    group.add_argument("--horizon", type=int, metavar="ROUNDS", help="rounds per episode")
+    group.add_argument("--reward", help="name of the team reward")
+    group.add_argument("--feedback", choices=("none", "verdict"), help="what the team is told of a round's verdict")
+    group.add_argument("--communication", help="what an edge carries: full, last, tail:N or none")
+    group.add_argument("--max-action-chars", type=int, metavar="N", help="longest action; the rest is cut")
+    group.add_argument(
+        "--env-arg",
+        action="append",
+        default=[],
+        metavar="KEY=JSON",
+        help="a keyword of an environment that is not ours; may be repeated",
+    )
+
+
+def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the keywords for `marft_envs.make` that were given, as JSON-able values.
+
+    Raises:
+        ValueError: an --env-arg or --dependency that is no JSON.
+    """
+    found = {name: getattr(arguments, name) for name in KEYWORDS if getattr(arguments, name, None) is not None}
+    if str(found.get("dependency", "")).lstrip().startswith("{"):
+        found["dependency"] = _json("--dependency", found["dependency"])
+    if "team" in found:
+        found["team"] = marft_envs.Team.load(found["team"]).to_dict()
+    for item in arguments.env_arg:
+        key, sign, text = item.partition("=")
+        if not sign or not key:
+            raise ValueError(f"--env-arg {item!r}: wanted KEY=JSON, like turns=3 or mode='\"hard\"'")
+        found[key] = _json(f"--env-arg {key}", text)
+    return found
+
+
+def _json(where: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {text!r} is not JSON ({error})") from error
+
+
+def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
+    """Return a function that makes independent environments; data is loaded and checked once, here.
+
+    Raises:
+        KeyError, TypeError, ValueError: from `marft_envs.make`.
+    """
+    first = marft_envs.make(env_id, **keywords)
+    if isinstance(first.unwrapped, marft_envs.FlexMG):  # copies share the immutable tasks and team
+        return lambda: copy.deepcopy(first)
+    return lambda: marft_envs.make(env_id, **keywords)
+
+
+def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
+    """Return the reset options of an evaluation: every task of a Flex-MG, else `limit` numbered seeds.
+
+    Args:
+        env: the environment.
+        limit: at most so many; None means all (100 for environments without a list of tasks).
+    """
+    game = env.unwrapped
+    if isinstance(game, marft_envs.FlexMG):
+        count = len(game.tasks) if limit is None else min(limit, len(game.tasks))
+        return [{"index": i} for i in range(count)]
+    return [{"seed": i} for i in range(100 if limit is None else limit)]
+
+
+def model_folder_or_name(name: str) -> str:
+    """Return a model name with an existing path made absolute, so that a recorded run can be resumed anywhere."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.exists() else name

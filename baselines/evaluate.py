@@ -1,0 +1,163 @@
+"""`marft eval`: play a team on a fixed list of scenarios and report accuracy with its interval."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from baselines.environment import add_environment_flags, factory, read_keywords, scenarios
+from baselines.experiment import Experiment, read_models
+from baselines.flags import add_knobs, read_knobs
+from baselines.progress import bar
+from baselines.train import add_model_flags, device_of
+from marft_agents import checkpoint
+from marft_agents.evaluation import Evaluation, Interval, evaluate
+from marft_agents.language_model import LoraSettings, build_team
+from marft_agents.policy import Policy
+from marft_agents.run_folder import episode_record, versions, write_json
+from marft_agents.sampling import SamplingLaw
+from marft_agents.trainer import refuse_unsuitable
+
+TABLE_WIDTH = 120  # where there is no terminal to ask
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `marft eval`."""
+    parser = commands.add_parser("eval", help="evaluate a team on a fixed list of scenarios")
+    parser.add_argument("--env", metavar="ID", required=True, help="environment, like marft/math_duo-v0")
+    parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="folder for the results")
+    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="a checkpoint or run folder of `marft train`")
+    parser.add_argument("--limit", type=int, metavar="N", help="play only the first N scenarios")
+    parser.add_argument("--seeds", type=_seeds, default=(0,), metavar="S,S", help="sampling seeds (default: 0)")
+    parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
+    add_model_flags(parser)
+    add_environment_flags(parser, split="test")
+    add_knobs(parser, SamplingLaw, title="sampling (temperature 0 is greedy)")
+    parser.set_defaults(run=run)
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `marft eval`."""
+    keywords = read_keywords(arguments)
+    make_env = factory(arguments.env, keywords)
+    env = make_env()
+    refuse_unsuitable(env)
+    policy, law = _policy(arguments, env.possible_agents)
+    options = scenarios(env, arguments.limit)
+    result = evaluate_with_bar(make_env, policy, options, seeds=arguments.seeds, title=arguments.env)
+    record = {
+        "env": arguments.env,
+        "keywords": keywords,
+        "models": arguments.model,
+        "endpoint": arguments.endpoint,
+        "checkpoint": None if arguments.checkpoint is None else str(checkpoint.resolve(arguments.checkpoint)),
+        "law": dataclasses.asdict(law),
+        "seeds": list(arguments.seeds),
+        "scenarios": options,
+    }
+    save(arguments.out, result, record)
+    print_results({arguments.env: result})
+    print(f"results: {arguments.out / 'evaluation.json'}")
+    return 0
+
+
+def _policy(arguments: argparse.Namespace, agents: Sequence[str]) -> tuple[Policy, SamplingLaw]:
+    """Return who plays, and under which law: the checkpoint's own unless flags say otherwise."""
+    trained = None if arguments.checkpoint is None else _experiment_of(arguments.checkpoint)
+    defaults = dataclasses.asdict(trained.law) if trained else {}
+    law = read_knobs(arguments, SamplingLaw, defaults)
+    if arguments.endpoint is not None:
+        if not arguments.model:
+            raise ValueError("--endpoint needs --model NAME, the model's name on that server")
+        return _remote(arguments, law), law
+    models = read_models(arguments.model) if arguments.model else dict(trained.models) if trained else {}
+    team = build_team(
+        agents,
+        models or {"*": "smollm2-135m"},
+        lora=trained.lora if trained else LoraSettings(),
+        law=law,
+        sharing=trained.sharing if trained else "separate",
+        device=device_of(arguments),
+    )
+    if arguments.checkpoint is not None:
+        checkpoint.load_adapters(arguments.checkpoint, team)
+    arguments.model = sorted({seat.base.name for seat in team.seats.values()})
+    return team, law
+
+
+def _remote(arguments: argparse.Namespace, law: SamplingLaw) -> Policy:
+    from marft_agents.remote import RemotePolicy
+
+    return RemotePolicy(
+        base_url=arguments.endpoint,
+        model=arguments.model[0],
+        temperature=law.temperature,
+        top_p=law.top_p,
+        max_tokens=law.max_new_tokens,
+    )
+
+
+def _experiment_of(path: Path) -> Experiment:
+    """Return the experiment that a checkpoint belongs to: the config.json of the run folder around it."""
+    for folder in (path, path.parent, path.parent.parent):
+        if (folder / "config.json").is_file():
+            return Experiment.load(folder)
+    raise checkpoint.CheckpointError(
+        f"{path} lies in no run folder: wanted RUN or RUN/checkpoints/update-N with RUN/config.json"
+    )
+
+
+def evaluate_with_bar(
+    make_env: Any, policy: Policy, options: Sequence[Mapping[str, Any]], *, seeds: Sequence[int], title: str
+) -> Evaluation:
+    """Evaluate with a progress bar."""
+    progress, task = bar(title, len(options) * len(seeds))
+    with progress:
+        return evaluate(make_env, policy, options, seeds=seeds, on_end=lambda _: progress.advance(task))
+
+
+def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
+    """Write evaluation.json and episodes.jsonl."""
+    out.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(episode_record(0, t), ensure_ascii=False) + "\n" for t in result.trajectories)
+    with tempfile.NamedTemporaryFile("w", dir=out, delete=False, encoding="utf-8") as stream:
+        stream.writelines(lines)
+    Path(stream.name).rename(out / "episodes.jsonl")
+    scores = [[None if math.isnan(value) else value for value in row] for row in result.scores.tolist()]
+    summary = {
+        "accuracy": result.accuracy.mean,
+        "interval_95": [result.accuracy.low, result.accuracy.high],
+        "tokens_per_episode": result.tokens_per_episode,
+        "failures": result.failures,
+        "scores": scores,
+        "versions": versions(),
+    }
+    write_json(out / "evaluation.json", {**record, **summary})
+
+
+def print_results(results: Mapping[str, Evaluation], gains: Mapping[str, Interval] | None = None) -> None:
+    """Print a table of evaluations, a line each, with paired gains where given."""
+    table = Table("evaluation", "accuracy [95 % interval]", "tokens/episode", "episodes", "failed")
+    if gains:
+        table.add_column("paired gain [95 % interval]")
+    for label, result in results.items():
+        row = [label, str(result.accuracy), f"{result.tokens_per_episode:.1f}", str(len(result.trajectories))]
+        row.append(str(result.failures))
+        if gains:
+            row.append(str(gains[label]) if label in gains else "")
+        table.add_row(*row)
+    console = Console()
+    console.print(table, width=None if console.is_terminal else TABLE_WIDTH)

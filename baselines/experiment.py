@@ -1,0 +1,161 @@
+"""An experiment as one record: environment, team of models, algorithm and all settings; JSON round trip."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from baselines.environment import factory, model_folder_or_name, read_keywords
+from baselines.flags import from_record, read_knobs
+from marft_agents.algorithms import settings_for
+from marft_agents.language_model import LanguageModelTeam, LoraSettings, Sharing, build_team
+from marft_agents.learner import Learner
+from marft_agents.run_folder import RunFolderError
+from marft_agents.sampling import SamplingLaw
+from marft_agents.settings import LearnerSettings
+from marft_agents.trainer import Schedule, refuse_unsuitable
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    # MARFT, arXiv 2504.16129, table 3
+    "paper": {"policy_lr": 1e-6, "critic_lr": 1e-5, "max_new_tokens": 512, "groups": 4, "group_size": 1},
+    # the authors' later runs
+    "authors": {
+        "rank": 32,
+        "alpha": 16,
+        "policy_lr": 3e-5,
+        "lr_schedule": "cosine",
+        "max_new_tokens": 2048,
+        "groups": 128,
+        "group_size": 1,
+    },
+    # a small model on two CPU cores; what the quickstart uses
+    "laptop": {
+        "policy_lr": 1e-3,
+        "critic_lr": 1e-3,
+        "discount": 1.0,
+        "trace_decay": 1.0,
+        "temperature": 0.8,
+        "max_new_tokens": 16,
+        "groups": 8,
+        "group_size": 8,
+        "micro_batch": 64,
+    },
+}
+SETTINGS: Mapping[str, tuple[type[Any], str]] = {
+    "learner": (LearnerSettings, "learner"),
+    "schedule": (Schedule, "schedule"),
+    "law": (SamplingLaw, "sampling"),
+    "lora": (LoraSettings, "adapters"),
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides what a training run does.
+
+    Attributes:
+        env: id of the environment.
+        keywords: for `marft_envs.make`, JSON-able.
+        algorithm: see `marft_agents.algorithms`.
+        models: agent -> model name; "*" stands for all others.
+        sharing: one adapter per agent, or one for all.
+        learner: settings of the update.
+        schedule: how much is played.
+        law: how tokens are sampled.
+        lora: shape of the adapters.
+    """
+
+    env: str
+    keywords: Mapping[str, Any]
+    algorithm: str
+    models: Mapping[str, str]
+    sharing: Sharing
+    learner: LearnerSettings
+    schedule: Schedule
+    law: SamplingLaw
+    lora: LoraSettings
+
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
+        """Read the flags of `marft train`."""
+        defaults = PRESETS[arguments.preset]
+        parts = {name: read_knobs(arguments, kind, defaults) for name, (kind, _) in SETTINGS.items()}
+        return cls(
+            env=arguments.env,
+            keywords=read_keywords(arguments),
+            algorithm=arguments.algorithm,
+            models=read_models(arguments.model),
+            sharing=arguments.sharing,
+            **parts,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def load(cls, run: Path) -> Experiment:
+        """Read the config.json of a run folder.
+
+        Raises:
+            RunFolderError: there is none, or it is no record of an experiment.
+        """
+        file = run / "config.json"
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            parts = {name: from_record(kind, record.pop(name)) for name, (kind, _) in SETTINGS.items()}
+            return cls(**record, **parts)
+        except FileNotFoundError as error:
+            raise RunFolderError(f"{run} holds no run: config.json is missing") from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunFolderError(f"{file} is no record of a run: {type(error).__name__}: {error}") from error
+
+    def build(self, device: torch.device | None = None) -> tuple[Any, LanguageModelTeam, Learner]:
+        """Return the factory of environments, the team and the learner.
+
+        What can be refused without loading a model is refused first.
+        """
+        make_env = factory(self.env, self.keywords)
+        env = make_env()
+        refuse_unsuitable(env)
+        settings = settings_for(self.algorithm, self.learner, len(env.possible_agents))
+        team = build_team(
+            env.possible_agents,
+            self.models,
+            lora=self.lora,
+            law=self.law,
+            sharing=self.sharing,
+            seed=self.schedule.seed,
+            device=device,
+        )
+        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=self.schedule.updates)
+        return make_env, team, learner
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def read_models(given: list[str]) -> dict[str, str]:
+    """Read `--model NAME` or repeated `--model AGENT=NAME` into agent -> model name.
+
+    Raises:
+        ValueError: two models for one agent.
+    """
+    models: dict[str, str] = {}
+    for item in given:
+        agent, sign, name = item.partition("=")
+        key, value = (agent, name) if sign else ("*", item)
+        if key in models:
+            raise ValueError(f"--model names {'the team' if key == '*' else key} twice: {models[key]} and {value}")
+        models[key] = model_folder_or_name(value)
+    return models

@@ -1,0 +1,102 @@
+"""`marft play`: one episode on the terminal, by a human, random text, the gold answer or a model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import marft_envs
+from baselines.environment import add_environment_flags, read_keywords
+from marft_agents.policy import Policy, Request, text_action
+from marft_agents.records import Action
+from marft_agents.scripted import RandomPolicy, ScriptedPolicy
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `marft play`."""
+    parser = commands.add_parser("play", help="play one episode and print it")
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument(
+        "--policy",
+        default="scripted",
+        metavar="POLICY",
+        help="human, random, scripted (answers with the gold answer) or a model as in `marft train --model`",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the episode and the policy (default: 0)")
+    parser.add_argument("--index", type=int, help="play this task")
+    add_environment_flags(parser)
+    parser.set_defaults(run=run)
+
+
+class HumanPolicy:
+    """Asks at the terminal."""
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Show each observation and read a line."""
+        return [self._ask(request) for request in requests]
+
+    def _ask(self, request: Request) -> Action:
+        print(f"\n--- {request.agent} sees\n{request.observation}\n")
+        try:
+            return text_action(input(f"{request.agent}> "))
+        except EOFError:
+            raise ValueError("the input ended before the episode did") from None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `marft play`."""
+    env = marft_envs.make(arguments.id, **read_keywords(arguments))
+    policy = _policy(arguments.policy, env, arguments.seed)
+    env.reset(seed=arguments.seed, options=None if arguments.index is None else {"index": arguments.index})
+    for turn, agent in enumerate(env.agent_iter()):
+        observation, _, terminated, truncated, _ = env.last()
+        if terminated or truncated:
+            env.step(None)
+            continue
+        generator = np.random.default_rng(np.random.SeedSequence([arguments.seed, turn]))
+        [action] = policy.act([Request(agent, observation or "", generator)])
+        if arguments.policy != "human":
+            print(f"--- {agent} sees\n{observation}\n\n--- {agent} says\n{action.text}\n")
+        env.step(action.text)
+        if any(env.terminations.values()) or any(env.truncations.values()):
+            _print_end(env, agent)
+    return 0
+
+
+def _print_end(env: Any, agent: str) -> None:
+    print(f"team reward {env.rewards[agent]:g}; infos {json.dumps({k: float(v) for k, v in env.infos[agent].items()})}")
+
+
+def _policy(name: str, env: Any, seed: int) -> Policy:
+    if name == "human":
+        return HumanPolicy()
+    if name == "random":
+        return RandomPolicy()
+    if name == "scripted":
+        return ScriptedPolicy(_gold_script(env))
+    from marft_agents.language_model import LoraSettings, build_team
+    from marft_agents.sampling import SamplingLaw
+
+    return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), law=SamplingLaw(), seed=seed)
+
+
+def _gold_script(env: Any) -> Any:
+    """Return a script that knows the gold answer, to see what a won game looks like."""
+    game = env.unwrapped
+    if not isinstance(game, marft_envs.FlexMG):
+        raise ValueError("the scripted policy plays gold answers and needs a Flex-MG; use random or a model")
+    answering = {profile.name for profile in game.team.profiles if profile.answers}
+
+    def script(agent: str, observation: str) -> str:
+        if agent not in answering:
+            return "I have nothing to add."
+        golds = game.task.answer
+        if game.task.meta.get("gold_mode", "single") != "single":
+            golds = ", ".join(json.loads(golds))
+        return f"\\boxed{{{golds}}}"
+
+    return script
