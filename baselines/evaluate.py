@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import math
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -159,5 +160,4 @@ def print_results(results: Mapping[str, Evaluation], gains: Mapping[str, Interva
         if gains:
             row.append(str(gains[label]) if label in gains else "")
         table.add_row(*row)
-    console = Console()
-    console.print(table, width=None if console.is_terminal else TABLE_WIDTH)
+    (Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)).print(table)

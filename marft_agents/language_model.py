@@ -77,7 +77,7 @@ class AdaptedBase:
             for name in adapters[1:]:
                 self.peft.add_adapter(name, config())
         for settings in self.peft.peft_config.values():
-            settings.base_model_name_or_path = pretrained.published
+            settings.base_model_name_or_path = pretrained.published or pretrained.name
         self.peft.eval()  # no dropout: the law that is trained is the law that was sampled
         self.adapters = tuple(adapters)
         self.trunk: Any = getattr(pretrained.model, pretrained.model.base_model_prefix)

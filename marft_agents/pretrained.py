@@ -40,16 +40,16 @@ class Pretrained:
     Attributes:
         name: what the user asked for.
         source: folder or hub id that `from_pretrained` accepts (empty for `tiny`).
-        published: what adapters name as their base: the hub id where there is one.
         model: a transformers causal language model, parameters frozen, in eval mode.
         tokenizer: its tokenizer, with a chat template.
+        published: what adapters name as their base, a hub id where there is one; empty means `name`.
     """
 
     name: str
     source: str
-    published: str
     model: Any
     tokenizer: Any
+    published: str = ""
 
 
 def cache_folder() -> Path:
@@ -89,8 +89,8 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
         raise ModelError(f"model {name!r} has no chat template; use an instruction-tuned model")
     model = model.to(device=device, dtype=dtype).eval()
     model.requires_grad_(False)
-    published = SMOLLM2_HUB_ID if name == "smollm2-135m" else source or name
-    return Pretrained(name, source, published, model, tokenizer)
+    published = SMOLLM2_HUB_ID if name == "smollm2-135m" else source
+    return Pretrained(name, source, model, tokenizer, published)
 
 
 def _resolve(name: str) -> str:
