@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from marft_agents.language_model import LanguageModelTeam, Seat
 from marft_agents.learner import Learner
@@ -64,7 +65,7 @@ def save(folder: Path, team: LanguageModelTeam, learner: Learner, *, keep: int =
         if final.exists():  # the same update, repeated after a resume
             shutil.rmtree(final)
         part.rename(final)
-    except (OSError, RuntimeError) as error:  # torch.save reports a full disk as RuntimeError
+    except (OSError, RuntimeError, SafetensorError) as error:  # how Python, torch and safetensors say: disk full
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
         raise CheckpointError(
@@ -152,7 +153,7 @@ def load_adapter(seat: Seat, folder: Path) -> None:
     file = folder / "adapter_model.safetensors"
     try:
         tensors = load_file(file)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, SafetensorError) as error:
         raise CheckpointError(f"adapter {file} could not be read: {error}") from error
     outcome = set_peft_model_state_dict(seat.base.peft, tensors, adapter_name=seat.adapter)
     unexpected = list(getattr(outcome, "unexpected_keys", ()))

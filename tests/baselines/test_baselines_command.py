@@ -1,0 +1,263 @@
+"""The `marft` command as a user meets it: what it prints, its exit codes, and one clear line for each bad input."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import marft_envs
+from baselines.command import build_parser, main
+
+DUO = "marft/gsm8k_duo-v0"
+TINY_TRAINING = [
+    *["train", "--env", DUO, "--data", "embedded:stories", "--model", "tiny", "--device", "cpu"],
+    *["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updates", "2"],
+]
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    assert main([*TINY_TRAINING, "--out", str(out)]) == 0
+    return out
+
+
+# ------------------------------------------------------------------ looking
+
+
+def test_envs_lists_every_registered_id(capsys):
+    code, out, _ = run(capsys, "envs", "--json")
+    assert code == 0
+    assert [entry["id"] for entry in json.loads(out)] == marft_envs.envs()
+    assert run(capsys, "envs")[0] == 0
+
+
+def test_show_prints_prompts_dependency_and_settings(capsys, tmp_path):
+    code, out, _ = run(capsys, "show", "marft/math_trio-v0", "--png", tmp_path / "d.png")
+    assert code == 0
+    assert "reasoner_0 --> " in out
+    assert all(f"what {agent} sees" in out for agent in marft_envs.Team.preset("trio").roster.agents)
+    assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_check_passes_on_our_own_and_says_so(capsys):
+    code, out, _ = run(capsys, "check", "marft/math_solo-v0")
+    assert code == 0
+    assert "FAIL" not in out
+    assert "api_test" in out
+
+
+@pytest.mark.parametrize("policy", ["scripted", "random", "tiny"])
+def test_play_plays_an_episode_to_its_end(capsys, policy):
+    code, out, _ = run(capsys, "play", DUO, "--policy", policy, "--index", "3")
+    assert code == 0
+    assert ("team reward 1;" in out) == (policy == "scripted")
+
+
+def test_a_human_plays_by_typing(capsys, monkeypatch):
+    gold = marft_envs.make(DUO, data="embedded:stories").unwrapped.tasks[0].answer
+    typed = iter(["three and four", f"\\boxed{{{gold}}}"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    code, out, _ = run(capsys, "play", DUO, "--data", "embedded:stories", "--policy", "human", "--index", "0")
+    assert code == 0
+    assert "team reward 1;" in out
+
+
+def test_data_lists_and_checks(capsys):
+    assert set(json.loads(run(capsys, "data", "list", "--json")[1])) >= {"math", "gsm8k", "aime", "cmath", "stories"}
+    assert run(capsys, "data", "list")[0] == 0
+    code, out, _ = run(capsys, "data", "check")
+    assert code == 0
+    assert "match" in out
+
+
+def test_every_command_has_complete_help():
+    [subparsers] = [a for a in build_parser()._actions if hasattr(a, "choices") and isinstance(a.choices, dict)]
+    assert set(subparsers.choices) == {"envs", "show", "check", "data", "play", "train", "eval"}
+    for parser in subparsers.choices.values():
+        assert parser.format_help()
+        assert all(action.help or action.dest in {"id", "action", "data"} for action in parser._actions)
+
+
+def test_looking_loads_no_torch():
+    code = "import sys; from baselines.command import main; main(['envs']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+# ------------------------------------------------------------------ training
+
+
+def test_train_fills_the_run_folder(trained):
+    assert {p.name for p in trained.iterdir()} >= {
+        *("config.json", "versions.json", "metrics.jsonl", "episodes.jsonl", "checkpoints", "curve.png")
+    }
+    assert any(p.name.startswith("events.out.tfevents") for p in trained.iterdir())
+    metrics = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
+    assert [m["update"] for m in metrics] == [0, 1]
+    episodes = [json.loads(line) for line in (trained / "episodes.jsonl").read_text().splitlines()]
+    assert len(episodes) == 2 * 4
+    assert {turn["agent"] for turn in episodes[0]["turns"]} == {"reasoner_0", "actor_0"}
+    assert json.loads((trained / "versions.json").read_text())["torch"]
+
+
+def test_resume_goes_on_as_if_it_had_never_stopped(capsys, trained, tmp_path):
+    short, whole = tmp_path / "short", tmp_path / "whole"
+    assert run(capsys, *TINY_TRAINING, "--out", short)[0] == 0
+    assert run(capsys, "train", "--resume", short, "--updates", "4")[0] == 0
+    assert run(capsys, *TINY_TRAINING[:-1], "4", "--out", whole)[0] == 0
+    for agent in ("reasoner_0", "actor_0"):
+        name = f"checkpoints/update-00004/{agent}/adapter_model.safetensors"
+        assert (short / name).read_bytes() == (whole / name).read_bytes()
+    assert (short / "episodes.jsonl").read_bytes() == (whole / "episodes.jsonl").read_bytes()
+
+
+def test_eval_of_a_checkpoint_uses_its_law_and_keeps_scores(capsys, trained, tmp_path):
+    out = tmp_path / "evaluation"
+    arguments = ["--data", "embedded:stories", "--checkpoint", trained, "--limit", "3", "--seeds", "0,1"]
+    code, printed, _ = run(capsys, "eval", "--env", DUO, *arguments, "--out", out)
+    assert code == 0
+    assert "accuracy" in printed
+    record = json.loads((out / "evaluation.json").read_text())
+    assert record["law"]["max_new_tokens"] == 4
+    assert record["models"] == ["tiny"]
+    assert [len(row) for row in record["scores"]] == [2, 2, 2]
+    assert len((out / "episodes.jsonl").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("algorithm", ["marft-t", "ppo-a", "ppo-t"])
+def test_every_algorithm_trains(capsys, tmp_path, algorithm):
+    env = "marft/gsm8k_solo-v0" if algorithm.startswith("ppo") else DUO
+    arguments = [env if a == DUO else a for a in TINY_TRAINING]
+    code, out, err = run(capsys, *arguments, "--algorithm", algorithm, "--out", tmp_path / "run")
+    assert (code, err) == (0, "")
+    assert "2 updates" in out
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def write(path, content):
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def team(**changes):
+    profile = {"name": "reasoner_0", "system_prompt": "Reason.", "answers": False}
+    answering = {"name": "actor_0", "system_prompt": "Answer.", "answers": True}
+    return {"name": "mine", "dependency": {"kind": "chain"}, "profiles": [profile, answering], **changes}
+
+
+def a_cycle():
+    return {"kind": "matrix", "rows": [[0, 1], [1, 0]]}
+
+
+def without_prompt():
+    profiles = team()["profiles"]
+    del profiles[0]["system_prompt"]
+    return team(profiles=profiles)
+
+
+BAD_INPUT = {
+    "profile without a key": (lambda d: ["--team", write(d / "t.json", without_prompt())], ["t.json", "system_prompt"]),
+    "two agents of one name": (
+        lambda d: ["--team", write(d / "t.json", team(profiles=[team()["profiles"][1]] * 2))],
+        ["t.json", "actor_0"],
+    ),
+    "cyclic D": (lambda d: ["--dependency", json.dumps(a_cycle())], ["cycle", "reasoner_0", "actor_0"]),
+    "missing data file": (lambda d: ["--data", d / "nowhere.jsonl"], ["nowhere.jsonl"]),
+    "row without an answer": (
+        lambda d: ["--data", write(d / "d.jsonl", '{"question": "2+2?", "answer": "4"}\n{"question": "3+3?"}\n')],
+        ["d.jsonl", "2", "answer"],
+    ),
+    "unknown environment": (lambda d: ["--env", "marft/gsm8k_dou-v0"], ["marft/gsm8k_dou-v0", DUO]),
+    "unknown environment keyword": (lambda d: ["--env-arg", "horizn=2"], ["horizn", "horizon"]),
+    "model folder without weights": (
+        lambda d: ["--model", write(d / "config.json", {"model_type": "llama"}).parent],
+        ["weights", "safetensors"],
+    ),
+    "unknown model": (lambda d: ["--model", "no-such-model"], ["no-such-model", "smollm2-135m"]),
+    "setting out of range": (lambda d: ["--policy-lr", "-1"], ["policy_lr", "-1", "> 0"]),
+    "single-agent algorithm for a team": (lambda d: ["--algorithm", "ppo-a"], ["ppo-a", "marft-a"]),
+    "no such device": (lambda d: ["--device", "cuda:99"], ["cuda:99"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_one_clear_line_and_leaves_nothing_behind(capsys, tmp_path, case):
+    make, wanted = BAD_INPUT[case]
+    out = tmp_path / "out"
+    code, _, err = run(capsys, *TINY_TRAINING, *_last_wins(make(tmp_path)), "--out", out)
+    assert code == 1
+    assert err.startswith("marft: error: ")
+    assert "Traceback" not in err
+    for word in wanted:
+        assert word in err
+    assert not out.exists()
+
+
+def _last_wins(flags):
+    """--model may be repeated, so a case replaces the model by naming it for both agents."""
+    if flags[0] != "--model":
+        return flags
+    return ["--model", f"reasoner_0={flags[1]}", "--model", f"actor_0={flags[1]}"]
+
+
+def test_an_unknown_option_is_refused_with_the_usage(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "--no-such-option"])
+    assert stopped.value.code == 2
+    assert "usage: marft" in capsys.readouterr().err
+
+
+def test_a_run_is_never_overwritten(capsys, trained):
+    before = (trained / "metrics.jsonl").read_bytes()
+    code, _, err = run(capsys, *TINY_TRAINING, "--out", trained)
+    assert code == 1
+    assert "--resume" in err
+    assert (trained / "metrics.jsonl").read_bytes() == before
+
+
+def test_resume_refuses_other_settings(capsys, trained):
+    code, _, err = run(capsys, "train", "--resume", trained, "--policy-lr", "0.5")
+    assert code == 1
+    assert "--policy-lr" in err
+
+
+def test_a_checkpoint_of_another_team_is_refused(capsys, trained, tmp_path):
+    arguments = ["--checkpoint", trained, "--limit", "1", "--out", tmp_path / "out"]
+    code, _, err = run(capsys, "eval", "--env", "marft/gsm8k_trio-v0", *arguments)
+    assert code == 1
+    assert "another team" in err
+    assert "verifier_0" in err
+    assert not (tmp_path / "out").exists()
+
+
+FULL_DISK = """
+import resource, signal, sys
+from baselines.command import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_while_saving_is_a_clear_error_and_leaves_no_half_checkpoint(tmp_path):
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, *TINY_TRAINING, "--rank", "64", "--out", out],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "marft: error: checkpoint" in done.stderr
+    assert "could not be written" in done.stderr
+    assert list((out / "checkpoints").iterdir()) == []
+
