@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,7 +71,7 @@ def estimate(
     trajectories: Sequence[Trajectory],
     chain: Sequence[Link],
     values: Sequence[Array],
-    bootstraps: Callable[[int], float],
+    bootstraps: Mapping[int, float],
     settings: LearnerSettings,
 ) -> list[Sample]:
     """Run GAE along each episode's chain and normalise advantages per agent.
@@ -80,7 +80,7 @@ def estimate(
         trajectories: the episodes.
         chain: their trainable turns, from `links`.
         values: per link [1] or [T], V before each decision.
-        bootstraps: episode index -> value after a truncated episode.
+        bootstraps: episode index -> value after it, for the truncated ones.
         settings: discount, lambda, level.
 
     Returns:
@@ -98,7 +98,7 @@ def estimate(
             terminated=not trajectory.truncated,
         )
         flat = np.concatenate([values[i] for i in members])
-        bootstrap = bootstraps(episode) if trajectory.truncated else 0.0
+        bootstrap = bootstraps[episode] if trajectory.truncated else 0.0
         advantages = gae(rewards, flat, discounts, lambdas, bootstrap)
         cuts = np.cumsum([len(values[i]) for i in members])[:-1]
         for i, own in zip(members, np.split(advantages, cuts), strict=True):

@@ -17,22 +17,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from marft_agents.advantages import Array, explained_variance
-from marft_agents.batch import Link, Sample, estimate, links
-from marft_agents.critic import ValueHead, trunk_features
+from marft_agents.batch import Sample, estimate, links
+from marft_agents.critic import TeamCritic
 from marft_agents.forward import TokenScores, action_hidden, plan_micro_batches, score_tokens
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam
+from marft_agents.language_model import LanguageModelTeam
 from marft_agents.objectives import (
     action_divisors,
     action_log_ratios,
     clipped_surrogate,
     kl_estimate,
-    value_loss,
 )
-from marft_agents.records import IntArray, Trajectory
+from marft_agents.records import Trajectory
 from marft_agents.settings import LearnerSettings
-
-ONE_TOKEN = np.zeros(1, np.int32)
 
 
 class Learner:
@@ -51,15 +47,10 @@ class Learner:
         self.team = team
         self.settings = settings
         self.total_updates = total_updates
+        self.seed = seed
         self.updates = 0
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-        self.bases = team.bases
-        self.heads = [ValueHead(base.hidden_size, seed=seed).to(base.device) for base in self.bases]
-        self.critic_optimizer = torch.optim.Adam(
-            [p for head in self.heads for p in head.parameters()],
-            lr=settings.critic_lr,
-            eps=settings.adam_epsilon,
-        )
+        self.critic = TeamCritic(team, settings, seed=seed)
         self.optimizers = {
             policy: torch.optim.Adam(
                 list(self._tensors(policy).values()), lr=settings.policy_lr, eps=settings.adam_epsilon
@@ -82,106 +73,15 @@ class Learner:
         if not chain:
             self.updates += 1
             return {}
-        features = self._features(chain)
-        samples = estimate(
-            trajectories, chain, self._values(chain, features), self._bootstraps(trajectories), self.settings
-        )
-        metrics = self._train_critic(chain, samples, features)
+        features = self.critic.features(chain)
+        values = self.critic.values(chain, features)
+        samples = estimate(trajectories, chain, values, self.critic.bootstraps(trajectories), self.settings)
+        lr = self.settings.critic_lr * self._lr_factor()
+        metrics = self.critic.fit(samples, features, lr=lr, generator=self.generator)
         if self.updates >= self.settings.value_warmup:
             metrics |= self._train_policies(samples)
         self.updates += 1
         return metrics
-
-    # ------------------------------------------------------------------ critic
-
-    def _base_index(self, agent: str) -> int:
-        return self.bases.index(self.team.seat(agent).base)
-
-    def _features(self, chain: Sequence[Link]) -> list[Tensor]:
-        """Return per link [n, d], the frozen trunk's view before each decision."""
-        by_base: dict[int, list[int]] = defaultdict(list)
-        for i, link in enumerate(chain):
-            by_base[self._base_index(link.turn.agent)].append(i)
-        result: dict[int, Tensor] = {}
-        for index, members in by_base.items():
-            prompts = [chain[i].turn.action.prompt_ids for i in members]
-            actions = (
-                [chain[i].turn.action.token_ids for i in members]
-                if self.settings.level == "token"
-                else [ONE_TOKEN] * len(members)
-            )
-            found = self._frozen_features(self.bases[index], prompts, actions)
-            result.update(zip(members, found, strict=True))
-        return [result[i] for i in range(len(chain))]
-
-    def _frozen_features(
-        self, base: AdaptedBase, prompts: Sequence[IntArray], actions: Sequence[IntArray]
-    ) -> list[Tensor]:
-        """Compute features in micro-batches, equal inputs once."""
-        keys = [p.tobytes() + b"|" + a.tobytes() for p, a in zip(prompts, actions, strict=True)]
-        first = {key: i for i, key in reversed(list(enumerate(keys)))}
-        computed: dict[bytes, Tensor] = {}
-        members = list(first.values())
-        inputs = [np.concatenate([prompts[i], actions[i][:-1]]) for i in members]
-        for plan in plan_micro_batches(inputs, 2 * self.settings.micro_batch):
-            part = [members[i] for i in plan]
-            found = trunk_features(base, [prompts[i] for i in part], [actions[i] for i in part])
-            pieces = found.split([len(actions[i]) for i in part])
-            computed.update({keys[i]: piece for i, piece in zip(part, pieces, strict=True)})
-        return [computed[key] for key in keys]
-
-    @torch.no_grad()
-    def _values(self, chain: Sequence[Link], features: Sequence[Tensor]) -> list[Array]:
-        return [
-            self.heads[self._base_index(link.turn.agent)](f).double().cpu().numpy()
-            for link, f in zip(chain, features, strict=True)
-        ]
-
-    @torch.no_grad()
-    def _bootstraps(self, trajectories: Sequence[Trajectory]) -> Any:
-        """Return a function: episode index -> V of the observation after its truncation."""
-        cut = [i for i, t in enumerate(trajectories) if t.truncated and t.failure is None]
-        values: dict[int, float] = {}
-        for i in cut:
-            trajectory = trajectories[i]
-            index = self._base_index(trajectory.final_agent)
-            features = self._frozen_features(self.bases[index], [trajectory.final_prompt_ids], [ONE_TOKEN])
-            values[i] = float(self.heads[index](features[0])[0])
-        return values.__getitem__
-
-    def _train_critic(
-        self, chain: Sequence[Link], samples: Sequence[Sample], features: Sequence[Tensor]
-    ) -> dict[str, float]:
-        """Regress V on the returns; features are cached, so an epoch costs only the heads."""
-        settings = self.settings
-        _set_lr(self.critic_optimizer, settings.critic_lr * self._lr_factor())
-        by_base: dict[int, list[int]] = defaultdict(list)
-        for i, sample in enumerate(samples):
-            by_base[self._base_index(sample.agent)].append(i)
-        inputs = {b: torch.cat([features[i] for i in members]) for b, members in by_base.items()}
-        targets = {
-            b: torch.as_tensor(np.concatenate([samples[i].returns for i in members]), dtype=torch.float32)
-            for b, members in by_base.items()
-        }
-        losses: list[float] = []
-        for _ in range(settings.value_epochs):
-            for b, x in inputs.items():
-                order = self.generator.permutation(len(x))
-                for part in np.array_split(order, min(settings.value_mini_batches, len(x))):
-                    y = targets[b][part].to(x.device)
-                    loss = value_loss(self.heads[b](x[part]), y, huber_delta=settings.huber_delta).mean()
-                    self.critic_optimizer.zero_grad(set_to_none=True)
-                    loss.backward()
-                    nn.utils.clip_grad_norm_(self.heads[b].parameters(), settings.max_grad_norm)
-                    self.critic_optimizer.step()
-                    losses.append(loss.item())
-        values = np.concatenate([s.values for s in samples])
-        returns = np.concatenate([s.returns for s in samples])
-        return {
-            "critic/loss": float(np.mean(losses)),
-            "critic/explained_variance": explained_variance(values, returns),
-            "critic/value_mean": float(values.mean()),
-        }
 
     # ------------------------------------------------------------------ policies
 
@@ -211,7 +111,7 @@ class Learner:
             if self.settings.agent_order == "random":
                 cycle, position = divmod(turn, len(names))
                 # every cycle has an order of its own that does not depend on how often this is called
-                names = list(np.random.default_rng([cycle, len(names)]).permutation(names))
+                names = list(np.random.default_rng([self.seed, cycle]).permutation(names))
                 return [str(names[position])]
             return [names[turn % len(names)]]
         if self.settings.agent_order == "random":
@@ -221,7 +121,8 @@ class Learner:
     def _train_policy(self, policy: str, samples: Sequence[Sample], weights: Sequence[float]) -> dict[str, float]:
         settings = self.settings
         optimizer = self.optimizers[policy]
-        _set_lr(optimizer, settings.policy_lr * self._lr_factor())
+        for group in optimizer.param_groups:
+            group["lr"] = settings.policy_lr * self._lr_factor()
         statistics = _Statistics()
         for epoch in range(settings.ppo_epochs):
             order = np.arange(len(samples)) if settings.mini_batches == 1 else self.generator.permutation(len(samples))
@@ -346,8 +247,7 @@ class Learner:
         return {
             "updates": self.updates,
             "generator": self.generator.bit_generator.state,
-            "heads": [head.state_dict() for head in self.heads],
-            "critic_optimizer": self.critic_optimizer.state_dict(),
+            "critic": self.critic.state_dict(),
             "optimizers": {name: optimizer.state_dict() for name, optimizer in self.optimizers.items()},
         }
 
@@ -355,9 +255,7 @@ class Learner:
         """Restore what `state_dict` returned."""
         self.updates = state["updates"]
         self.generator.bit_generator.state = state["generator"]
-        for head, values in zip(self.heads, state["heads"], strict=True):
-            head.load_state_dict(values)
-        self.critic_optimizer.load_state_dict(state["critic_optimizer"])
+        self.critic.load_state_dict(state["critic"])
         for name, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
 
@@ -398,8 +296,3 @@ class _Statistics:
             "cap_hit_share": float(np.mean([not s.action.stopped for s in samples])),
         }
         return {f"{policy}/{name}": value for name, value in values.items()}
-
-
-def _set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = lr
