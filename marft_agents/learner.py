@@ -28,7 +28,7 @@ from marft_agents.objectives import (
     kl_estimate,
 )
 from marft_agents.records import Trajectory
-from marft_agents.settings import LearnerSettings
+from marft_agents.settings import LearnerSettings, SettingsError
 
 
 class Learner:
@@ -39,11 +39,16 @@ class Learner:
         settings: see `LearnerSettings`.
         seed: of the value heads, the agent order and the mini-batch shuffling.
         total_updates: length of the run, for the cosine schedule.
+
+    Raises:
+        SettingsError: the team samples greedily.
     """
 
     def __init__(
         self, team: LanguageModelTeam, settings: LearnerSettings, *, seed: int = 0, total_updates: int = 1
     ) -> None:
+        if team.law.greedy:
+            raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and can not be trained")
         self.team = team
         self.settings = settings
         self.total_updates = total_updates

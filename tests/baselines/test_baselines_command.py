@@ -260,4 +260,3 @@ def test_a_full_disk_while_saving_is_a_clear_error_and_leaves_no_half_checkpoint
     assert "marft: error: checkpoint" in done.stderr
     assert "could not be written" in done.stderr
     assert list((out / "checkpoints").iterdir()) == []
-
