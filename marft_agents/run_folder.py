@@ -123,7 +123,8 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
     file = path / "metrics.jsonl"
     if not file.is_file():
         raise RunFolderError(f"{path} holds no run: {file.name} is missing")
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    with file.open(encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
 
 
 def _append(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
@@ -136,7 +137,8 @@ def _append(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 def _keep_before(path: Path, update: int) -> None:
     """Drop lines of updates that will be done again, and a last line that a kill cut in two."""
     kept = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    for line in lines:  # not splitlines(): what agents say may hold other line separators
         try:
             record = json.loads(line)
         except ValueError:

@@ -1,0 +1,11 @@
+r"""Grading of mathematical answers: accurate, fast, unkillable.
+
+>>> grade_math(r"The answer is $\boxed{\frac{1}{2}}$.", "0.5").correct
+True
+"""
+
+from marft_envs.grading.extraction import boxed_answers, extract
+from marft_envs.grading.gold import differing_boxes, last_boxed
+from marft_envs.grading.grade import Grade, equivalent, grade_math
+
+__all__ = ["Grade", "boxed_answers", "differing_boxes", "equivalent", "extract", "grade_math", "last_boxed"]

@@ -1,0 +1,170 @@
+"""Find the final answer in a response: the last balanced box, else (only if asked) a phrase or a number.
+
+All scans are linear in the text and look only at its last `TAIL_CHARS` characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+Language = Literal["en", "zh"]
+Method = Literal["boxed", "answer", "number"]
+
+METHODS: tuple[Method, ...] = ("boxed", "answer", "number")
+TAIL_CHARS = 65_536  # a final answer stands at the end; bounds the work on megabyte responses
+BARE_BOX_CHARS = 200  # `\boxed 9$`: without braces the answer ends at the next delimiter
+
+_BRACE = re.compile(r"\\{1,3}(?:boxed|fbox)(?![A-Za-z])[ \t\n]?|\\[\s\S]|[{}]")
+_BARE = re.compile(r"[^$\n{}\\]{1,200}")
+_MATH_SEGMENT = re.compile(r"\$\$?([^$\n]{1,2000})\$|\\\(((?:[^\\\n]|\\(?!\))){1,2000})\\\)")
+_PHRASES: dict[str, re.Pattern[str]] = {
+    "en": re.compile(r"(?:\banswer(?:\*\*)?(?: is|\s{0,3}[:=])(?:\*\*)?:?|####)", re.IGNORECASE),
+    "zh": re.compile(r"(?:答案(?:\*\*)?(?:是|为|[:：])(?:\*\*)?[:：]?|答[:：]|####)"),
+}
+_SENTENCE_END = re.compile(r"\n|。|[.!](?=\s|$|\*)")
+_EDGE = " \t\r\n*:：=。.,，;；!！"
+_NUMBER_EN = re.compile(
+    r"(?:(?<![A-Za-z\d.])-)?\$?(?:\\[dt]?frac\{\d{1,40}\}\{\d{1,40}\}"
+    r"|\d{1,100}(?:,\d{3}){0,30}(?:\.\d{1,100})?(?:/\d{1,40})?(?:\\?%)?)"
+)
+_ZH_DIGIT = "零〇一二两三四五六七八九十百千万亿"
+_NUMBER_ZH = re.compile(
+    r"(?<!第)(?:负|(?<![A-Za-z\d.])-)?(?:"
+    rf"\d{{1,40}}又\d{{1,40}}(?:分之\d{{1,40}}|/\d{{1,40}})|百分之[{_ZH_DIGIT}\d点.]{{1,40}}"
+    rf"|[{_ZH_DIGIT}]{{1,40}}又[{_ZH_DIGIT}]{{1,40}}分之[{_ZH_DIGIT}]{{1,40}}"
+    rf"|[{_ZH_DIGIT}\d]{{1,40}}分之[{_ZH_DIGIT}\d]{{1,40}}"
+    r"|\\[dt]?frac\{\d{1,40}\}\{\d{1,40}\}"
+    r"|\d{1,100}(?:,\d{3}){0,30}(?:\.\d{1,100})?(?:/\d{1,40})?(?:\\?[%％]|[万亿](?![\w]))?"
+    rf"|(?!一[共样起些定般直边])[{_ZH_DIGIT}]{{1,40}}(?:点[{_ZH_DIGIT}]{{1,40}})?(?![克米瓦]))"
+)
+
+
+def boxed_answers(text: str) -> list[str]:
+    r"""Return the contents of all balanced ``\boxed{}`` and ``\fbox{}``, outermost only, in order.
+
+    Args:
+        text: Any text, such as a response or the `solution` column of MATH.
+
+    Returns:
+        The stripped contents; empty boxes are kept as empty strings.
+
+    Example:
+        >>> boxed_answers(r"so \boxed{\frac{1}{2}} or \boxed{2}, not \boxed{3")
+        ['\\frac{1}{2}', '2']
+    """
+    text = text[-TAIL_CHARS:]
+    if "\\boxed" not in text and "\\fbox" not in text:
+        return []
+    return [text[start:end].strip() for start, end in _outermost(_box_spans(text))]
+
+
+def extract(response: str, language: Language = "en", extraction: Sequence[Method] = ("boxed",)) -> str | None:
+    r"""Return the final answer of a response, or None where none is found.
+
+    Args:
+        response: The whole response; what precedes the last ``</think>`` is not read.
+        language: Which phrases introduce an answer, and whether Chinese numerals count as numbers.
+        extraction: Which ways to try, in order: "boxed" (last balanced box), "answer" (after the last
+            "Answer:", "the answer is", "####", 答案是, 答：), "number" (last number of the text).
+
+    Raises:
+        ValueError: Unknown language or method.
+    """
+    check_methods(language, extraction)
+    text = final_part(response)
+    for method in extraction:
+        found = _FINDERS[method](text, language)
+        if found:
+            return found
+    return None
+
+
+def check_methods(language: str, extraction: Iterable[str]) -> None:
+    """Refuse an unknown language or extraction method.
+
+    Raises:
+        ValueError: Names what was found and what is possible.
+    """
+    if language not in _PHRASES:
+        raise ValueError(f"language: found {language!r}, wanted one of {sorted(_PHRASES)}")
+    unknown = [method for method in extraction if method not in METHODS]
+    if unknown:
+        raise ValueError(f"extraction: found {unknown}, wanted some of {list(METHODS)}")
+
+
+def final_part(response: str) -> str:
+    """Return what follows the last ``</think>``, at most its last `TAIL_CHARS` characters."""
+    return response.rpartition("</think>")[2][-TAIL_CHARS:]
+
+
+def _box_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of the content of each closed box; one pass with a stack of open braces."""
+    spans: list[tuple[int, int]] = []
+    stack: list[int] = []  # start of the content for the brace of a box, -1 for another brace
+    box_end = -1
+    for token in _BRACE.finditer(text):
+        mark = token.group()
+        if mark == "{":
+            stack.append(token.end() if token.start() == box_end else -1)
+        elif mark == "}":
+            start = stack.pop() if stack else -1
+            if start >= 0:
+                spans.append((start, token.start()))
+        elif len(mark) > 2:
+            box_end = token.end()
+            if not text.startswith("{", box_end):
+                bare = _BARE.match(text, box_end)
+                if bare:
+                    spans.append((box_end, min(bare.end(), box_end + BARE_BOX_CHARS)))
+    return sorted(spans)
+
+
+def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for span in spans:
+        if not kept or span[0] > kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+def _last_box(text: str, language: str) -> str | None:
+    boxes = boxed_answers(text)
+    return boxes[-1] if boxes else None
+
+
+def _after_phrase(text: str, language: str) -> str | None:
+    """Return what stands behind the last answer phrase: its formula, its number, or its words."""
+    last = deque(_PHRASES[language].finditer(text), maxlen=1)
+    if not last:
+        return None
+    rest = text[last[0].end() :].lstrip(_EDGE)[:2_000]
+    rest = rest[: end.start()] if (end := _SENTENCE_END.search(rest)) else rest
+    boxes = boxed_answers(rest)
+    if boxes:
+        return boxes[-1]
+    formula = _MATH_SEGMENT.search(rest)
+    if formula:
+        return (formula.group(1) or formula.group(2)).strip()
+    phrase = rest.strip(_EDGE + "$")
+    return _last_number(phrase, language) or phrase if _is_prose(phrase) else phrase or None
+
+
+def _is_prose(phrase: str) -> bool:
+    chinese = sum("\u4e00" <= char <= "\u9fff" for char in phrase)
+    return chinese > 3 or len(phrase.split()) > 3
+
+
+def _last_number(text: str, language: str) -> str | None:
+    pattern = _NUMBER_ZH if language == "zh" else _NUMBER_EN
+    last = deque(pattern.finditer(text), maxlen=1)
+    return last[0].group().strip() if last else None
+
+
+_FINDERS: dict[str, Callable[[str, str], str | None]] = {
+    "boxed": _last_box,
+    "answer": _after_phrase,
+    "number": _last_number,
+}

@@ -1,0 +1,252 @@
+"""Whether two expressions are the same number or function, with percent signs, degrees and units."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from marft_envs.grading.arithmetic import Value, real
+from marft_envs.grading.evaluation import (
+    DIGITS,
+    NUM_INTEGER_POINTS,
+    NUM_POINTS,
+    SURE_DIGITS,
+    evaluate,
+    integer_point,
+    same_number,
+    sample_point,
+    variables,
+)
+from marft_envs.grading.expression import Node, number
+from marft_envs.grading.limits import NotReadableError
+from marft_envs.grading.units import Unit, conflict, unit
+
+LONG_DECIMAL_DIGITS = 12  # a decimal with so many significant digits stands for the number it rounds
+_HUNDREDTH = number(Fraction(1, 100))
+_CHOICES = frozenset("ABCDEFGH")  # of a multiple choice; also written in small letters
+_DEGREES = unit("degrees")
+_BARE = Unit("any")
+_TURN, _RADIAN = _DEGREES.dimension, unit("radians").dimension
+
+
+def same_scalar(first: Node, second: Node) -> bool | None:
+    """Compare two scalars; None if they agree wherever that can be computed but not surely everywhere."""
+    if _same_choice(first, second) or _same_choice(second, first):
+        return True
+    if "percent" in (first.kind, second.kind):
+        return _same_percent(first, second)
+    if "based" in (first.kind, second.kind):
+        return _same_based(first, second)
+    return _same_quantity(first, second)
+
+
+def _same_choice(first: Node, second: Node) -> bool:
+    """Compare the letter of a choice with its small form."""
+    return first.kind == "var" and first.name in _CHOICES and second.name.upper() == first.name
+
+
+def _same_quantity(first: Node, second: Node) -> bool | None:
+    """Compare amounts; one of the units may be missing."""
+    one, one_unit = measured(first)
+    other, other_unit = measured(second)
+    if one_unit is None and other_unit is not None and other_unit.kind == "measure":
+        one, one_unit = _trailing_unit(one) or (one, None)
+    elif other_unit is None and one_unit is not None and one_unit.kind == "measure":
+        other, other_unit = _trailing_unit(other) or (other, None)
+    if one_unit is None or other_unit is None:
+        same = same_value(one, other)
+        return same or _same_angle(one, one_unit, other, other_unit) or same
+    if {one_unit.dimension, other_unit.dimension} == {_TURN, _RADIAN}:
+        return _same_angle(one, one_unit, other, other_unit)
+    if conflict(one_unit, other_unit):
+        return False
+    if one_unit.size != other_unit.size and one_unit.dimension == other_unit.dimension:
+        one = Node("mul", (one, number(one_unit.size)))
+        other = Node("mul", (other, number(other_unit.size)))
+    return same_value(one, other)
+
+
+def measured(node: Node) -> tuple[Node, Unit | None]:
+    """Split an expression from its unit."""
+    if node.kind == "neg":
+        inner, found = measured(node.args[0])
+        return Node("neg", (inner,)), found
+    if node.kind == "degree":
+        return node.args[0], _DEGREES
+    if node.kind == "quantity":
+        inner = node.args[0]
+        if node.name.startswith("degree "):
+            return inner, Unit("measure", (("celsius" if node.name[-1] == "C" else "fahrenheit", 1),))
+        return inner, unit(node.name)
+    return node, None
+
+
+def same_value(first: Node, second: Node) -> bool | None:
+    """Compare two expressions without units.
+
+    Rational functions are compared exactly at fixed points, everything else with 50 digits, and constants
+    that agree again with 120. Equality at positive points only is None.
+    """
+    same = _same_reading(first, second)
+    if same is False and (_has_plain_log(first) or _has_plain_log(second)):
+        return _same_reading(_natural(first), _natural(second))
+    return same
+
+
+def _has_plain_log(node: Node) -> bool:
+    return (node.kind == "func" and node.name == "log") or any(map(_has_plain_log, node.args))
+
+
+def _natural(node: Node) -> Node:
+    """Read log without a base as the natural logarithm, its other meaning."""
+    name = "ln" if node.kind == "func" and node.name == "log" else node.name
+    return node._replace(args=tuple(map(_natural, node.args)), name=name)
+
+
+def _same_reading(first: Node, second: Node) -> bool | None:
+    names = variables(first) | variables(second)
+    if not names:
+        return _same_constant(first, second)
+    if _alternates(first) or _alternates(second) or (_rounds(first) and _rounds(second)):
+        return _same_at_integers(first, second, names)
+    agreed = 0
+    for index in range(NUM_POINTS):
+        point = sample_point(names, index)
+        try:
+            same = same_number(evaluate(first, point), evaluate(second, point))
+        except NotReadableError:
+            same = None
+        if same is False:
+            return False if index < NUM_POINTS - 1 else None
+        agreed += same is True
+        if index == NUM_POINTS - 1 and not same:
+            return None
+    return True if agreed >= NUM_POINTS - 1 else None
+
+
+def _same_at_integers(first: Node, second: Node, names: set[str]) -> bool | None:
+    """Compare where the variables can only be integers: (-1)^n, or ⌊n/2⌋ beside ⌈(n-1)/2⌉."""
+    agreed = 0
+    for index in range(NUM_INTEGER_POINTS):
+        point = integer_point(names, index)
+        try:
+            same = same_number(evaluate(first, point), evaluate(second, point))
+        except NotReadableError:
+            continue
+        if same is False:
+            return False
+        agreed += same is True
+    return True if agreed >= NUM_INTEGER_POINTS - 2 else None
+
+
+def _alternates(node: Node) -> bool:
+    """Say whether a negative number has a variable exponent."""
+    if node.kind == "pow" and node.args[0].kind == "neg" and not variables(node.args[0]) and variables(node.args[1]):
+        return True
+    return any(map(_alternates, node.args))
+
+
+def _rounds(node: Node) -> bool:
+    return (node.kind in ("floor", "ceil") and bool(variables(node))) or any(map(_rounds, node.args))
+
+
+def _same_constant(first: Node, second: Node) -> bool | None:
+    one, other = evaluate(first, {}), evaluate(second, {})
+    same = same_number(one, other)
+    if same is not False and not (isinstance(one, Fraction) and isinstance(other, Fraction)):
+        surely = evaluate(first, {}, SURE_DIGITS), evaluate(second, {}, SURE_DIGITS)
+        same = same_number(*surely, SURE_DIGITS)
+        if same is None and _is_tiny(one, surely[0]) and _is_tiny(other, surely[1]):
+            return False
+    if same is False:
+        places = [_decimal_places(node) for node in (first, second)]
+        if (places[0] is None) != (places[1] is None):
+            return _rounds_to(one, other, places[0] if places[1] is None else places[1])
+    return same
+
+
+def _is_tiny(value: Value, surer: Value) -> bool:
+    """Say whether a small value is no rounding error of zero: those shrink where the precision grows."""
+    return bool(
+        abs(real(surer)) < 1
+        and abs(real(value) - real(surer)) <= abs(real(surer)) * real(Fraction(1, 10 ** (DIGITS // 2)))
+    )
+
+
+def _decimal_places(node: Node) -> int | None:
+    """Return the decimals of a literal of at least `LONG_DECIMAL_DIGITS` significant digits, else None."""
+    literal = node.args[0] if node.kind == "neg" else node
+    whole, point, decimals = literal.name.partition(".")
+    digits = (whole + decimals).lstrip("0")
+    return len(decimals) if point and digits.isdigit() and len(digits) >= LONG_DECIMAL_DIGITS else None
+
+
+def _rounds_to(first: Value, second: Value, places: int | None) -> bool:
+    difference = abs(real(first) - real(second))
+    return bool(difference <= real(Fraction(1, 10 ** (places or 0))))
+
+
+def _same_percent(first: Node, second: Node) -> bool | None:
+    if first.kind == second.kind:
+        return same_value(first.args[0], second.args[0])
+    percent, other = (first, second) if first.kind == "percent" else (second, first)
+    other, stated = measured(other)
+    if stated is not None and stated.kind == "measure":
+        return False
+    return same_value(percent.args[0], other) or same_value(Node("mul", (percent.args[0], _HUNDREDTH)), other)
+
+
+def _same_based(first: Node, second: Node) -> bool | None:
+    """Compare numbers with a stated base; a bare number must show the same digits."""
+    if first.kind == second.kind:
+        if first.value == second.value:
+            return first.name.lstrip("0") == second.name.lstrip("0")
+        return 10 in (first.value, second.value) and first.args[0].value == second.args[0].value
+    based, other = (first, second) if first.kind == "based" else (second, first)
+    return other.kind == "num" and other.value is not None and str(other.value) == based.name.lstrip("0")
+
+
+def _same_angle(one: Node, one_unit: Unit | None, other: Node, other_unit: Unit | None) -> bool | None:
+    """Compare degrees with radians or with a bare number that may be radians."""
+    units = (one_unit or _BARE, other_unit or _BARE)
+    if _TURN not in (units[0].dimension, units[1].dimension):
+        return False
+    return same_value(_radians(one, units[0]), _radians(other, units[1]))
+
+
+def _radians(node: Node, stated: Unit) -> Node:
+    if stated.dimension != _TURN:
+        return node
+    return Node("degree", (Node("mul", (node, number(stated.size * 360))),))
+
+
+def _trailing_unit(node: Node) -> tuple[Node, Unit] | None:
+    """Read ``5m`` or ``5m/s`` beside an answer with a unit: the letters are units, not variables."""
+    if node.kind in ("mul", "div") and len(node.args) == 2:
+        amount, last = node.args
+        phrase = _unit_factor(last)
+        if phrase is None:
+            return None
+        if node.kind == "mul" and not variables(amount):
+            return _with_known_unit(amount, phrase)
+        inner = amount
+        if node.kind == "div" and inner.kind == "mul":
+            above = _unit_factor(inner.args[1])
+            if above and not variables(inner.args[0]):
+                return _with_known_unit(inner.args[0], f"{above} / {phrase}")
+    return None
+
+
+def _with_known_unit(amount: Node, phrase: str) -> tuple[Node, Unit] | None:
+    found = unit(phrase)
+    return (amount, found) if found.kind == "measure" else None
+
+
+def _unit_factor(node: Node) -> str | None:
+    if node.kind == "var":
+        return node.name
+    if node.kind == "mul" and node.name:
+        return node.name
+    if node.kind == "pow" and node.args[0].kind in ("var", "mul") and node.args[1].value in (2, 3):
+        inner = _unit_factor(node.args[0])
+        return f"{inner} ^ {node.args[1].value}" if inner else None
+    return None

@@ -1,0 +1,199 @@
+"""Fast paths against plain ones: prefix trees, generation with shared prefixes, log-probs, gradients."""
+
+import numpy as np
+import pytest
+import torch
+
+from marft_agents.forward import action_hidden, plan_micro_batches, score_tokens
+from marft_agents.generation import generate
+from marft_agents.language_model import AdaptedBase, LoraSettings
+from marft_agents.prefix_tree import build_levels, choose_cuts
+from marft_agents.pretrained import load
+from marft_agents.sampling import SamplingLaw, scale, support_mask
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def base():
+    base = AdaptedBase(load("tiny", device=CPU), ["a_0", "b_0"], LoraSettings(), seed=0)
+    generator = torch.Generator().manual_seed(1)
+    for name in base.adapters:  # B starts at zero: make the adapters matter
+        for tensor in base.parameters(name).values():
+            tensor.data = 0.3 * torch.randn(tensor.shape, generator=generator)
+    return base
+
+
+def ragged(seed, rows=12, symbols=3):
+    """Prompts and actions over few symbols, so that prefixes are shared by chance at every depth."""
+    rng = np.random.default_rng(seed)
+    common = rng.integers(0, 250, rng.integers(1, 12)).astype(np.int32)
+
+    def tail(longest):
+        return rng.integers(0, symbols, rng.integers(1, longest)).astype(np.int32)
+
+    prompts = [np.concatenate([common[: rng.integers(1, len(common) + 1)], tail(15)]) for _ in range(rows)]
+    prompts += prompts[:3]  # groups sample one prompt several times
+    return prompts, [tail(8) for _ in prompts]
+
+
+def plain_hidden(base, prompt, action):
+    """One sequence, no cache, no padding."""
+    ids = torch.as_tensor(np.concatenate([prompt, action]), dtype=torch.long)[None]
+    return base.trunk(input_ids=ids).last_hidden_state[0, len(prompt) - 1 : -1]
+
+
+# ------------------------------------------------------------------ the tree
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_levels_spell_every_sequence_and_repeat_no_prefix(seed):
+    prompts, actions = ragged(seed)
+    sequences = [np.concatenate(pair) for pair in zip(prompts, actions, strict=True)]
+    for cuts in (None, [], [3], [2, 5, 9]):
+        levels = build_levels(sequences, cuts)
+        for i, sequence in enumerate(sequences):
+            pieces = [
+                level.tokens[level.row_of[i]][level.mask[level.row_of[i]]] for level in levels if level.row_of[i] >= 0
+            ]
+            assert np.concatenate(pieces).tolist() == sequence.tolist()
+        for level in levels:
+            end = level.start + level.width
+            distinct = {tuple(s[:end]) for s in sequences if len(s) > level.start}
+            assert len(level.tokens) == len(distinct)
+            rows = [i for i in range(len(sequences)) if level.row_of[i] >= 0]
+            previous = levels[levels.index(level) - 1] if level.start else None
+            for i in rows if previous else []:
+                assert level.parents[level.row_of[i]] == previous.row_of[i]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_chosen_cuts_never_cost_more_than_none(seed):
+    prompts, actions = ragged(seed, rows=30)
+    sequences = [np.concatenate(pair) for pair in zip(prompts, actions, strict=True)]
+
+    def tokens(cuts):
+        return sum(level.tokens.size for level in build_levels(sequences, cuts))
+
+    assert tokens(choose_cuts(sequences)) <= tokens([])
+    assert all(cut <= 2 for cut in choose_cuts(sequences, limit=2))
+
+
+def test_micro_batches_hold_every_sequence_once():
+    prompts, _ = ragged(0, rows=20)
+    batches = plan_micro_batches(prompts, 7)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(prompts)))
+    assert max(map(len, batches)) == 7
+
+
+# ------------------------------------------------------------------ forward
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hidden_states_and_gradients_are_those_of_single_sequences(base, seed):
+    prompts, actions = ragged(seed)
+    with base.wearing("a_0"):
+        fast = action_hidden(base.trunk, prompts, actions, CPU)
+        plain = torch.cat([plain_hidden(base, p, a) for p, a in zip(prompts, actions, strict=True)])
+        weights = torch.randn(fast.shape, generator=torch.Generator().manual_seed(seed))
+        tensors = list(base.parameters("a_0").values())
+        wanted = torch.autograd.grad((plain * weights).sum(), tensors)
+        found = torch.autograd.grad((fast * weights).sum(), tensors)
+    assert (fast - plain).abs().max() < 1e-5
+    for a, b in zip(found, wanted, strict=True):
+        assert (a - b).abs().max() < 1e-5 * b.abs().max()
+
+
+@pytest.mark.parametrize("law", [SamplingLaw(), SamplingLaw(temperature=0.7), SamplingLaw(top_k=20, top_p=0.9)])
+@pytest.mark.parametrize("grad", [True, False])
+def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad):
+    hidden = torch.randn(600, base.hidden_size, generator=torch.Generator().manual_seed(0), requires_grad=grad)
+    scaled = scale(base.head(hidden.detach()), law)
+    support = None
+    if law.restricts_support:
+        mask = support_mask(scaled, law)
+        scaled = scaled.masked_fill(~mask, -torch.inf)
+        support = [row.nonzero()[:, 0].numpy().astype(np.int32) for row in mask]
+    tokens = scaled.argmax(-1)
+    found = score_tokens(base.head, hidden, tokens, law, support)
+    logprobs = scaled.log_softmax(-1)
+    assert (found.logprobs - logprobs.gather(-1, tokens[:, None])[:, 0]).abs().max() < 1e-5
+    assert (found.entropy - torch.distributions.Categorical(logits=scaled).entropy()).abs().max() < 1e-4
+    assert found.logprobs.requires_grad == grad
+
+
+# ------------------------------------------------------------------ generation
+
+
+def sample(base, prompts, law, seeds):
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    return generate(
+        base.trunk, base.head, base.tokenizer, prompts, law, generators, end_ids=base.end_ids, device=base.device
+    )
+
+
+LAWS = [SamplingLaw(max_new_tokens=12), SamplingLaw(temperature=0.8, top_k=30, top_p=0.9, max_new_tokens=12)]
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("seed", range(4))
+def test_recorded_logprobs_are_those_of_a_plain_forward(base, law, seed):
+    prompts, _ = ragged(seed)
+    with base.wearing("b_0"), torch.no_grad():
+        actions = sample(base, prompts, law, range(len(prompts)))
+        for prompt, action in zip(prompts, actions, strict=True):
+            logits = scale(base.head(plain_hidden(base, prompt, action.token_ids)), law)
+            if action.support is not None:
+                for row, allowed in zip(logits, action.support, strict=True):
+                    forbidden = torch.ones(len(row), dtype=torch.bool)
+                    forbidden[torch.as_tensor(allowed, dtype=torch.long)] = False
+                    row[forbidden] = -torch.inf
+            wanted = logits.log_softmax(-1)[range(len(action.token_ids)), action.token_ids.tolist()]
+            assert np.abs(wanted.numpy() - action.logprobs).max() < 1e-4
+
+
+def test_a_row_does_not_depend_on_its_neighbours(base):
+    prompts, _ = ragged(3)
+    with base.wearing("a_0"):
+        together = sample(base, prompts, LAWS[0], range(len(prompts)))
+        for i in (0, 5, len(prompts) - 1):
+            [alone] = sample(base, [prompts[i]], LAWS[0], [i])
+            assert alone.token_ids.tolist() == together[i].token_ids.tolist()
+            assert np.abs(alone.logprobs - together[i].logprobs).max() < 1e-4
+
+
+def test_the_end_token_is_recorded_and_rows_end_by_themselves(base):
+    """Make the end token likely: rows stop at different steps, leave the batch, and the rest goes on unharmed."""
+    prompts, _ = ragged(1, rows=30)
+    bias = torch.zeros(base.head.out_features)
+    bias[list(base.end_ids)] = 4.0
+
+    def head(states):
+        return base.head(states) + bias
+
+    with base.wearing("a_0"), torch.no_grad():
+        generators = [np.random.default_rng(i) for i in range(len(prompts))]
+        actions = generate(
+            base.trunk, head, base.tokenizer, prompts, LAWS[0], generators, end_ids=base.end_ids, device=CPU
+        )
+        for prompt, action in zip(prompts, actions, strict=True):
+            logits = head(plain_hidden(base, prompt, action.token_ids))
+            wanted = logits.log_softmax(-1)[range(len(action.token_ids)), action.token_ids.tolist()]
+            assert np.abs(wanted.numpy() - action.logprobs).max() < 1e-4
+    lengths = {len(a.token_ids) for a in actions}
+    assert len(lengths) > 2
+    for action in actions:
+        ends = [t in base.end_ids for t in action.token_ids.tolist()]
+        assert ends[-1] == action.stopped
+        assert not any(ends[:-1])
+        assert action.text == base.tokenizer.decode(
+            action.token_ids[: len(ends) - action.stopped], skip_special_tokens=True
+        )
+
+
+def test_generation_leaves_global_generators_alone(base):
+    torch_state, numpy_state = torch.random.get_rng_state(), np.random.get_state()[1].tolist()
+    with base.wearing("a_0"):
+        sample(base, ragged(0)[0], LAWS[0], range(15))
+    assert torch.equal(torch_state, torch.random.get_rng_state())
+    assert np.random.get_state()[1].tolist() == numpy_state

@@ -1,0 +1,89 @@
+"""The sampling law: exact shares, exact log-probs, no token of probability zero."""
+
+import numpy as np
+import pytest
+import torch
+
+from marft_agents.sampling import SamplingLaw, choose, draw, support_mask
+from marft_agents.settings import SettingsError
+
+LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0, -30.0]])
+
+
+def law_probabilities(law):
+    scaled = LOGITS[0] / law.temperature
+    keep = torch.ones(5, dtype=torch.bool)
+    order = scaled.argsort(descending=True)
+    if law.top_k:
+        keep[order[law.top_k :]] = False
+    if law.top_p < 1:
+        kept = [i for i in order.tolist() if keep[i]]
+        shares = scaled[kept].softmax(0)
+        mass = 0.0
+        for i, share in zip(kept, shares.tolist(), strict=True):
+            if mass >= law.top_p:
+                keep[i] = False
+            mass += share
+    return scaled.masked_fill(~keep, -torch.inf).softmax(0)
+
+
+LAWS = [
+    SamplingLaw(),
+    SamplingLaw(temperature=0.5),
+    SamplingLaw(temperature=2.0, top_k=3),
+    SamplingLaw(top_p=0.8),
+    SamplingLaw(temperature=1.5, top_k=4, top_p=0.7),
+]
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_shares_are_those_of_the_law(law):
+    wanted = law_probabilities(law)
+    grid = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000  # every uniform number once: no chance left
+    tokens, logprobs, support = choose(LOGITS.expand(20_000, -1), grid, law)
+    shares = torch.bincount(tokens, minlength=5) / 20_000
+    assert (shares - wanted).abs().max() < 2e-4
+    assert (logprobs - wanted.log()[tokens]).abs().max() < 1e-5
+    assert (support is None) == (not law.restricts_support)
+    if support is not None:
+        assert support[0].tolist() == (wanted > 0).tolist()
+
+
+def test_greedy_takes_the_most_likely_and_records_the_plain_law():
+    tokens, logprobs, support = choose(LOGITS, torch.tensor([0.99], dtype=torch.float64), SamplingLaw(temperature=0))
+    assert tokens.item() == 0
+    assert logprobs.item() == pytest.approx(LOGITS.log_softmax(-1)[0, 0].item())
+    assert support is None
+
+
+def test_no_draw_ever_hits_a_token_of_probability_zero():
+    logits = torch.full((1, 1000), -torch.inf)
+    logits[0, 300:302] = 0.0
+    extremes = torch.tensor([0.0, 0.5, 1 - 2**-53], dtype=torch.float64)
+    assert draw(logits.log_softmax(-1).expand(3, -1), extremes).tolist() == [300, 301, 301]
+
+
+def test_rounding_of_a_large_vocabulary_stays_inside():
+    logits = torch.randn(4, 49_152, generator=torch.Generator().manual_seed(0))
+    tokens = draw(logits.log_softmax(-1), torch.full((4,), 1 - 2**-53, dtype=torch.float64))
+    assert (tokens < 49_152).all()
+
+
+def test_support_keeps_the_token_that_crosses_the_mass():
+    logits = torch.tensor([[0.5, 0.3, 0.2]]).log()
+    assert support_mask(logits, SamplingLaw(top_p=0.6)).tolist() == [[True, True, False]]
+    assert support_mask(logits, SamplingLaw(top_p=0.01)).tolist() == [[True, False, False]]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"temperature": -1}, {"top_k": -1}, {"top_p": 0}, {"top_p": 1.5}, {"max_new_tokens": 0}]
+)
+def test_a_law_out_of_range_names_the_knob(wrong):
+    with pytest.raises(SettingsError, match=next(iter(wrong))):
+        SamplingLaw(**wrong)
+
+
+def test_numpy_generators_are_the_only_randomness():
+    state = torch.random.get_rng_state()
+    choose(LOGITS, torch.as_tensor(np.random.default_rng(0).random(1)), SamplingLaw())
+    assert torch.equal(state, torch.random.get_rng_state())

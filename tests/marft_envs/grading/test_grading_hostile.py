@@ -1,0 +1,59 @@
+"""Adversarial: nothing that a model writes hangs, crashes or runs in the grader."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import grading_hostile
+import pytest
+
+from marft_envs.grading import grade_math, symbolic
+from marft_envs.grading.answer import read
+from marft_envs.grading.grade import decide_bounded
+
+CPU_BOUND_S = 0.25  # 20 ms on a quiet machine; the benchmark measures, this only catches a hang
+CASES = grading_hostile.all_texts(Path("MARKER"))
+
+
+def test_there_are_many_cases():
+    assert len(CASES) >= 60
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounded_tiers_return_quickly(name, tmp_path):
+    marker = tmp_path / "executed"
+    text = grading_hostile.all_texts(marker)[name].strip()
+    for gold in grading_hostile.GOLDS:
+        for language in ("en", "zh"):
+            read.cache_clear()
+            start = time.process_time()
+            verdict = decide_bounded(*sorted((gold, text)), language)
+            assert time.process_time() - start < CPU_BOUND_S
+            assert verdict.same is not True or text.strip("\u200b") in ("2", "٢", "๒", "②")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_extraction_returns_quickly(name):
+    start = time.process_time()
+    grade_math(rf"\boxed{{{CASES[name]}}}", "2", use_symbolic=False)
+    grade_math(CASES[name], "2", "zh", extraction=("boxed", "answer", "number"), use_symbolic=False)
+    assert time.process_time() - start < CPU_BOUND_S
+
+
+@pytest.mark.skipif(not symbolic.available(), reason="needs math-verify and processes that fork")
+def test_symbolic_worker_executes_nothing(tmp_path):
+    marker = tmp_path / "executed"
+    for text in grading_hostile.code(marker).values():
+        symbolic.decide(r"\pi", text, wall_s=2.0)
+    assert not marker.exists()
+
+
+@pytest.mark.skipif(not symbolic.available(), reason="needs math-verify and processes that fork")
+def test_symbolic_worker_is_killed_at_the_deadline():
+    symbolic.decide("x", "x+0")  # starts the server
+    start = time.monotonic()
+    assert symbolic.decide("9^{9^{9^9}}", "2", wall_s=0.5) == "timeout"
+    assert time.monotonic() - start < 2.0
+    assert symbolic.decide(r"\int_0^1 x dx", r"\frac12") == "equal"

@@ -1,0 +1,86 @@
+"""The symbolic tier: answers from any thread, survives the loss of its processes, leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from marft_envs.grading import equivalent, grade_math, symbolic
+
+pytestmark = pytest.mark.skipif(not symbolic.available(), reason="needs math-verify and processes that fork")
+INTEGRAL = r"\int_0^1 x\,dx"
+
+
+def test_undecided_answers_reach_it():
+    grade = grade_math(rf"\boxed{{{INTEGRAL}}}", r"\frac{1}{2}")
+    assert (grade.correct, grade.method) == (True, "symbolic")
+    assert not equivalent(INTEGRAL, r"\frac{1}{3}")
+
+
+def test_without_it_undecided_is_not_correct():
+    grade = grade_math(rf"\boxed{{{INTEGRAL}}}", r"\frac{1}{2}", use_symbolic=False)
+    assert (grade.correct, grade.method) == (False, "undecided")
+
+
+def test_without_math_verify_undecided_is_not_correct(monkeypatch):
+    monkeypatch.setitem(sys.modules, "math_verify", None)
+    assert not symbolic.available()
+    grade = grade_math(r"\boxed{\int_0^3 x\,dx}", r"\frac{9}{2}")
+    assert (grade.correct, grade.method) == (False, "undecided")
+    assert "math-verify" in grade.reason
+    monkeypatch.undo()
+    assert grade_math(r"\boxed{\int_0^3 x\,dx}", r"\frac{9}{2}").correct  # what was unavailable is not cached
+
+
+def test_threads_share_it():
+    texts = [rf"\int_0^{n} x\,dx" for n in range(1, 9)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: symbolic.decide(texts[n], rf"\frac{{{(n + 1) ** 2}}}{{2}}"), range(8)))
+    assert found == ["equal"] * 8
+
+
+def test_server_is_replaced_when_it_dies():
+    symbolic.decide("x", "y")
+    server = symbolic._owner.server
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait()
+    assert symbolic.decide(INTEGRAL, r"\frac12") == "equal"
+    assert symbolic._owner.server is not server
+
+
+def test_close_leaves_no_process():
+    symbolic.decide("x", "y")
+    process = symbolic._owner.server.process
+    symbolic.close()
+    assert process.poll() is not None
+    assert symbolic._owner.server is None
+
+
+def test_too_long_input_is_not_sent():
+    assert symbolic.decide("x+" * 600 + "x", "y") == "unavailable"
+
+
+def test_program_ends_without_warnings_or_leftovers():
+    script = (
+        "import os; from marft_envs.grading import symbolic, equivalent;"
+        rf"assert equivalent({INTEGRAL!r}, '0.5'); print(symbolic._owner.server.process.pid);"
+        "pid = os.fork();"
+        rf"child = pid == 0 and equivalent({INTEGRAL!r}, '1/2') and os._exit(7);"
+        "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-X", "dev", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
