@@ -7,6 +7,7 @@ import pytest
 import envs_data
 from baselines.curve import Points, draw_curve
 from baselines.quickstart import experiment, main
+from baselines.quickstart_table import main as results
 from marft_agents.evaluation import Interval
 
 
@@ -60,3 +61,21 @@ def test_a_curve_needs_no_evaluation_and_leaves_no_part_file(tmp_path):
         path = draw_curve({"a": history}, tmp_path / "curve.png", held_out=held_out)
         assert path.read_bytes().startswith(b"\x89PNG")
     assert [p.name for p in tmp_path.iterdir()] == ["curve.png"]
+
+
+def test_the_results_table_shows_the_worst_run_first(finished, tmp_path, capsys):
+    summary = json.loads((finished / "quickstart.json").read_text())
+    better = tmp_path / "better"
+    better.mkdir()
+    gain = {how: {**summary[how], "paired_gain": [0.5, 0.4, 0.6]} for how in ("greedy", "sampled")}
+    (better / "quickstart.json").write_text(json.dumps({**summary, **gain, "seed": 1}))
+    (better / "metrics.jsonl").write_bytes((finished / "metrics.jsonl").read_bytes())
+    assert results([str(better), str(finished), "--png", str(tmp_path / "all.png")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert ["seed 0" in line for line in lines[2:]] == [True, False, True, False]
+    assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_results_table_refuses_an_unfinished_run(tmp_path, capsys):
+    assert results([str(tmp_path)]) == 1
+    assert "quickstart.json is missing" in capsys.readouterr().err
