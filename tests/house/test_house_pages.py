@@ -1,0 +1,203 @@
+"""What the pages show is true: examples run and print what they say, commands exist, links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from house_pages import PAGES, ROOT, blocks, commands, every_block, shown_output
+
+import envs_data
+import marft_envs
+from baselines.command import build_parser
+
+SEPARATOR = "=== end of block ==="
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(b.language == "python" for b in blocks(page))])
+def test_examples_run_in_order_and_print_what_is_shown(page, tmp_path):
+    """One process per page: later examples may use the names of earlier ones, as a reader's session would."""
+    for block in blocks(page):
+        if block.file is not None:
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+    python = [block for block in blocks(page) if block.language == "python"]
+    code = [f"import {block.file.removesuffix('.py')}" if block.file else block.text for block in python]
+    done = _run_python(f"\nprint({SEPARATOR!r})\n".join(code), tmp_path)
+    assert done.returncode == 0, f"{page}:\n{done.stderr}"
+    printed = done.stdout.split(SEPARATOR + "\n")
+    for block, output in zip(python, printed, strict=True):
+        shown = shown_output(block)
+        assert output == (shown or ""), f"{block.where} prints something else than the page shows"
+
+
+def _run_python(code, folder):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+    )
+
+
+def test_the_first_example_and_the_task_of_the_readme_have_at_most_fifteen_lines():
+    lengths = {b.where: sum(map(bool, b.text.split("\n"))) for b in blocks("README.md") if b.language == "python"}
+    assert len(lengths) == 2
+    assert max(lengths.values()) <= 15, lengths
+
+
+def test_the_team_and_the_task_of_the_readme_make_an_environment(tmp_path):
+    files = {block.file: block.text for block in blocks("README.md") if block.file}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    played = """
+import my_words
+from functools import partial
+import marft_envs
+from marft_envs.testing import check_environment
+
+make = partial(marft_envs.make, "my/backwards_duo-v0", team="my_team.json")
+env = make()
+env.reset(seed=0, options={"task_id": "lamp"})
+env.step("l a m p")
+env.step("pmal")
+print(env.possible_agents, env.rewards)
+report = check_environment(make, cycles=5)
+assert report.passed, str(report)
+"""
+    done = _run_python(played, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['speller_0', 'writer_0'] {'speller_0': 1.0, 'writer_0': 1.0}\n"
+
+
+def test_json_and_toml_blocks_are_wellformed():
+    for block in every_block("json"):
+        lines = block.text.splitlines() if (block.file or "").endswith(".jsonl") else [block.text]
+        for line in lines:
+            json.loads(line)
+    for block in every_block("toml"):
+        assert tomllib.loads(block.text)["project"]["entry-points"]["marft_envs.plugins"], block.where
+
+
+def test_every_block_has_a_known_language():
+    known = {"python", "text", "bash", "json", "toml", "mermaid", "math"}
+    unknown = [block.where for page in PAGES for block in blocks(page) if block.language not in known]
+    assert unknown == []
+
+
+def test_drawings_are_flowcharts_with_closed_brackets():
+    for block in every_block("mermaid"):
+        assert re.match(r"flowchart (TD|LR)\n", block.text), block.where
+        assert block.text.count('"') % 2 == 0, block.where
+        for left, right in ("[]", "{}", "()"):
+            assert block.text.count(left) == block.text.count(right), block.where
+        assert len(re.findall(r"^ *subgraph ", block.text, re.M)) == len(re.findall(r"^ *end$", block.text, re.M))
+
+
+# ------------------------------------------------------------------ commands
+
+
+@pytest.fixture(scope="module")
+def parser():
+    return build_parser()
+
+
+@pytest.fixture(scope="module")
+def targets():
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+@pytest.mark.parametrize(("where", "command"), commands())
+def test_every_command_of_the_pages_exists(where, command, parser, targets):
+    program, *arguments = shlex.split(command, comments=True)
+    if program == "marft":
+        _assert_parses(parser, arguments)
+    elif program == "make":
+        assert set(arguments) <= targets
+    else:
+        assert program in ("python", ".venv/bin/python"), f"{where}: a program that no test knows"
+        assert arguments[0] == "-m", where
+        assert importlib.util.find_spec(arguments[1]) is not None
+
+
+def _assert_parses(parser, arguments):
+    flags = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
+    subparser = parser._subparsers._group_actions[0].choices[arguments[0]]
+    assert flags <= set(subparser._option_string_actions), "a flag that there is not, or an abbreviated one"
+    parser.parse_args(arguments)
+
+
+def test_commands_within_sentences_exist(parser):
+    known = parser._subparsers._group_actions[0].choices
+    for page in PAGES:
+        for name in re.findall(r"`marft ([a-z]+)", (ROOT / page).read_text(encoding="utf-8")):
+            assert name in known, f"{page}: marft {name}"
+
+
+def test_every_command_has_a_line_on_its_page(parser):
+    page = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")
+    for name in parser._subparsers._group_actions[0].choices:
+        assert re.search(rf"^\| `marft {name}\b", page, re.MULTILINE), name
+
+
+# -------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/data.md"])
+def test_the_sizes_of_embedded_sets_are_those_of_the_manifest(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r"^\| `(\w+)` \|.*?(\d+) / (\d+)", text, re.MULTILINE)
+    assert found
+    for name, train, test in found:
+        splits = envs_data.manifest()[name]["splits"]
+        assert (int(train), int(test)) == (splits["train"]["rows"], splits["test"]["rows"]), name
+
+
+def test_the_readme_names_every_registered_task_and_team():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    ours = [marft_envs.spec(id) for id in marft_envs.envs() if id.startswith("marft/")]
+    assert rows == {spec.task for spec in ours} | {spec.team for spec in ours}
+    assert len(ours) == len({spec.task for spec in ours}) * len({spec.team for spec in ours})
+
+
+def test_the_readme_keeps_a_place_for_results():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"<!-- results:begin -->\n.*?<!-- results:end -->", text, re.DOTALL)
+
+
+# --------------------------------------------------------------------- links
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md"])
+def test_links_within_the_repository_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        linked = ((ROOT / page).parent / file).resolve() if file else ROOT / page
+        assert linked.is_file(), f"{page}: {target}"
+        if anchor:
+            assert anchor in _anchors(linked.read_text(encoding="utf-8")), f"{page}: {target}"
+
+
+def _anchors(text):
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_readme_links_to_every_page():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        if page.startswith("docs/"):
+            assert f"({page}" in text

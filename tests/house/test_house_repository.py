@@ -1,0 +1,141 @@
+"""The repository itself: public names, a light import, import contracts, versions, doctests, what no file may name."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from functools import cache
+
+import pytest
+from house_pages import ROOT
+
+import marft_envs
+
+PACKAGES = ("marft_envs", "marft_agents", "baselines", "envs_data")
+PUBLIC = """
+    Dependency DependencyError EnvSpec Episode FlexMG Outcome Profile SharedPolicyEnv Task TaskSet Team TeamError
+    TextObservation Turn TurnParallel UnicodeText UnknownEnvironmentError UnknownTaskError envs make make_parallel
+    make_shared register register_builtin register_task replay spec
+"""
+HEAVY = "torch transformers peft sympy math_verify mpmath datasets pandas pyarrow matplotlib rich"
+
+
+def test_public_names():
+    """A name added or taken away is a decision: it changes this list and the changelog."""
+    assert sorted(marft_envs.__all__) == sorted(PUBLIC.split())
+    assert all(hasattr(marft_envs, name) for name in marft_envs.__all__)
+
+
+def test_importing_the_environments_is_light():
+    code = (
+        "import sys, time; start = time.process_time(); import marft_envs; "
+        f"print(time.process_time() - start, *sorted(set({HEAVY.split()!r}) & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    cpu_s, *loaded = done.stdout.split()
+    assert loaded == []
+    assert float(cpu_s) < 1.5
+
+
+def test_packages_import_only_what_they_may():
+    linter = shutil.which("lint-imports", path=os.path.dirname(sys.executable)) or shutil.which("lint-imports")
+    assert linter, "import-linter is missing: pip install 'marft[dev]'"
+    done = subprocess.run([linter, "--no-cache", "--no-logo"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+@cache
+def _project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_version_is_the_newest_of_the_changelog():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changelog, re.MULTILINE)[0]
+    assert newest == _project()["version"]
+
+
+def test_the_licence_is_there():
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("MIT License")
+    assert _project()["license"] == "MIT"
+
+
+def test_pins_satisfy_what_the_project_asks_for():
+    from packaging.requirements import Requirement
+
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    groups = [_project()["dependencies"], *_project()["optional-dependencies"].values()]
+    asked = [Requirement(line) for group in groups for line in group if not line.startswith("marft[")]
+    for requirement in asked:
+        if requirement.name in pins:
+            assert requirement.specifier.contains(pins[requirement.name]), str(requirement)
+    assert {"torch", "ruff", "mypy", "pytest"} <= set(pins)
+
+
+# ------------------------------------------------------------------ doctests
+
+
+def _modules_with_examples():
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if re.search(r"^\s*>>> ", path.read_text(encoding="utf-8"), re.MULTILINE):
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("name", list(_modules_with_examples()))
+def test_examples_in_docstrings_run(name):
+    assert not doctest.testmod(importlib.import_module(name)).failed
+
+
+# -------------------------------------------------------- what no file names
+
+SKIPPED = {"runs", "build", "dist", "htmlcov", "__pycache__"}
+WRITTEN = {".py", ".md", ".toml", ".txt", ".json", ".jsonl", ".yml", ".yaml", ".html", ".cfg", ".sh", ""}
+HOST = re.compile(r"py[p]i\.org|pythonh[o]sted|anac[o]nda\.(org|com)|pyt[o]rch\.org/whl|npmj[s]")
+MACHINE = re.compile(r"(?<![\w.:~/\\-])/(?:root|work|opt|farm|home|Users|mnt|scratch)/[\w.]")
+
+
+def _is_made(folder):
+    return folder in SKIPPED or folder.startswith(".") or folder.endswith(".egg-info")
+
+
+def _written_files():
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if name == ".ci" or not _is_made(name)]
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.path.splitext(name)[1] in WRITTEN and not name.startswith(".coverage"):
+                yield path
+
+
+def test_no_file_names_a_package_host_or_a_path_of_some_machine():
+    found = []
+    for path in _written_files():
+        with open(path, encoding="utf-8") as stream:
+            for number, line in enumerate(stream, start=1):
+                if HOST.search(line) or MACHINE.search(line):
+                    found.append(f"{os.path.relpath(path, ROOT)}:{number}: {line.strip()[:80]}")
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("see /{}/.cache".format("root"), True),
+        ("'/{}/main'".format("work"), True),
+        ("https://example.org/home/x", False),
+        ("runs/work/x and ~/opt/x", False),
+        (r"\frac{1}{2}/root", False),
+    ],
+)
+def test_the_search_for_machine_paths_finds_them(line, named):
+    assert bool(MACHINE.search(line)) is named
