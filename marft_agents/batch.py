@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,13 +74,13 @@ def estimate(
     bootstraps: Mapping[int, float],
     settings: LearnerSettings,
 ) -> list[Sample]:
-    """Run GAE along each episode's chain and normalise advantages per agent.
+    """Run GAE along each episode's chain, centre advantages (see `centring`) and scale them per agent.
 
     Args:
         trajectories: the episodes.
         chain: their trainable turns, from `links`.
         values: per link [1] or [T], V before each decision.
-        bootstraps: episode index -> value after it, for the truncated ones.
+        bootstraps: episode index -> value after it, for the truncated ones; missing means 0.
         settings: discount, lambda, level.
 
     Returns:
@@ -98,21 +98,34 @@ def estimate(
             terminated=not trajectory.truncated,
         )
         flat = np.concatenate([values[i] for i in members])
-        bootstrap = bootstraps[episode] if trajectory.truncated else 0.0
+        bootstrap = bootstraps.get(episode, 0.0) if trajectory.truncated else 0.0
         advantages = gae(rewards, flat, discounts, lambdas, bootstrap)
         cuts = np.cumsum([len(values[i]) for i in members])[:-1]
         for i, own in zip(members, np.split(advantages, cuts), strict=True):
             turn = chain[i].turn
             samples.append(Sample(turn.agent, episode, turn.round, turn.action, values[i], own + values[i], own))
-    return _normalised(samples)
+    groups = [trajectories[sample.episode].group if settings.centring == "group" else 0 for sample in samples]
+    return _normalised(samples, groups)
 
 
-def _normalised(samples: list[Sample]) -> list[Sample]:
-    result = list(samples)
-    for agent in {sample.agent for sample in samples}:
-        members = [i for i, sample in enumerate(samples) if sample.agent == agent]
-        scaled = normalise(np.concatenate([samples[i].advantages for i in members]))
-        cuts = np.cumsum([len(samples[i].advantages) for i in members])[:-1]
+def _normalised(samples: Sequence[Sample], groups: Sequence[int]) -> list[Sample]:
+    """Centre advantages per agent and group, then scale them per agent."""
+    centred = list(samples)
+    for members in _partition(list(zip((s.agent for s in samples), groups, strict=True))):
+        mean = np.concatenate([samples[i].advantages for i in members]).mean()
+        for i in members:
+            centred[i] = replace(samples[i], advantages=samples[i].advantages - mean)
+    for members in _partition([s.agent for s in samples]):
+        scaled = normalise(np.concatenate([centred[i].advantages for i in members]))
+        cuts = np.cumsum([len(centred[i].advantages) for i in members])[:-1]
         for i, own in zip(members, np.split(scaled, cuts), strict=True):
-            result[i] = replace(samples[i], advantages=own)
-    return result
+            centred[i] = replace(centred[i], advantages=own)
+    return centred
+
+
+def _partition(keys: Sequence[Hashable]) -> list[list[int]]:
+    """Return the indices of equal keys together, in order of first appearance."""
+    parts: dict[Hashable, list[int]] = {}
+    for i, key in enumerate(keys):
+        parts.setdefault(key, []).append(i)
+    return list(parts.values())

@@ -121,10 +121,10 @@ class TeamCritic:
 
     @torch.no_grad()
     def bootstraps(self, trajectories: Sequence[Trajectory]) -> dict[int, float]:
-        """Return episode index -> V of the observation after its truncation, for all truncated episodes."""
+        """Return episode index -> V of the observation after its truncation, where there is a final agent."""
         by_base: dict[int, list[int]] = defaultdict(list)
         for i, trajectory in enumerate(trajectories):
-            if trajectory.truncated and trajectory.failure is None:
+            if trajectory.truncated and trajectory.failure is None and trajectory.final_agent:
                 by_base[self._base_of(trajectory.final_agent)].append(i)
         values: dict[int, float] = {}
         for index, members in by_base.items():

@@ -62,9 +62,8 @@ class Evaluation:
     @property
     def per_scenario(self) -> npt.NDArray[np.float64]:
         """Mean score of each scored scenario over its seeds."""
-        scored = ~np.isnan(self.scores).all(axis=1)
-        means: npt.NDArray[np.float64] = np.nanmean(self.scores[scored], axis=1)
-        return means
+        means = _scenario_means(self.scores)
+        return means[~np.isnan(means)]
 
     @property
     def accuracy(self) -> Interval:
@@ -124,6 +123,15 @@ def score(trajectory: Trajectory) -> float:
     return float(trajectory.infos.get("success", trajectory.team_return > 0))
 
 
+def _scenario_means(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return [scenarios], the mean over the scored seeds; NaN where no seed was scored."""
+    scored = ~np.isnan(scores)
+    counts = scored.sum(axis=1)
+    means: npt.NDArray[np.float64] = np.where(scored, scores, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    means[counts == 0] = math.nan
+    return means
+
+
 def paired_difference(after: Evaluation, before: Evaluation) -> Interval:
     """Return the mean gain per scenario with its 95 % interval (paired normal approximation).
 
@@ -134,9 +142,10 @@ def paired_difference(after: Evaluation, before: Evaluation) -> Interval:
         raise ValueError(
             f"paired comparison needs the same scenarios: found {len(after.scores)} and {len(before.scores)}"
         )
-    with np.errstate(invalid="ignore"):
-        gains = np.nanmean(after.scores, axis=1) - np.nanmean(before.scores, axis=1)
+    gains = _scenario_means(after.scores) - _scenario_means(before.scores)
     gains = gains[~np.isnan(gains)]
+    if len(gains) == 0:
+        return Interval(math.nan, -math.inf, math.inf)
     mean = float(gains.mean())
     half = Z_95 * float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
     return Interval(mean, mean - half, mean + half)

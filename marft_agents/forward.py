@@ -126,8 +126,9 @@ def score_tokens(
             logits = logits.masked_fill(~allowed, -torch.inf)
         logprobs = logits.log_softmax(-1)
         with torch.set_grad_enabled(torch.is_grad_enabled() and entropy_gradient):
-            plogp = logprobs.exp() * logprobs
-            entropy = -(plogp if allowed is None else plogp.masked_fill(~allowed, 0.0)).sum(-1)
+            # outside the support p log p is 0: masking the log (not the product) keeps its gradient 0, not NaN
+            finite = logprobs if allowed is None else logprobs.masked_fill(~allowed, 0.0)
+            entropy = -(logprobs.exp() * finite).sum(-1)
         return logprobs.gather(-1, ids[:, None]).squeeze(-1), entropy
 
     scores, entropies = [], []

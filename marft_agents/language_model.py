@@ -137,6 +137,9 @@ class LanguageModelTeam:
         law: how tokens are sampled.
         max_prompt_tokens: prompts are cut on the left to this many tokens.
         max_batch: at most so many actions are generated at once.
+
+    Raises:
+        ModelError: adapters of different bases have one name (a trained policy is known by its adapter's name).
     """
 
     def __init__(
@@ -148,6 +151,7 @@ class LanguageModelTeam:
         max_batch: int = 128,
     ) -> None:
         self.seats = dict(seats)
+        _check_adapter_names(self.seats)
         self.law = law
         self.max_prompt_tokens = max_prompt_tokens
         self.max_batch = max_batch
@@ -255,3 +259,16 @@ def build_team(
         base = AdaptedBase(load(name, device=device), adapters, lora, seed=seed)
         seats |= {agent: Seat(base, shared if sharing == "shared" else agent) for agent in own}
     return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, max_prompt_tokens=max_prompt_tokens)
+
+
+def _check_adapter_names(seats: Mapping[str, Seat]) -> None:
+    first: dict[str, tuple[str, Seat]] = {}
+    for agent, seat in seats.items():
+        if seat.adapter is None:
+            continue
+        other, place = first.setdefault(seat.adapter, (agent, seat))
+        if place.base is not seat.base:
+            raise ModelError(
+                f"agents {other!r} and {agent!r} play adapter {seat.adapter!r} on different bases "
+                f"({place.base.name}, {seat.base.name}): give each base's adapter a name of its own"
+            )

@@ -62,8 +62,9 @@ class Trajectory:
         turns: K turns along the chain.
         terminated: the game ended by its own rules; nothing follows.
         truncated: a limit cut the game; the value of `final_prompt_ids` is bootstrapped.
-        final_agent: agent that would act next after a truncation; "" if terminated.
-        final_prompt_ids: int32 [P], its prompt; empty if terminated.
+        final_agent: agent that would act next after a truncation; "" if terminated, or if no agent that plays
+            tokens was cut off.
+        final_prompt_ids: int32 [P], its prompt; empty if there is no final agent.
         infos: the numeric infos of the last step (success, invalid, ...); missing keys mean not reported.
         failure: cause if the environment failed; such an episode is a record, never trained on. None if fine.
     """

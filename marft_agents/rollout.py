@@ -8,7 +8,8 @@ how many games run side by side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +70,7 @@ class _Game:
     acted: set[str] = field(default_factory=set)
     round: int = 0
     truncated: bool = False
+    following: tuple[str, str] = ("", "")  # after a truncation: the agent whose value is next, what it sees
     infos: Mapping[str, float] = field(default_factory=dict)
     failure: str | None = None
 
@@ -104,7 +106,11 @@ def collect(
 
     def finish(index: int, game: _Game) -> None:
         done[index] = _trajectory(game, encode)
-        envs.append(game.env)
+        if game.failure is None:
+            envs.append(game.env)
+        else:  # an environment that broke once is not trusted with the next episode
+            with contextlib.suppress(Exception):
+                game.env.close()
         if on_end is not None:
             on_end(done[index])
 
@@ -116,9 +122,16 @@ def collect(
                 live[index] = game
             else:
                 finish(index, game)
-        requests = [_request(game, seed) for game in live.values()]
-        actions = policy.act(requests) if requests else []
-        for (index, game), request, action in zip(list(live.items()), requests, actions, strict=True):
+        requests: dict[int, Request] = {}
+        for index, game in list(live.items()):
+            request = _request(game, seed)
+            if request is None:
+                finish(index, live.pop(index))
+            else:
+                requests[index] = request
+        actions = policy.act(list(requests.values())) if requests else []
+        for (index, request), action in zip(requests.items(), actions, strict=True):
+            game = live[index]
             _play(game, request.agent, action)
             if not _awaits_action(game):
                 finish(index, live.pop(index))
@@ -129,11 +142,18 @@ def collect(
 
 def _start(env: Any, episode: Episode) -> _Game:
     game = _Game(env, episode)
-    try:
+    with _recorded(game, "reset"):
         env.reset(seed=episode.seed, options=None if episode.options is None else dict(episode.options))
-    except Exception as error:  # a failed episode is a record with a cause, not a crash of the run
-        game.failure = f"reset: {type(error).__name__}: {error}"
     return game
+
+
+@contextlib.contextmanager
+def _recorded(game: _Game, doing: str) -> Iterator[None]:
+    """Turn what an environment raises into the game's failure: a record with a cause, not a crash of the run."""
+    try:
+        yield
+    except Exception as error:
+        game.failure = f"{doing}: {type(error).__name__}: {error}"
 
 
 def _awaits_action(game: _Game) -> bool:
@@ -143,28 +163,42 @@ def _awaits_action(game: _Game) -> bool:
         agent = env.agent_selection
         if not (env.terminations[agent] or env.truncations[agent]):
             return True
-        env.step(None)
+        with _recorded(game, f"last step of {agent}"):
+            env.step(None)
     return False
 
 
-def _request(game: _Game, seed: int) -> Request:
+def _request(game: _Game, seed: int) -> Request | None:
+    """Return the waiting turn; None if the environment can not say what its agent sees."""
     agent = game.env.agent_selection
     randomness = np.random.SeedSequence([seed, game.episode.number, len(game.turns)])
-    return Request(agent, game.env.observe(agent), np.random.default_rng(randomness))
+    with _recorded(game, f"observation of {agent}"):
+        return Request(agent, game.env.observe(agent), np.random.default_rng(randomness))
+    return None
 
 
 def _play(game: _Game, agent: str, action: Action) -> None:
     env = game.env
     game.round = _round(game, agent)
-    try:
+    with _recorded(game, f"step of {agent}"):
         env.step(action.text)
-    except Exception as error:  # see _start
-        game.failure = f"step of {agent}: {type(error).__name__}: {error}"
-        return
-    reward = float(np.mean([float(r) for r in env.rewards.values()])) if env.rewards else 0.0
-    game.turns.append(Turn(agent, action, reward, game.round))
-    game.truncated = any(env.truncations.values())
-    game.infos = numeric(env.infos.get(agent, {}))
+        reward = float(np.mean([float(r) for r in env.rewards.values()])) if env.rewards else 0.0
+        game.turns.append(Turn(agent, action, reward, game.round))
+        game.infos = numeric(env.infos.get(agent, {}))
+        cut = [a for a in env.agents if env.truncations[a] and not env.terminations[a]]
+        game.truncated = bool(cut)
+        game.following = _following(game, cut)
+
+
+def _following(game: _Game, cut: Sequence[str]) -> tuple[str, str]:
+    """Return who of the agents cut off by a truncation would act next, and its observation; "", "" if none.
+
+    Only agents that play tokens have a value. The next round would be opened by who opened this one. What it sees
+    is read at once, since an environment forgets its dead agents.
+    """
+    valued = [turn for turn in game.turns if turn.agent in cut and len(turn.action.token_ids)]
+    opening = [turn for turn in valued if turn.round == game.round] or valued
+    return (opening[0].agent, game.env.observe(opening[0].agent)) if opening else ("", "")
 
 
 def _round(game: _Game, agent: str) -> int:
@@ -186,10 +220,9 @@ def numeric(infos: Mapping[str, Any]) -> dict[str, float]:
 
 def _trajectory(game: _Game, encode: Callable[[str, str], IntArray] | None) -> Trajectory:
     final_agent, final_prompt = "", NO_TOKENS
-    if game.truncated and game.turns and encode is not None and game.failure is None:
-        opening = game.turns[-1].round
-        final_agent = next(turn.agent for turn in game.turns if turn.round == opening)
-        final_prompt = encode(final_agent, game.env.observe(final_agent))
+    if encode is not None and game.failure is None and game.following[0]:
+        final_agent = game.following[0]
+        final_prompt = encode(*game.following)
     return Trajectory(
         seed=game.episode.seed,
         group=game.episode.group,

@@ -80,6 +80,10 @@ class LearnerSettings:
         lambda value: value is None or value > 0,
         "> 0 or none",
     )
+    centring: Literal["batch", "group"] = knob(
+        "batch",
+        "advantages are centred per agent over the batch, or per agent over the episodes of one task draw",
+    )
     value_epochs: int = knob(4, "passes of value regression per update", _positive, ">= 1")
     value_mini_batches: int = knob(4, "optimizer steps per value pass", _positive, ">= 1")
     huber_delta: float = knob(10.0, "where the value loss turns linear", _positive, "> 0")

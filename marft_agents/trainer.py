@@ -17,6 +17,7 @@ from marft_agents import checkpoint
 from marft_agents.evaluation import score
 from marft_agents.language_model import LanguageModelTeam
 from marft_agents.learner import Learner
+from marft_agents.policy import Policy
 from marft_agents.records import Trajectory
 from marft_agents.rollout import collect, training_episodes
 from marft_agents.run_folder import RunFolder
@@ -52,7 +53,12 @@ class Trainer:
         learner: how they are trained.
         schedule: how much.
         folder: where records and checkpoints go; None keeps nothing.
+        policy: who answers the environment; None is the team itself. A `MixedPolicy` of the team and frozen
+            agents (scripted, remote) lets the team learn beside them.
         on_update: called with (update, metrics) after each update.
+
+    Raises:
+        SettingsError: advantages are centred per group, and groups are of one episode.
     """
 
     def __init__(
@@ -63,13 +69,17 @@ class Trainer:
         schedule: Schedule,
         *,
         folder: RunFolder | None = None,
+        policy: Policy | None = None,
         on_update: Callable[[int, Mapping[str, float]], None] | None = None,
     ) -> None:
+        if learner.settings.centring == "group" and schedule.group_size == 1:
+            raise SettingsError("centring = 'group' compares episodes of one task draw: wanted group_size >= 2")
         self.make_env = make_env
         self.team = team
         self.learner = learner
         self.schedule = schedule
         self.folder = folder
+        self.policy = policy or team
         self.on_update = on_update
 
     def run(self) -> None:
@@ -83,7 +93,7 @@ class Trainer:
         started = time.perf_counter()
         trajectories = collect(
             self.make_env,
-            self.team,
+            self.policy,
             training_episodes(schedule.seed, update, schedule.groups, schedule.group_size),
             seed=schedule.seed,
             num_envs=schedule.num_envs,

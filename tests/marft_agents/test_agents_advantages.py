@@ -108,6 +108,16 @@ def test_estimate_runs_each_chain_by_itself_and_normalises_per_agent():
         assert own.std() == pytest.approx(1)
 
 
+def test_group_centring_compares_episodes_of_one_task_draw_only():
+    """An easy draw (returns 1, 1) teaches nothing; a mixed one (1, 0) teaches, scaled over the agent's batch."""
+    returns, groups = [1.0, 1.0, 1.0, 0.0], [0, 0, 1, 1]
+    episodes = [episode([("a_0", 1, r)], group=g) for r, g in zip(returns, groups, strict=True)]
+    samples = estimate(episodes, links(episodes), [np.zeros(1)] * 4, {}, LearnerSettings(centring="group"))
+    scale = np.std([0, 0, 0.5, -0.5])
+    assert [s.advantages.item() for s in samples] == pytest.approx([0, 0, 0.5 / scale, -0.5 / scale])
+    assert [s.returns.item() for s in samples] == returns
+
+
 def test_untrained_turns_pass_their_reward_to_the_trained_turn_before_them():
     turns = [("a_0", 1, 0.0), ("scripted_0", 0, 0.25), ("b_0", 1, 0.5), ("scripted_0", 0, 1.0)]
     chain = links([episode(turns), episode(turns, failure="broken")])
