@@ -37,8 +37,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
     # a small model on two CPU cores; what the quickstart uses
     "laptop": {
-        "policy_lr": 1e-3,
+        "policy_lr": 2e-3,
         "critic_lr": 1e-3,
+        "centring": "group",
         "discount": 1.0,
         "trace_decay": 1.0,
         "temperature": 0.8,
