@@ -1,7 +1,7 @@
 """Environments of MARFT: text games of teams of language models (Flex-MG), for PettingZoo and Gymnasium.
 
 Importing this package registers `marft/{math,gsm8k,aime,cmath}_{solo,duo,trio,quartet,octet}-v0` with both
-libraries; it loads neither torch nor a grader nor data.
+libraries, and what installed plugins add; it loads neither torch nor a grader nor data.
 
     import marft_envs
 
@@ -15,7 +15,7 @@ libraries; it loads neither torch nor a grader nor data.
 from marft_envs.dependency import Dependency, DependencyError
 from marft_envs.factory import make, make_parallel, make_shared, register_builtin, register_task
 from marft_envs.game import FlexMG
-from marft_envs.registry import EnvSpec, UnknownEnvironmentError, envs, register, spec
+from marft_envs.registry import EnvSpec, UnknownEnvironmentError, envs, load_plugins, register, spec
 from marft_envs.spaces import TextObservation, UnicodeText
 from marft_envs.task import Outcome, Task, TaskSet, UnknownTaskError
 from marft_envs.team import Profile, Team, TeamError
@@ -53,3 +53,4 @@ __all__ = [
 ]
 
 register_builtin()
+load_plugins(importing=True)

@@ -56,7 +56,7 @@ def form_of(spec: str, where: str = "communication") -> Form:
     plain: dict[str, Form] = {"full": full, "last": last, "none": none}
     if spec in plain:
         return plain[spec]
-    kind, _, count = spec.partition(":")
+    kind, _, count = str(spec).partition(":")
     if kind == "tail" and count.isascii() and count.isdigit() and int(count) > 0:
         return partial(tail, characters=int(count))
     raise ValueError(f"{where}: found {spec!r}, wanted 'full', 'last', 'none' or 'tail:N' with N >= 1")
@@ -85,12 +85,17 @@ class Communication:
             spec = spec.to_json()
         if isinstance(spec, str):
             spec = {"default": spec}
+        if not isinstance(spec, Mapping):
+            raise ValueError(
+                f"communication: found {spec!r}, wanted 'full', 'last', 'none', 'tail:N' or a dict with 'default' "
+                "and 'i->j'"
+            )
         edges: dict[tuple[str, str], str] = {}
         for key, name in spec.items():
             form_of(name, f"communication[{key!r}]")
             if key == "default":
                 continue
-            ends = tuple(end.strip() for end in key.split("->"))
+            ends = tuple(end.strip() for end in str(key).split("->"))
             if len(ends) != 2 or any(end not in agents for end in ends):
                 raise ValueError(
                     f"communication: found the key {key!r}, wanted 'default' or 'i->j' with two of {', '.join(agents)}"

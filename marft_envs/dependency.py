@@ -94,11 +94,14 @@ class Stateful(Dependency):
 
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
         """Ask the rule, and plan with its answer."""
-        return self.rule(round, [turn for turn in turns if turn.round < round]).plan(roster, round, turns)
+        return self._choose(round, [turn for turn in turns if turn.round < round]).plan(roster, round, turns)
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
         """Check the first round only: the others are not known."""
-        self.rule(0, ()).check(roster, 1)
+        self._choose(0, ()).check(roster, 1)
+
+    def _choose(self, round: int, turns: Sequence[Said]) -> Dependency:
+        return as_dependency(self.rule(round, turns), f"the rule's answer for round {round}")
 
     def to_dict(self) -> dict[str, Any]:
         """A rule is code and has no JSON form.
@@ -143,8 +146,10 @@ def schedule(steps: Iterable[Dependency | str | Mapping[str, Any]], *, after: st
     """Give one dependency for each round; `after` the last, "repeat" it or "cycle".
 
     Raises:
-        DependencyError: No step, or another word for `after`.
+        DependencyError: No list, no step in it, or another word for `after`.
     """
+    if isinstance(steps, str | Mapping) or not isinstance(steps, Iterable):
+        raise DependencyError(f"steps: expected a list of dependencies, one for each round, got {steps!r}")
     taken = tuple(as_dependency(step, f"steps[{place}]") for place, step in enumerate(steps))
     if not taken:
         raise DependencyError("a schedule needs at least one step")
@@ -163,11 +168,17 @@ def routed(
     reports: bool = True,
 ) -> Routed:
     """Let the orchestrator `by` act first in each round and choose who sees whom (`routing.py`)."""
-    return Routed(by, max_active, max_edges, None if default is None else tuple(default), broadcast, reports)
+    return Routed(by, max_active, max_edges, as_names(default), broadcast, reports)
 
 
 def by_state(rule: Callable[[int, Sequence[Said]], Dependency]) -> Stateful:
-    """Let a pure function of round and turns so far choose the dependency of each round."""
+    """Let a pure function of round and turns so far choose the dependency of each round.
+
+    Raises:
+        DependencyError: The rule is no function.
+    """
+    if not callable(rule):
+        raise DependencyError(f"by_state: expected a function of (round, turns), got {rule!r}")
     return Stateful(rule)
 
 

@@ -87,11 +87,11 @@ def make_game(
         factory: `factory(data=..., split=...)` gives the task set.
         data: "embedded", a path to JSON, JSONL, CSV or Parquet, "hub:owner/name", or a `TaskSet` itself.
         split: Of the data.
-        team: A `Team`, its JSON form or a path; None is the preset.
+        team: A `Team`, its JSON form, a path or the name of another preset; None is the preset.
         **kwargs: Of `FlexMG`.
     """
     tasks = data if isinstance(data, TaskSet) else factory(data=data, split=split)
-    playing = Team.preset(team_name, language) if team is None else as_team(team)
+    playing = as_team(team_name if team is None else team, language)
     return FlexMG(tasks, playing, name=name, **kwargs)
 
 
@@ -106,7 +106,7 @@ def _check_keywords(entry_point: Callable[..., Any], given: Mapping[str, Any], e
     raise TypeError(f"{env_id}: unknown keyword {unknown[0]!r}; {hint}")
 
 
-_HIDDEN = {"task", "team_name", "name", "language", "factory", "tasks"}
+_HIDDEN = {"task", "team_name", "name", "language", "factory"}
 
 
 def _keywords(entry_point: Callable[..., Any]) -> set[str] | None:
@@ -114,7 +114,7 @@ def _keywords(entry_point: Callable[..., Any]) -> set[str] | None:
     parameters = inspect.signature(entry_point).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     if entry_point is make_game:
-        return names | set(inspect.signature(FlexMG).parameters)
+        return names | set(inspect.signature(FlexMG).parameters) - {"tasks"}
     return names if len(names) == len(parameters) else None
 
 

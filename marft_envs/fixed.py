@@ -133,11 +133,14 @@ def as_names(names: Iterable[str] | None) -> tuple[str, ...] | None:
     """Read a list of agent names, or None.
 
     Raises:
-        DependencyError: It is a string.
+        DependencyError: It is anything else.
     """
-    if isinstance(names, str):
-        raise DependencyError(f"expected a list of agent names, got the string {names!r}")
-    return None if names is None else tuple(names)
+    if names is None:
+        return None
+    taken = None if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if taken is None or not all(isinstance(name, str) for name in taken):
+        raise DependencyError(f"expected a list of agent names, got {names!r}")
+    return taken
 
 
 def _plain(value: Any) -> Any:

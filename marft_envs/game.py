@@ -36,7 +36,7 @@ from pettingzoo import AECEnv
 
 from marft_envs.communication import Communication
 from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
-from marft_envs.spaces import TextObservation, UnicodeText, clean
+from marft_envs.spaces import TextObservation, UnicodeText, clean, fit
 from marft_envs.task import Outcome, Task, TaskSet, UnknownTaskError
 from marft_envs.team import Team, as_team
 from marft_envs.trace import Episode, Turn
@@ -240,14 +240,7 @@ class FlexMG(AECEnv[str, Any, Any]):
                 f"{self.metadata['name']}: the action of {agent} is {type(action).__name__}, wanted str "
                 "(None only for an agent that has ended)"
             )
-        text, fault = str(action), ""
-        if len(text) > self.max_action_chars:
-            fault = f"cut from {len(text)} to {self.max_action_chars} characters"
-            text = text[: self.max_action_chars]
-        cleaned = clean(text)
-        if cleaned is not text:
-            fault = f"{fault}; lone surrogates replaced".removeprefix("; ")
-        return cleaned, fault
+        return fit(str(action), self.max_action_chars)
 
     def _record(self, agent: str, text: str, fault: str) -> None:
         played = self._rounds[-1]

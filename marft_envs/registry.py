@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ class UnknownEnvironmentError(KeyError):
 
 
 _REGISTRY: dict[str, EnvSpec] = {}
-_plugins_loaded = False
+_waiting: list[metadata.EntryPoint] | None = None  # plugins not loaded yet; None: not looked for
 
 
 # --------------------------------------------------------------------- look up
@@ -144,21 +145,32 @@ def _register_elsewhere(id: str) -> None:
     gymnasium.register(id, "marft_envs.factory:make_shared", kwargs={"env_id": id})
 
 
-def load_plugins() -> None:
-    """Load the entry points of the group `marft_envs.plugins` once; report those that fail as warnings."""
-    global _plugins_loaded  # noqa: PLW0603 - once per process
-    if _plugins_loaded:
-        return
-    _plugins_loaded = True
-    for plugin in metadata.entry_points(group=PLUGIN_GROUP):
+def load_plugins(*, importing: bool = False) -> None:
+    """Load each entry point of the group `marft_envs.plugins` once; report those that fail as warnings.
+
+    Args:
+        importing: `marft_envs` is being imported, perhaps by a plugin that is half imported itself: leave those
+            whose package is known already to the next call.
+    """
+    global _waiting  # noqa: PLW0603 - once per process
+    if _waiting is None:
+        _waiting = list(metadata.entry_points(group=PLUGIN_GROUP))
+    due = [plugin for plugin in _waiting if not (importing and re.split(r"[.:]", plugin.value)[0] in sys.modules)]
+    _waiting = [plugin for plugin in _waiting if plugin not in due]
+    for plugin in due:
         try:
             loaded = plugin.load()
             if callable(loaded):
                 loaded()
-        except Exception as error:
-            warnings.warn(
+        except (Exception, SystemExit) as error:
+            _report(
                 f"the plugin {plugin.name!r} ({plugin.value}) of {PLUGIN_GROUP} could not be loaded: "
-                f"{type(error).__name__}: {error}; the other environments are not affected",
-                RuntimeWarning,
-                stacklevel=3,
+                f"{type(error).__name__}: {error}; the other environments are not affected"
             )
+
+
+def _report(problem: str) -> None:
+    try:
+        warnings.warn(problem, RuntimeWarning, stacklevel=4)
+    except RuntimeWarning:  # warnings are errors here; what is broken is still not this package
+        sys.stderr.write(f"{problem}\n")

@@ -7,8 +7,7 @@ counts)
 
 or, where there is no such object, as the last line of the form `-> solver_0, actor_0`. Without "see" each
 agent sees all that are named before it; with "see", exactly what it says. A route outside the limits, or none
-at all, is never an
-error: the default route is taken and the fault is reported.
+at all, is never an error: the default route is taken and the fault is reported.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ from typing import Any
 from marft_envs.plan import Dependency, DependencyError, Edge, Roster, RoundPlan, Said, make_plan
 
 _LINE = re.compile(r"^[ \t]*->(.*)$", re.MULTILINE)
+_OBJECT = re.compile(r'\{\s*"')  # not the braces of LaTeX, nor an empty object
 _SEARCHED_CHARS = 4096
-_TRIED_BRACES = 256
+_TRIED_OBJECTS = 256
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,16 @@ class Routed(Dependency):
     broadcast: bool = True
     reports: bool = True
 
+    def __post_init__(self) -> None:
+        for name, limit, least in (("max_active", self.max_active, 1), ("max_edges", self.max_edges, 0)):
+            if limit is not None and (type(limit) is not int or limit < least):
+                raise DependencyError(
+                    f"routed.{name}: found {limit!r}, wanted a whole number of at least {least}; or leave it out"
+                )
+        for name, switch in (("broadcast", self.broadcast), ("reports", self.reports)):
+            if not isinstance(switch, bool):
+                raise DependencyError(f"routed.{name}: found {switch!r}, wanted true or false")
+
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
         """Plan for the orchestrator alone, then, once it has acted in this round, for those it names."""
         for turn in reversed(turns):
@@ -73,7 +83,7 @@ class Routed(Dependency):
         return make_plan(roster, (), active=(self.by,), open=True)
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
-        """Check the orchestrator's name, the limits and the default route.
+        """Check the orchestrator's name, that somebody can answer, and the default route against the limits.
 
         Raises:
             DependencyError: They do not fit the team.
@@ -85,9 +95,6 @@ class Routed(Dependency):
                 f"no agent that answers can be routed to: agents {list(roster.agents)}, of which answer "
                 f"{sorted(roster.answering)}; give a profile other than {self.by!r} `answers: true`"
             )
-        for name, limit in (("max_active", self.max_active), ("max_edges", self.max_edges)):
-            if limit is not None and limit < (name == "max_active"):
-                raise DependencyError(f"{name} = {limit} lets nobody act: raise it or leave it out")
         try:
             self._admit(self._fallback(roster), roster)
         except RouteError as error:
@@ -170,17 +177,15 @@ def read_route(text: str) -> Route:
 def _last_object(text: str) -> dict[str, Any] | None:
     """Return the last JSON object that is not inside another; bounded work on any text."""
     decoder = json.JSONDecoder()
-    found, place = None, text.find("{")
-    for _ in range(_TRIED_BRACES):
-        if place < 0:
+    found, start = None, 0
+    for _ in range(_TRIED_OBJECTS):
+        opened = _OBJECT.search(text, start)
+        if opened is None:
             break
         try:
-            value, end = decoder.raw_decode(text, place)
+            found, start = decoder.raw_decode(text, opened.start())
         except (ValueError, RecursionError):
-            end = place + 1
-        else:
-            found = value
-        place = text.find("{", end)
+            start = opened.start() + 1
     return found
 
 

@@ -158,6 +158,22 @@ def clean(text: str) -> str:
     return "".join(["\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text])
 
 
+def fit(text: str, max_chars: int) -> tuple[str, str]:
+    """Make any text a member of a space; return it and what was wrong with it, empty where nothing was.
+
+    Example:
+        >>> fit("12345", 3)
+        ('123', 'cut from 5 to 3 characters')
+    """
+    faults = []
+    if len(text) > max_chars:
+        faults.append(f"cut from {len(text)} to {max_chars} characters")
+        text = text[:max_chars]
+    if not is_clean(text):
+        faults.append("lone surrogates replaced")
+    return clean(text), "; ".join(faults)
+
+
 @create_shared_memory.register(UnicodeText)
 def _refuse_shared_memory(space: UnicodeText, n: int = 1, ctx: ModuleType | None = None) -> NoReturn:
     # Gymnasium's AsyncVectorEnv copies Text out of shared memory once, then silently returns zeros for ever.

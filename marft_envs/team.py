@@ -7,10 +7,10 @@ Chinese.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -145,23 +145,26 @@ class Team:
         """
         target = Path(path)
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        except OSError as error:
-            raise TeamError(f"{target}: the team cannot be written ({error})") from error
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with temporary.open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).replace(target)
-        except OSError as error:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.replace(target)
+        except (OSError, UnicodeEncodeError) as error:
             raise TeamError(f"{target}: the team cannot be written ({error})") from error
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
-def as_team(value: object) -> Team:
-    """Take a team, its JSON form, or the path of its file.
+def as_team(value: object, language: str = "en") -> Team:
+    """Take a team, its JSON form, the path of its file, or the name of a preset.
+
+    Args:
+        value: One of these.
+        language: Of a preset that is named.
 
     Raises:
         TeamError: It is none of these.
@@ -171,7 +174,9 @@ def as_team(value: object) -> Team:
     if isinstance(value, Mapping):
         return Team.from_dict(value)
     if isinstance(value, str) and value in PRESETS:
-        return Team.preset(value)
+        return Team.preset(value, language)
+    if isinstance(value, str) and value.isidentifier() and not Path(value).exists():
+        raise TeamError(f"team: found {value!r}, wanted a Team, the path of a file or one of {', '.join(PRESETS)}")
     if isinstance(value, str | os.PathLike):
         return Team.load(value)
     raise TeamError(f"team: expected a Team, a path or a preset ({', '.join(PRESETS)}), got {value!r}")

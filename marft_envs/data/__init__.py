@@ -44,6 +44,8 @@ def load_tasks(
     """
     if kind not in KINDS:
         raise DataError("load_tasks", f"kind {kind!r}", f"one of {', '.join(KINDS)}", "choose one of these")
+    if not isinstance(data, str) or not data:
+        raise DataError("data", repr(data), '"embedded", "hub:OWNER/NAME" or a path', "name one of these")
     source = open_source(kind, data, split, hub)
     tasks = [_task(kind, f"{source.name}-{split}-{i:05d}", split, row) for i, row in enumerate(source.rows)]
     _check_ids(tasks, source.rows)

@@ -103,8 +103,8 @@ def _read_json(path: Path) -> Iterator[Row]:
 def _parse(where: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        place, message = where, "too deep nesting"
+    except (ValueError, RecursionError) as error:
+        place, message = where, "too deep nesting" if isinstance(error, RecursionError) else "a number too long"
         if isinstance(error, json.JSONDecodeError):
             message = f"{error.msg} at column {error.colno}"
             place = where if where[-1].isdigit() and ":" in where else f"{where}:{error.lineno}"

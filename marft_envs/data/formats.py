@@ -17,11 +17,14 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from envs_data import DataError
 from marft_envs.data.files import Row
 from marft_envs.data.golds import Gold, gold_from_solution, repaired
+from marft_envs.spaces import is_clean
 
 MetaValue = str | int | float
 
@@ -50,11 +53,14 @@ class Fields(dict[str, Any]):
         super().__init__({str(name).strip().lower(): value for name, value in columns.items()})
 
     def text(self, name: str) -> str:
-        """Return a column as stripped text; "" if it is missing, None or not a number."""
-        value = self.get(name)
-        if value is None or (isinstance(value, float) and math.isnan(value)):
+        """Return a column as stripped text; "" if it holds neither text that UTF-8 can write nor a finite number."""
+        value: Any = self.get(name)
+        if isinstance(value, str):
+            return value.strip() if is_clean(value) else ""
+        is_number = isinstance(value, Real | Decimal) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value):
             return ""
-        return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+        return str(int(value)) if value == int(value) else str(value)
 
 
 def _after_hashes(answer: str) -> str:

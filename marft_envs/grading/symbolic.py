@@ -37,21 +37,21 @@ class _Server:
 
     def __init__(self) -> None:
         self.control, theirs = socket.socketpair()
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", str(_SCRIPT), str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                env={**os.environ, "PYTHONHASHSEED": "0"},  # the order of sympy's sets decides what it tries
-            )
+        self.process: subprocess.Popen[bytes] | None = None
+        try:
+            with theirs:
+                self.process = _start(theirs.fileno())
+            self.ready = self._await_ready()
+        except BaseException:  # no process to be had, or Ctrl-C while it starts: leave nothing behind
+            self.close()
+            raise
+
+    def _await_ready(self) -> bool:
         self.control.settimeout(START_S)
         try:
-            self.ready = self.control.recv(1) == b"r"
+            return self.control.recv(1) == b"r"
         except OSError:
-            self.ready = False
+            return False
 
     def send(self, job: socket.socket) -> None:
         """Hand over one end of a socket pair."""
@@ -60,9 +60,29 @@ class _Server:
     def close(self) -> None:
         """End the process and collect it."""
         self.control.close()
+        if self.process is None:
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def disown(self) -> None:
+        """In a forked child: close our copy of the socket; the process is not ours to wait for."""
+        self.control.close()
+        if self.process is not None:
+            self.process.returncode = 0
+
+
+def _start(descriptor: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", str(_SCRIPT), str(descriptor)],
+        pass_fds=[descriptor],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, "PYTHONHASHSEED": "0"},  # the order of sympy's sets decides what it tries
+    )
 
 
 class _Owner:
@@ -105,8 +125,7 @@ class _Owner:
         self.lock = threading.Lock()
         self.slots = threading.BoundedSemaphore(_NUM_SLOTS)
         if self.server is not None:
-            self.server.control.close()
-            self.server.process.returncode = 0  # not ours to wait for
+            self.server.disown()
             self.server = None
 
 
@@ -142,12 +161,15 @@ def decide(first: str, second: str, wall_s: float = SYMBOLIC_WALL_S) -> Decision
     if not available():
         return "unavailable"
     with _owner.slots:
-        ours, theirs = socket.socketpair()
-        with ours:
-            with theirs:
-                if not _owner.hand_over(theirs):
-                    return "unavailable"
-            return _ask(ours, first, second, wall_s)
+        try:
+            ours, theirs = socket.socketpair()
+            with ours:
+                with theirs:
+                    if not _owner.hand_over(theirs):
+                        return "unavailable"
+                return _ask(ours, first, second, wall_s)
+        except OSError:  # no descriptor or process to be had
+            return "unavailable"
 
 
 def _ask(job: socket.socket, first: str, second: str, wall_s: float) -> Decision:

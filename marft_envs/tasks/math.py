@@ -84,10 +84,14 @@ class MathTasks:
             kind: "math", "gsm8k", "aime" or "cmath".
             data: "embedded", a path to JSON, JSONL, CSV or Parquet, or "hub:owner/name".
             split: "train", "test", ...
+
+        Raises:
+            DataError: See `marft_envs.data.load_tasks`.
         """
         from marft_envs.data import load_tasks
 
-        return cls(kind, load_tasks(kind, os.fspath(data), split), language=KINDS[kind])
+        named = os.fspath(data) if isinstance(data, os.PathLike) else data
+        return cls(kind, load_tasks(kind, named, split), language=KINDS[kind])
 
     def __len__(self) -> int:
         return len(self._tasks)

@@ -36,3 +36,9 @@ def test_edges_override_the_default_and_round_trip():
 def test_strange_edges_are_refused(key):
     with pytest.raises(ValueError, match="a_0, b_0"):
         Communication.of({key: "full"}, ("a_0", "b_0"))
+
+
+@pytest.mark.parametrize("spec", [None, ["full"], 3, {"default": 5}, {5: "full"}])
+def test_what_is_no_form_is_refused(spec):
+    with pytest.raises(ValueError, match=r"communication.*: found .*, wanted"):
+        Communication.of(spec, ("a_0", "b_0"))

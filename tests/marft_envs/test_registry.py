@@ -138,24 +138,27 @@ def test_register_a_task(clean_registry):
 
 
 PLUGIN = """
-import warnings
-{setup}
-import marft_envs
+import json, sys, warnings
+sys.path.insert(0, {folder!r})
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
+    import {first}
+    import marft_envs, pettingzoo
+    known = [name in pettingzoo.aec_registry for name in ("test/toy-v0", "test/called-v0")]
     names = marft_envs.envs()
-import json
-print(json.dumps([["test/toy-v0" in names, "test/called-v0" in names], [str(one.message) for one in caught]]))
+print(json.dumps([known, [name in names for name in ("test/toy-v0", "test/called-v0")],
+                  [str(one.message) for one in caught]]))
 """
 
 
-def test_plugins_are_found_and_broken_ones_reported(tmp_path):
+@pytest.fixture
+def plugin_folder(tmp_path):
     info = tmp_path / "toyplugin-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toyplugin\nVersion: 1\n")
     (info / "entry_points.txt").write_text(
         "[marft_envs.plugins]\ngood = toyplugin\ncalled = toyplugin:add\nbroken = toyplugin_missing\n"
-        "raising = toyplugin:fail\n"
+        "raising = toyplugin:fail\nexiting = toyplugin:leave\n"
     )
     (tmp_path / "toyplugin.py").write_text(
         textwrap.dedent("""
@@ -164,15 +167,30 @@ def test_plugins_are_found_and_broken_ones_reported(tmp_path):
         marft_envs.register("test/toy-v0", make)
         def add(): marft_envs.register("test/called-v0", make)
         def fail(): raise RuntimeError("no luck")
+        def leave(): raise SystemExit(3)
         """)
     )
-    program = PLUGIN.format(setup=f"import sys; sys.path.insert(0, {str(tmp_path)!r})")
+    return tmp_path
+
+
+@pytest.mark.parametrize("first", ["marft_envs", "toyplugin"])
+def test_plugins_are_found_and_broken_ones_reported(plugin_folder, first):
+    program = PLUGIN.format(folder=str(plugin_folder), first=first)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    found, warned = json.loads(done.stdout)
+    known, found, warned = json.loads(done.stdout)
     assert found == [True, True]
-    assert len(warned) == 2
+    assert known == [True, first == "marft_envs"]  # a plugin that imports us is called once it is whole
+    assert len(warned) == 3
     assert any("'broken' (toyplugin_missing)" in line and "No module named" in line for line in warned)
     assert any("RuntimeError: no luck" in line for line in warned)
+    assert any("SystemExit: 3" in line for line in warned)
+
+
+def test_a_broken_plugin_is_no_error_even_where_warnings_are(plugin_folder):
+    program = f"import sys; sys.path.insert(0, {str(plugin_folder)!r}); import marft_envs"
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "RuntimeError: no luck" in done.stderr
 
 
 def test_importing_is_light():

@@ -53,6 +53,18 @@ def test_a_line_routes_a_full_chain():
     assert game.episode().turns[2].visible == ((0, "orchestrator_0"), (0, "solver_0"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "so \\boxed{}\n-> solver_1, actor_0",
+        "\\frac{1}{2}" * 340 + '{"act": ["solver_1", "actor_0"]}',
+        '{ "act": ["actor_0"]} no, {\n"act": ["solver_1", "actor_0"]}',
+    ],
+)
+def test_a_route_is_found_among_the_braces_of_mathematics(text):
+    assert read_route(text).act == ("solver_1", "actor_0")
+
+
 def test_the_orchestrator_gets_reports_in_the_next_round():
     game = play_route(game_with(horizon=2), "-> solver_0, actor_0", "-> solver_1, actor_0")
     second = game.episode().turns[3]
@@ -68,7 +80,8 @@ def test_the_orchestrator_gets_reports_in_the_next_round():
     [
         ("", "no route found"),
         ("{not json}", "no route found"),
-        ("{}", "'act' must be a list"),
+        ("{}", "no route found"),
+        ('{"see": {}}', "'act' must be a list"),
         ('{"act": []}', "at least one"),
         ('{"act": "actor_0"}', "list of agent names"),
         ('{"act": ["actor_0"], "why": 1}', "unknown key 'why'"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from toy_games import toy_team
 
+import marft_envs
 from marft_envs import Profile, Team, TeamError
 from marft_envs.dependency import chain, full, schedule
 from marft_envs.team import LANGUAGES, PRESETS, as_team
@@ -70,6 +71,22 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
     assert Team.load(path) == Team.preset("solo")
     with pytest.raises(TeamError, match="cannot be written"):
         Team.preset("duo").save(tmp_path / "no" / "team.json")
+    with pytest.raises(TeamError, match="cannot be written"):
+        Team("odd", (Profile("actor_0", "\ud800", answers=True),)).save(path)
+    assert os.listdir(tmp_path) == ["team.json"]
+
+
+def test_a_saved_team_is_for_others_to_read_too(tmp_path: Path):
+    (tmp_path / "plain").write_text("")
+    Team.preset("solo").save(tmp_path / "team.json")
+    assert (tmp_path / "team.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_preset_by_name_speaks_the_language_asked_for():
+    assert as_team("duo", "zh") == Team.preset("duo", "zh")
+    assert marft_envs.make("marft/cmath_solo-v0", team="duo").unwrapped.team == Team.preset("duo", "zh")
+    with pytest.raises(TeamError, match="found 'dou', wanted a Team, the path of a file or one of solo, duo"):
+        as_team("dou")
 
 
 def broken(**changes):

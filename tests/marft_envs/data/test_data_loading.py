@@ -203,6 +203,14 @@ BAD = {
         r"x\.jsonl:3: found no answer in column 'answer'",
     ),
     "a null answer": ('{"problem": "p", "answer": null}\n', r"x\.jsonl:1: found no answer"),
+    "an answer that is a list": ('{"problem": "p", "answer": ["1"]}\n', r"x\.jsonl:1: found no answer"),
+    "an answer that is true": ('{"problem": "p", "answer": true}\n', r"x\.jsonl:1: found no answer"),
+    "an infinite answer": ('{"problem": "p", "answer": Infinity}\n', r"x\.jsonl:1: found no answer"),
+    "an endless number": (
+        '{"problem": "p", "answer": ' + "9" * 5000 + "}\n",
+        r"x\.jsonl:1: found broken JSON \(a number too long\)",
+    ),
+    "half a surrogate pair": ('{"problem": "\\ud800", "answer": "1"}\n', r"x\.jsonl:1: found no text"),
     "no box": (
         '{"problem": "p", "solution": "it is 5"}\n',
         r"x\.jsonl:1: found no \\boxed answer in column 'solution'",
@@ -285,6 +293,12 @@ def test_folder_without_the_split_names_those_found(tmp_path):
     write(tmp_path / "dev.csv", [FORMATS["marft"]])
     with pytest.raises(DataError, match=r"found dev\.csv, dev\.jsonl, wanted one file of split 'dev'"):
         load_tasks("math", str(tmp_path), "dev")
+
+
+@pytest.mark.parametrize("data", [None, 3, "", [{"problem": "p", "answer": "1"}]])
+def test_data_that_names_nothing(data):
+    with pytest.raises(DataError, match=r'data: found .*, wanted "embedded", "hub:OWNER/NAME" or a path'):
+        load_tasks("math", data)
 
 
 def test_unknown_kind_set_and_split():

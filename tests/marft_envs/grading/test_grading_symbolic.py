@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -51,6 +53,41 @@ def test_server_is_replaced_when_it_dies():
     server.process.wait()
     assert symbolic.decide(INTEGRAL, r"\frac12") == "equal"
     assert symbolic._owner.server is not server
+
+
+def test_without_descriptors_nothing_is_decided_and_nothing_raised():
+    symbolic.close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    held = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        assert symbolic.decide("x", "y") == "unavailable"
+        for _ in range(5):  # enough for the sockets of a job, not for a process
+            os.close(held.pop())
+            assert symbolic.decide("x", "y") == "unavailable"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in held:
+            os.close(descriptor)
+    assert symbolic.decide(INTEGRAL, r"\frac12") == "equal"
+
+
+def test_an_interrupt_while_it_starts_leaves_nothing():
+    script = (
+        "import gc, os, signal, threading; from marft_envs.grading import symbolic\n"
+        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try: symbolic.decide('x', 'y')\n"
+        "except KeyboardInterrupt: print('stopped')\n"
+        "gc.collect(); print(symbolic._owner.server)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout.split(), done.stderr) == (["stopped", "None"], "")
 
 
 def test_close_leaves_no_process():
