@@ -31,7 +31,7 @@ from marft_agents.language_model import LanguageModelTeam
 from marft_agents.run_folder import read_metrics, write_json
 
 ENVIRONMENT = "marft/gsm8k_duo-v0"
-UPDATES = 28
+UPDATES = 16
 
 
 def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Experiment:
