@@ -102,13 +102,7 @@ def _policy(arguments: argparse.Namespace, agents: Sequence[str]) -> tuple[Polic
 def _remote(arguments: argparse.Namespace, law: SamplingLaw) -> Policy:
     from marft_agents.remote import RemotePolicy
 
-    return RemotePolicy(
-        base_url=arguments.endpoint,
-        model=arguments.model[0],
-        temperature=law.temperature,
-        top_p=law.top_p,
-        max_tokens=law.max_new_tokens,
-    )
+    return RemotePolicy(arguments.endpoint, arguments.model[0], law)
 
 
 def _experiment_of(path: Path) -> Experiment:

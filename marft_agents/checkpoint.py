@@ -6,8 +6,10 @@ the new one, never half of one.
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import pickle
 import shutil
 import tempfile
 import warnings
@@ -17,12 +19,14 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from torch import Tensor
 
 from marft_agents.language_model import LanguageModelTeam, Seat
 from marft_agents.learner import Learner
 
 STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
+STATE_KEYS = {"updates", "team", "settings"}
 
 
 class CheckpointError(RuntimeError):
@@ -60,12 +64,15 @@ def save(folder: Path, team: LanguageModelTeam, learner: Learner, *, keep: int =
     part: Path | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob(".part-*"):  # left by a kill
+            shutil.rmtree(stale, ignore_errors=True)
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
         _write(part, team, learner)
+        _sync(part)
         if final.exists():  # the same update, repeated after a resume
             shutil.rmtree(final)
         part.rename(final)
-    except (OSError, RuntimeError, SafetensorError) as error:  # how Python, torch and safetensors say: disk full
+    except (OSError, SafetensorError) as error:  # how Python and safetensors say: disk full
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
         raise CheckpointError(
@@ -80,13 +87,22 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner) -> None:
     for agent, seat in team.seats.items():
         if seat.adapter is not None:
             save_adapter(seat, part / agent)
-    with (part / LEARNER_FILE).open("wb") as stream:
-        torch.save(learner.state_dict(), stream)
+    learned = io.BytesIO()
+    torch.save(learner.state_dict(), learned)  # not to the file itself: torch hides a full disk behind its own checks
+    (part / LEARNER_FILE).write_bytes(learned.getbuffer())
     state = {"updates": learner.updates, "team": describe(team), "settings": repr(learner.settings)}
     with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
         json.dump(state, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Force all files of a folder to the disk, so that a rename never outlives what it names."""
+    for path in [*folder.rglob("*"), folder]:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def save_adapter(seat: Seat, folder: Path) -> None:
@@ -136,29 +152,38 @@ def load_adapters(path: Path, team: LanguageModelTeam) -> None:
     """
     path = resolve(path)
     _check_same_team(path, _read_state(path)["team"], describe(team))
-    for agent, seat in team.seats.items():
-        if seat.adapter is not None:
-            load_adapter(seat, path / agent)
+    _put(team, _read_adapters(path, team))
 
 
-def load_adapter(seat: Seat, folder: Path) -> None:
-    """Copy a saved adapter's tensors into a seat.
+def _read_adapters(path: Path, team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
+    """Return the saved tensors of every trained agent; all are read and checked before any is used."""
+    return {a: _read_adapter(seat, path / a) for a, seat in team.seats.items() if seat.adapter is not None}
 
-    Raises:
-        CheckpointError: the folder is missing or its tensors do not fit.
-    """
-    from peft import set_peft_model_state_dict
+
+def _read_adapter(seat: Seat, folder: Path) -> dict[str, Tensor]:
+    from peft import get_peft_model_state_dict
     from safetensors.torch import load_file
 
     file = folder / "adapter_model.safetensors"
     try:
-        tensors = load_file(file)
+        found: dict[str, Tensor] = load_file(file)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"adapter {file} could not be read: {error}") from error
-    outcome = set_peft_model_state_dict(seat.base.peft, tensors, adapter_name=seat.adapter)
-    unexpected = list(getattr(outcome, "unexpected_keys", ()))
-    if unexpected or not tensors:
-        raise CheckpointError(f"adapter {file} does not fit the model: unexpected tensors {unexpected[:3]}")
+    wanted = get_peft_model_state_dict(seat.base.peft, adapter_name=seat.adapter, save_embedding_layers=False)
+    for name in sorted(found.keys() | wanted.keys()):
+        shapes = [tuple(tensors[name].shape) if name in tensors else "no such tensor" for tensors in (found, wanted)]
+        if shapes[0] != shapes[1]:
+            raise CheckpointError(f"adapter {file} does not fit: {name}: found {shapes[0]}, wanted {shapes[1]}")
+    return found
+
+
+def _put(team: LanguageModelTeam, adapters: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Copy saved tensors into the team's adapters."""
+    from peft import set_peft_model_state_dict
+
+    for agent, tensors in adapters.items():
+        seat = team.seats[agent]
+        set_peft_model_state_dict(seat.base.peft, dict(tensors), adapter_name=seat.adapter)
 
 
 def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
@@ -174,8 +199,14 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
             f"checkpoint {path} was trained with other settings:\n  found  {state['settings']}\n"
             f"  wanted {learner.settings!r}\nresume with the settings in the run's config.json"
         )
-    load_adapters(path, team)
-    learner.load_state_dict(torch.load(path / LEARNER_FILE, weights_only=True, map_location="cpu"))
+    _check_same_team(path, state["team"], describe(team))
+    adapters = _read_adapters(path, team)
+    file = path / LEARNER_FILE
+    try:
+        learner.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
+    except (OSError, RuntimeError, EOFError, ValueError, LookupError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"{file} is damaged: {type(error).__name__}: {str(error)[:200]}") from error
+    _put(team, adapters)
     return learner.updates
 
 
@@ -183,7 +214,9 @@ def _read_state(path: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"checkpoint {path} is damaged: {error}") from error
+        raise CheckpointError(f"{path / STATE_FILE} is damaged: {error}") from error
+    if not isinstance(state, dict) or not state.keys() >= STATE_KEYS:
+        raise CheckpointError(f"{path / STATE_FILE} is damaged: wanted an object with {', '.join(sorted(STATE_KEYS))}")
     return state
 
 

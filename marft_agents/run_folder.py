@@ -81,33 +81,48 @@ class RunFolder:
         resume_at: number of updates already done; later lines of the records are dropped. 0 for a fresh run.
 
     Raises:
-        RunFolderError: a fresh run into a folder that holds a run.
+        RunFolderError: a fresh run into a folder that holds a run of at least one whole update.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any], *, resume_at: int = 0) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
         self._metrics, self._episodes = path / "metrics.jsonl", path / "episodes.jsonl"
-        if not resume_at and self._metrics.exists():
+        if not resume_at and self._holds_updates():
             raise RunFolderError(f"{path} already holds a run; give another --out, or --resume to go on with this one")
         path.mkdir(parents=True, exist_ok=True)
-        if resume_at:
-            for records in (self._metrics, self._episodes):
-                _keep_before(records, resume_at)
-        else:
+        for records in (self._metrics, self._episodes):
+            _keep_before(records, resume_at)
+        if not resume_at:
             write_json(path / "config.json", dict(config))
         write_json(path / "versions.json", versions())
         from torch.utils.tensorboard import SummaryWriter
 
         self._board = SummaryWriter(str(path), purge_step=resume_at)
 
+    def _holds_updates(self) -> bool:
+        """Return False for a new folder, and for a run that was killed before its first checkpoint."""
+        if not self._metrics.exists():
+            return False
+        lines = self._metrics.read_text(encoding="utf-8").count("\n")
+        return lines > 1 or any(self.checkpoints.glob("update-*"))
+
     def log(self, update: int, metrics: Mapping[str, float], trajectories: Iterable[Trajectory]) -> None:
-        """Append one update's metrics and episodes; call it before the update's checkpoint is written."""
-        _append(self._episodes, (episode_record(update, t) for t in trajectories))
-        _append(self._metrics, [{"update": update, **metrics}])
-        for name, value in metrics.items():
-            self._board.add_scalar(name, value, update)
-        self._board.flush()
+        """Append one update's metrics and episodes; call it before the update's checkpoint is written.
+
+        Raises:
+            RunFolderError: the disk refused; a resume drops what was written of this update.
+        """
+        try:
+            _append(self._episodes, (episode_record(update, t) for t in trajectories))
+            _append(self._metrics, [{"update": update, **metrics}])
+            for name, value in metrics.items():
+                self._board.add_scalar(name, value, update)
+            self._board.flush()
+        except OSError as error:
+            raise RunFolderError(
+                f"{self.path} could not be written at update {update}: {error}; free some space and resume"
+            ) from error
 
     def close(self) -> None:
         """Close the TensorBoard writer."""

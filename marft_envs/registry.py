@@ -8,6 +8,7 @@ raised.
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 import sys
 import warnings
@@ -75,12 +76,18 @@ def envs() -> list[str]:
 def spec(id: str) -> EnvSpec:
     """Return what is registered under an id; without a version the newest.
 
+    Args:
+        id: `namespace/name-vN`; "module:namespace/name-vN" imports the module first, as in Gymnasium.
+
     Raises:
         UnknownEnvironmentError: Nothing is.
+        ImportError: The module cannot be imported.
     """
     if not isinstance(id, str):
         raise TypeError(f"the id of an environment is a string, got {type(id).__name__}")
-    short = id.removeprefix("marft_envs:")
+    module, _, short = id.rpartition(":")
+    if module:
+        importlib.import_module(module)
     load_plugins()
     if found := _find(short):
         return found

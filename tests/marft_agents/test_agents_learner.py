@@ -1,0 +1,396 @@
+"""The learner against the plain formulas: ratios, gradients, who is trained when, and what stays untouched."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from fakes import CopyDigit, Market, Probe, word_model, word_team
+from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
+
+from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
+from marft_agents.learner import Learner
+from marft_agents.sampling import SamplingLaw
+from marft_agents.scripted import MixedPolicy, ScriptedPolicy
+from marft_agents.settings import LearnerSettings, SettingsError
+from marft_agents.trainer import Schedule, Trainer
+
+MARKET = ("buyer_0", "seller_0")
+PLAIN = SamplingLaw(max_new_tokens=4)
+SHARP = SamplingLaw(temperature=0.7, top_k=12, top_p=0.9, max_new_tokens=4)
+KINDS = [("action", "sum"), ("action", "token"), ("action", "word"), ("token", "sum")]
+
+
+def everything(team):
+    """Return copies of all tensors of all bases, adapters included."""
+    return [
+        {k: v.detach().clone() for k, v in itertools.chain(b.peft.named_parameters(), b.peft.named_buffers())}
+        for b in team.bases
+    ]
+
+
+# ------------------------------------------------------------------ ratio and gradient
+
+
+@pytest.mark.parametrize("law", [PLAIN, SHARP])
+@pytest.mark.parametrize(("level", "normalisation"), KINDS)
+def test_the_ratio_of_the_first_pass_is_one(level, normalisation, law):
+    team = word_team(MARKET, law=law, stir=0.3)
+    learner = Learner(team, LearnerSettings(level=level, normalisation=normalisation, micro_batch=5))
+    metrics = learner.update(play(team))
+    for agent in MARKET:
+        assert metrics[f"{agent}/first_pass_log_ratio_max"] < 1e-4
+        assert metrics[f"{agent}/clip_share"] == 0
+        assert abs(metrics[f"{agent}/kl"]) < 1e-6
+
+
+def test_a_ratio_that_is_not_one_is_seen():
+    """The check above must be able to fail: tokens recorded under another adapter have other log-probs."""
+    team = word_team(MARKET, stir=0.3)
+    trajectories = play(team)
+    for tensor in team.seat("buyer_0").base.parameters("buyer_0").values():
+        tensor.data *= 1.1
+    metrics = Learner(team, LearnerSettings()).update(trajectories)
+    assert metrics["buyer_0/first_pass_log_ratio_max"] > 1e-3
+    assert metrics["seller_0/first_pass_log_ratio_max"] < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("level", "normalisation", "law", "entropy_bonus"),
+    [
+        ("action", "sum", PLAIN, 0.0),
+        ("action", "word", SHARP, 0.0),
+        ("action", "token", PLAIN, 0.1),
+        ("token", "sum", PLAIN, 0.0),
+        ("token", "sum", SHARP, 0.1),
+    ],
+)
+@pytest.mark.parametrize("cast", [MARKET, dict.fromkeys(MARKET, "shared")], ids=["separate", "shared"])
+def test_a_step_follows_the_plain_gradient(level, normalisation, law, entropy_bonus, cast):
+    team = word_team(cast, law=law, stir=0.3)
+    settings = LearnerSettings(level=level, normalisation=normalisation, entropy_bonus=entropy_bonus, **DESCENT)
+    trajectories = play(team)
+    wanted = {policy: gradient(team, trajectories, policy, settings) for policy in team.policies}
+    before = adapters(team)
+    Learner(team, settings).update(trajectories)
+    after = adapters(team)
+    for policy, gradients in wanted.items():
+        assert_stepped_along(before[policy], after[policy], gradients)
+
+
+class Solo(Market):
+    """A market with a buyer only."""
+
+    def __init__(self):
+        super().__init__()
+        self.possible_agents = ["buyer_0"]
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed, options)
+        self.plan = ["buyer_0"] * 4
+
+
+@pytest.mark.parametrize("level", ["action", "token"])
+def test_a_team_of_one_is_single_agent_ppo(level):
+    team = word_team(["buyer_0"], stir=0.3)
+    settings = LearnerSettings(level=level, **DESCENT)
+    trajectories = play(team, Solo)
+    assert {len(t.turns) for t in trajectories} == {4}
+    wanted, before = gradient(team, trajectories, "buyer_0", settings), adapters(team)
+    Learner(team, settings).update(trajectories)
+    assert_stepped_along(before["buyer_0"], adapters(team)["buyer_0"], wanted)
+
+
+@pytest.mark.parametrize("level", ["action", "token"])
+def test_micro_batches_do_not_change_the_step(level):
+    steps = {}
+    for size in (1, 8, 64):
+        team = word_team(MARKET, law=PLAIN, stir=0.3)
+        before = adapters(team)
+        Learner(team, LearnerSettings(level=level, micro_batch=size, **DESCENT)).update(play(team))
+        after = adapters(team)
+        steps[size] = {p: {k: before[p][k] - after[p][k] for k in before[p]} for p in before}
+    for policy, size in itertools.product(MARKET, (8, 64)):
+        largest = max(t.abs().max() for t in steps[1][policy].values())
+        for name, step in steps[size][policy].items():
+            assert (step - steps[1][policy][name]).abs().max() < 1e-4 * largest
+
+
+def test_the_end_token_is_trained():
+    team = word_team(MARKET, law=PLAIN, stir=0.3)
+    trajectories = play(team, episodes=12)
+    stopped = [t.action for e in trajectories for t in e.turns if t.action.stopped]
+    assert stopped
+    for action in stopped:
+        assert action.token_ids[-1] == 2
+        assert len(action.logprobs) == len(action.token_ids)
+    # pad = eos in this tokenizer: the end tokens carry gradient all the same (the plain gradient counts them)
+    assert team.seat("buyer_0").base.tokenizer.pad_token_id == 2
+
+
+# ------------------------------------------------------------------ what stays untouched
+
+
+@pytest.mark.parametrize("level", ["action", "token"])
+def test_a_step_on_one_adapter_leaves_every_other_byte_alone(level):
+    team = word_team(MARKET, stir=0.3)
+    learner = Learner(team, LearnerSettings(level=level, policy_lr=0.1, agent_interval=1))
+    trajectories = play(team)
+    [before] = everything(team)
+    learner.update(trajectories)
+    [after] = everything(team)
+    assert before.keys() == after.keys()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {name for name in before if ".buyer_0." in name}
+
+
+def test_agents_share_one_base_in_memory():
+    def storages(team):
+        [base] = team.bases
+        tensors = {n: p for n, p in base.peft.named_parameters() if "lora_" not in n}
+        return {p.data_ptr(): p.numel() for p in tensors.values()}
+
+    agents = [f"agent_{i}" for i in range(5)]
+    solo, team = word_team(agents[:1]), word_team(agents)
+    assert sum(storages(solo).values()) == sum(storages(team).values()) == word_model().model.num_parameters()
+    assert len({id(team.seat(agent).base.trunk) for agent in agents}) == 1
+    own = [{p.data_ptr() for p in team.seat(a).base.parameters(a).values()} for a in agents]
+    assert len(set().union(*own)) == sum(map(len, own))  # no adapter shares a tensor with another
+    assert all(p.dtype == torch.float32 for a in agents for p in team.seat(a).base.parameters(a).values())
+
+
+@pytest.mark.parametrize("level", ["action", "token"])
+def test_equal_returns_change_nothing(level):
+    class Even(CopyDigit):
+        """Pays everybody alike."""
+
+        def step(self, action):
+            super().step(action)
+            self.rewards = {agent: float(self.terminations[agent]) for agent in self.rewards}
+
+    team = word_team(Even.speakers, stir=0.3)
+    before = adapters(team)
+    metrics = Learner(team, LearnerSettings(level=level, policy_lr=0.1, ppo_epochs=2)).update(play(team, Even))
+    assert metrics["actor_0/grad_norm"] == 0
+    assert moved(before, adapters(team)) == set()
+
+
+def test_value_warmup_trains_the_critic_only():
+    team = word_team(MARKET)
+    learner = Learner(team, LearnerSettings(policy_lr=0.1, critic_lr=0.1, value_warmup=2))
+    before = adapters(team)
+    for update in range(3):
+        head = [p.detach().clone() for p in learner.critic.heads[0].parameters()]
+        metrics = learner.update(play(team))
+        assert any(not torch.equal(a, b) for a, b in zip(head, learner.critic.heads[0].parameters(), strict=True))
+        assert ("buyer_0/kl" in metrics) == (update == 2)
+        assert moved(before, adapters(team)) == (set(MARKET) if update == 2 else set())
+
+
+def test_failed_episodes_and_empty_batches_teach_nothing():
+    team = word_team(MARKET)
+    learner = Learner(team, LearnerSettings(policy_lr=0.1))
+    before = adapters(team)
+    failed = [dataclasses.replace(t, failure="step: it broke") for t in play(team)]
+    assert learner.update(failed) == {}
+    assert learner.updates == 1
+    assert moved(before, adapters(team)) == set()
+
+
+# ------------------------------------------------------------------ who is trained when
+
+
+def trained(settings, updates, agents=("a_0", "b_0", "c_0")):
+    """Return per update the policies whose tensors moved."""
+
+    class Three(Probe):
+        speakers = agents
+
+        def draw(self, rng):
+            self.answer = str(rng.integers(3))
+
+        def observe(self, agent):
+            return f"digit {self.answer}"
+
+    team = word_team(agents)
+    learner = Learner(team, LearnerSettings(policy_lr=0.1, entropy_bonus=0.1, **settings), seed=3)
+    found = []
+    for _ in range(updates):
+        before = adapters(team)
+        metrics = learner.update(play(team, Three, episodes=2))
+        order = list(dict.fromkeys(key.split("/")[0] for key in metrics if not key.startswith("critic")))
+        assert moved(before, adapters(team)) == set(order)
+        found.append("".join(name[0] for name in order))
+    return found
+
+
+def test_the_order_of_agents_within_an_update():
+    assert trained({}, 1) == ["abc"]
+    assert trained({"agent_order": "reverse"}, 1) == ["cba"]
+    drawn = trained({"agent_order": "random"}, 4)
+    assert {"".join(sorted(order)) for order in drawn} == {"abc"}
+    assert len(set(drawn)) > 1
+
+
+def test_plain_alternation_trains_one_agent_at_a_time():
+    assert trained({"agent_interval": 1}, 4) == ["a", "b", "c", "a"]
+    assert trained({"agent_interval": 2, "agent_order": "reverse"}, 5) == ["c", "c", "b", "b", "a"]
+    assert trained({"agent_interval": 1, "value_warmup": 2}, 4) == ["", "", "a", "b"]
+    drawn = trained({"agent_interval": 1, "agent_order": "random"}, 6)
+    assert sorted(drawn[:3]) == sorted(drawn[3:]) == ["a", "b", "c"]
+
+
+def test_the_compounding_ratio_weights_the_later_agent():
+    # b_0 is trained after a_0: its advantages are multiplied by clip(pi_a_new / pi_a_old) of the same round
+    step = 1.0
+    descent = DESCENT | {"policy_lr": step * 1e6}
+    settings = LearnerSettings(compounding=True, clip_low=0.2, clip_high=0.3, **descent)
+    team = word_team(["speaker_0", "actor_0"], stir=0.3)
+    trajectories = play(team, CopyDigit, episodes=24)
+    before = adapters(team)
+    Learner(team, settings).update(trajectories)
+    after = adapters(team)
+
+    base = team.seat("speaker_0").base
+    weights = {}
+    for e, trajectory in enumerate(trajectories):
+        action = trajectory.turns[0].action
+        new, _ = logprobs(base, "speaker_0", action, team.law)  # its adapter is the stepped one by now
+        ratio = math.exp((new.detach().numpy() - action.logprobs).sum())
+        weights[e, 0] = min(max(ratio, 0.8), 1.3)
+    assert max(weights.values()) > 1.05
+    assert min(weights.values()) < 0.95
+    for name, tensor in base.parameters("actor_0").items():
+        tensor.data.copy_(before["actor_0"][name])
+    wanted = gradient(team, trajectories, "actor_0", settings, weights)
+    assert_stepped_along(before["actor_0"], after["actor_0"], wanted, step=step, tolerance=1e-3)
+    plain = gradient(team, trajectories, "actor_0", settings)
+    with pytest.raises(AssertionError, match="off by"):
+        assert_stepped_along(before["actor_0"], after["actor_0"], plain, step=step, tolerance=1e-3)
+
+
+def test_kl_stop_ends_an_agents_passes_and_says_so():
+    def run(**knobs):
+        team = word_team(MARKET, stir=0.3)
+        metrics = Learner(team, LearnerSettings(policy_lr=0.03, **knobs)).update(play(team, episodes=10))
+        return adapters(team), metrics
+
+    once, metrics = run(ppo_epochs=1)
+    assert metrics["buyer_0/kl_stopped"] == 0
+    stopped, metrics = run(ppo_epochs=10, kl_stop=1e-3)
+    assert metrics["buyer_0/kl_stopped"] == metrics["seller_0/kl_stopped"] == 1
+    assert moved(once, stopped) == set()  # the second pass saw the KL of the first step and made none
+    free, metrics = run(ppo_epochs=3, kl_stop=1e3)
+    assert metrics["buyer_0/kl_stopped"] == 0
+    assert moved(once, free) == set(MARKET)
+
+
+# ------------------------------------------------------------------ teams of all kinds
+
+
+@pytest.mark.parametrize("level", ["action", "token"])
+def test_different_bases_per_agent(level):
+    buyer = AdaptedBase(word_model(0), ["buyer_0"], LoraSettings(), seed=0)
+    seller = AdaptedBase(word_model(1, hidden=32, layers=2), ["seller_0"], LoraSettings(), seed=0)
+    team = LanguageModelTeam({"buyer_0": Seat(buyer, "buyer_0"), "seller_0": Seat(seller, "seller_0")}, PLAIN)
+    learner = Learner(team, LearnerSettings(level=level, policy_lr=0.1, critic_lr=0.1))
+    assert [head.layers[0].normalized_shape for head in learner.critic.heads] == [(48,), (32,)]
+    before = adapters(team)
+    for _ in range(2):
+        metrics = learner.update(play(team, lambda: Market(cut=True)))
+        assert max(metrics[f"{agent}/first_pass_log_ratio_max"] for agent in MARKET) < 1e-4
+    assert moved(before, adapters(team)) == set(MARKET)
+
+
+def test_one_adapter_name_on_two_bases_is_refused():
+    """A policy is named by its adapter: two bases would silently train only the first."""
+    bases = [AdaptedBase(word_model(seed), ["shared"], LoraSettings(), seed=0) for seed in (0, 1)]
+    with pytest.raises(ValueError, match="'shared'"):
+        LanguageModelTeam({a: Seat(b, "shared") for a, b in zip(MARKET, bases, strict=True)}, PLAIN)
+
+
+def test_a_frozen_seat_plays_the_bare_base_and_is_not_trained():
+    team = word_team({"buyer_0": "buyer_0", "seller_0": None}, stir=0.3)
+    metrics = Learner(team, LearnerSettings(policy_lr=0.1)).update(play(team))
+    assert metrics["buyer_0/first_pass_log_ratio_max"] < 1e-4
+    assert not any(key.startswith("seller_0") for key in metrics)
+
+
+@pytest.mark.parametrize("frozen", MARKET)
+@pytest.mark.parametrize("level", ["action", "token"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_team_learns_beside_a_scripted_agent(frozen, level, cut):
+    [learning] = set(MARKET) - {frozen}
+    team = word_team([learning], stir=0.3)
+    mixed = MixedPolicy({frozen: ScriptedPolicy(lambda agent, observation: "a"), learning: team})
+    settings = LearnerSettings(level=level, **DESCENT)
+    trajectories = play(team, lambda: Market(cut=cut), policy=mixed)
+    before = adapters(team)
+
+    # the scripted agent belongs to the environment: its rewards fall to the turn before, at no discount
+    merged = []
+    for trajectory in trajectories:
+        turns = []
+        for turn in trajectory.turns:
+            if turn.agent == learning:
+                turns.append(turn)
+            elif turns:
+                turns[-1] = dataclasses.replace(turns[-1], reward=turns[-1].reward + turn.reward)
+        merged.append(dataclasses.replace(trajectory, turns=tuple(turns)))
+    wanted = gradient(team, merged, learning, settings)
+    learner = Learner(team, settings)
+    learner.update(trajectories)
+    assert_stepped_along(before[learning], adapters(team)[learning], wanted)
+
+    trainer = Trainer(lambda: Market(cut=cut), team, learner, Schedule(updates=2, groups=3), policy=mixed)
+    assert f"{learning}/kl" in trainer.step()
+
+
+def test_entropy_bonus_raises_the_entropy():
+    team = word_team(MARKET, law=SHARP, stir=0.3)
+    learner = Learner(team, LearnerSettings(policy_lr=0.01, entropy_bonus=10.0))
+    entropies = [learner.update(play(team))["buyer_0/entropy"] for _ in range(6)]
+    assert entropies[-1] > entropies[0] + 0.1
+
+
+def test_a_greedy_policy_can_not_be_trained():
+    with pytest.raises(SettingsError, match="temperature = 0"):
+        Learner(word_team(MARKET, law=SamplingLaw(temperature=0)), LearnerSettings())
+
+
+def test_contradicting_settings_are_refused():
+    with pytest.raises(SettingsError, match="agent_interval"):
+        LearnerSettings(compounding=True, agent_interval=1)
+    with pytest.raises(SettingsError, match="token level"):
+        LearnerSettings(level="token", normalisation="word")
+    with pytest.raises(SettingsError, match="kl_stop = -1"):
+        LearnerSettings(kl_stop=-1)
+
+
+def test_a_base_in_bfloat16_trains_float32_adapters():
+    pretrained = word_model()
+    pretrained.model.to(torch.bfloat16)
+    base = AdaptedBase(pretrained, MARKET, LoraSettings(), seed=0)
+    team = LanguageModelTeam({a: Seat(base, a) for a in MARKET}, PLAIN)
+    assert all(p.dtype == torch.float32 for a in MARKET for p in base.parameters(a).values())
+    learner = Learner(team, LearnerSettings(level="token", policy_lr=1e-2))
+    frozen = {n: p.detach().clone() for n, p in base.peft.named_parameters() if "lora_" not in n}
+    before = adapters(team)
+    metrics = learner.update(play(team))
+    assert metrics["buyer_0/first_pass_log_ratio_max"] < 0.1  # eight bits of mantissa, other kernels
+    assert moved(before, adapters(team)) == set(MARKET)
+    assert all(torch.equal(p, frozen[n]) for n, p in base.peft.named_parameters() if n in frozen)
+
+
+def test_the_critic_learns_the_return():
+    team = word_team(MARKET)
+    learner = Learner(team, LearnerSettings(critic_lr=1e-2, policy_lr=1e-9, value_epochs=8, discount=1.0))
+    trajectories = play(team, lambda: Market(rounds=2), episodes=16)
+    first, *_, last = [learner.update(trajectories) for _ in range(12)]
+    assert last["critic/explained_variance"] > 0.5 > first["critic/explained_variance"]
+    returns = np.mean([t.team_return for t in trajectories])
+    assert 0.2 * returns < last["critic/value_mean"] < returns

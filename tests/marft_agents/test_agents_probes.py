@@ -1,0 +1,105 @@
+"""Learning probes: games that only cooperation wins, learned from random weights by the Trainer as it is.
+
+    python tests/marft_agents/test_agents_probes.py [SEEDS]
+
+prints the success of every game and level over seeds. Nothing is hinted: what a word means to the partner is made up
+by the two adapters from one team reward. Success is measured with greedy policies on 200 fresh episodes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the command above works
+
+from fakes import CopyDigit, RouteToExpert, SumDigits, word_team
+
+from marft_agents.evaluation import evaluate
+from marft_agents.learner import Learner
+from marft_agents.sampling import SamplingLaw
+from marft_agents.settings import LearnerSettings
+from marft_agents.trainer import Schedule, Trainer
+
+GAMES = {"copy": CopyDigit, "sum": SumDigits, "route": RouteToExpert}
+UPDATES = 60
+
+
+def learn(name: str, level: str, seed: int = 0, *, mute: bool = False, updates: int = UPDATES) -> float:
+    """Train a team from random weights on a game; return its greedy success."""
+    game = GAMES[name]
+    # the experts share an adapter: one learns to read a value, whoever is asked
+    team = word_team({a: "experts" if a.startswith("expert") else a for a in game.speakers}, seed=seed, hidden=64)
+    settings = LearnerSettings(
+        level=level,
+        policy_lr=5e-3,
+        critic_lr=1e-2,
+        discount=1.0,
+        entropy_bonus=0.1,
+        ppo_epochs=2,
+        micro_batch=256,
+        value_epochs=2,
+        value_mini_batches=1,
+    )
+    schedule = Schedule(updates=updates, groups=128, group_size=1, num_envs=128, seed=seed)
+    Trainer(lambda: game(mute), team, Learner(team, settings, seed=seed), schedule).run()
+    greedy = team.under(SamplingLaw(temperature=0, max_new_tokens=2))
+    return evaluate(lambda: game(mute), greedy, [{"seed": 10**6 + i} for i in range(200)]).accuracy.mean
+
+
+def best_without_cooperation(game: type) -> float:
+    """Return the success of the best answers to what the answering agent sees when its partner is mute."""
+    best = 0.0
+    for word in "01":  # what the first speaker says can matter only by routing; it is told nothing then
+        answers = defaultdict(Counter)
+        for seed in range(3000):
+            env = game(mute=True)
+            env.reset(seed=seed)
+            env.step(word)
+            answers[env.agent_selection, env.observe(env.agent_selection)][env.answer] += 1
+        best = max(best, sum(max(counts.values()) for counts in answers.values()) / 3000)
+    return best
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_no_policy_wins_without_cooperation(name):
+    assert best_without_cooperation(GAMES[name]) == pytest.approx(GAMES[name].chance, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "wanted"),
+    [
+        ("copy", "action", 0.9),
+        ("copy", "token", 0.9),
+        ("sum", "token", 0.6),
+        ("route", "action", 0.9),
+        pytest.param("sum", "action", 0.6, marks=pytest.mark.slow),
+        pytest.param("route", "token", 0.9, marks=pytest.mark.slow),
+    ],
+)
+def test_a_team_learns_to_cooperate(name, level, wanted):
+    assert GAMES[name].chance < wanted - 0.2
+    assert learn(name, level) >= wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GAMES)
+def test_a_mute_team_stays_at_chance(name):
+    assert learn(name, "action", mute=True) <= GAMES[name].chance + 0.1
+
+
+if __name__ == "__main__":
+    import torch
+
+    torch.set_num_threads(1)
+    for name, game in GAMES.items():
+        for kind in ("action", "token"):
+            started = time.process_time()
+            seeds = range(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+            found = [round(learn(name, kind, seed), 2) for seed in seeds]
+            spent = (time.process_time() - started) / len(seeds)
+            print(f"{name} {kind}: {found}, chance {game.chance:.2f}, {spent:.1f} CPU s each", flush=True)

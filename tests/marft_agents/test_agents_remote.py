@@ -1,0 +1,244 @@
+"""The remote policy against a real HTTP server on this machine that speaks chat completions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from fakes import CopyDigit
+
+from marft_agents.evaluation import evaluate
+from marft_agents.policy import Request
+from marft_agents.remote import RemoteError, RemotePolicy
+from marft_agents.sampling import SamplingLaw
+from marft_agents.scripted import MixedPolicy, ScriptedPolicy
+
+
+def completion(content):
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return {"id": "1", "object": "chat.completion", "created": 0, "model": "echo", "choices": [choice]}
+
+
+class Endpoint(ThreadingHTTPServer):
+    """Answers with the last word of the last message; counts what it is asked.
+
+    `script` holds (status, body) pairs that are used up first; a body of bytes is sent as it is.
+    """
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, pause_s=0.0):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.pause_s = pause_s
+        self.script = []
+        self.asked = []
+        self.keys = set()
+        self.lock = threading.Lock()
+        self.at_once = self.most_at_once = 0
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        server = self.server
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with server.lock:
+            server.asked.append(body)
+            server.keys.add(self.headers["Authorization"])
+            server.at_once += 1
+            server.most_at_once = max(server.most_at_once, server.at_once)
+            status, answer = server.script.pop(0) if server.script else (200, None)
+        time.sleep(server.pause_s)
+        if answer is None:
+            answer = completion(body["messages"][-1]["content"].split()[-1])
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        with server.lock:  # before the answer leaves: the client may ask again at once
+            server.at_once -= 1
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("retry-after-ms", "1")
+        self.end_headers()
+        with contextlib.suppress(BrokenPipeError):  # the client has given up waiting
+            self.wfile.write(data)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def endpoint():
+    with Endpoint() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def remote(endpoint):
+    made = []
+
+    def make(model="echo", law=None, **knobs):
+        made.append(RemotePolicy(endpoint.url, model, law, **knobs))
+        return made[-1]
+
+    yield make
+    for policy in made:
+        policy.close()
+
+
+def requests(*observations, agent="partner_0"):
+    return [Request(agent, text, np.random.default_rng(i)) for i, text in enumerate(observations)]
+
+
+class Chat(str):
+    """An observation with a chat form."""
+
+    messages: tuple
+
+    def __new__(cls, *messages):
+        self = super().__new__(cls, "flat")
+        self.messages = messages
+        return self
+
+
+def test_what_is_asked_and_what_comes_back(endpoint, remote, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "secret")
+    law = SamplingLaw(temperature=0.5, top_p=0.9, max_new_tokens=7)
+    policy = remote("some-model", law, api_key_env="MY_KEY")
+    chat = Chat(
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "2 + 2?", "name": "environment"},
+        {"role": "user", "content": "add them", "name": "reasoner_0"},
+    )
+    [action, plain] = policy.act(requests(chat, "say hello"))
+    assert (action.text, plain.text) == ("them", "hello")
+    assert len(action.token_ids) == 0
+    asked = {body["messages"][0]["content"]: body for body in endpoint.asked}
+    body = asked["be brief"]
+    assert body["messages"] == [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "2 + 2?\n\nreasoner_0: add them"},
+    ]
+    assert asked["say hello"]["messages"] == [{"role": "user", "content": "say hello"}]
+    assert {k: v for k, v in body.items() if k != "messages"} == {
+        "model": "some-model",
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 7,
+        "seed": int(np.random.default_rng(0).integers(2**31)),
+    }
+    assert endpoint.keys == {"Bearer secret"}
+
+
+def test_seeds_come_from_the_turns_own_generator(endpoint, remote):
+    policy = remote()
+    for _ in range(2):
+        policy.act(requests("a b", "c d"))
+    seeds = {}
+    for body in endpoint.asked:
+        seeds.setdefault(body["messages"][0]["content"], set()).add(body["seed"])
+    assert [len(s) for s in seeds.values()] == [1, 1]
+    assert len(set.union(*seeds.values())) == 2
+
+
+def test_an_error_500_is_tried_again(endpoint, remote):
+    endpoint.script = [(500, {"error": {"message": "out of memory"}})] * 2
+    assert [a.text for a in remote(retries=2).act(requests("say yes"))] == ["yes"]
+    assert len(endpoint.asked) == 3
+
+
+def test_an_endpoint_that_keeps_failing_is_named_with_what_came(endpoint, remote):
+    endpoint.script = [(500, {"error": {"message": "out of memory"}})] * 2
+    with pytest.raises(RemoteError, match=r"127\.0\.0\.1.*'echo'.*'partner_0'.*500.*out of memory"):
+        remote(retries=1).act(requests("say yes"))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (200, {"choices": []}, "choices"),
+        (200, {"answer": "yes"}, "choices"),
+        (200, completion(None), "content"),
+        (200, b"<html>a proxy's page</html>", "JSON|choices"),
+        (200, [1, 2], "choices"),
+        (401, {"error": {"message": "no such key"}}, "no such key"),
+        (404, {"error": {"message": "no such model"}}, "no such model"),
+    ],
+)
+def test_a_malformed_answer_or_a_refusal_is_named(endpoint, remote, status, body, message):
+    endpoint.script = [(status, body)]
+    with pytest.raises(RemoteError, match=f"endpoint {endpoint.url}.*({message})") as caught:
+        remote(retries=0).act(requests("say yes"))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_silent_endpoint_times_out(endpoint, remote):
+    endpoint.pause_s = 1.0
+    started = time.monotonic()
+    with pytest.raises(RemoteError, match="Timeout"):
+        remote(timeout_s=0.1, retries=0).act(requests("say yes"))
+    assert time.monotonic() - started < 0.9
+
+
+def test_nobody_listens():
+    policy = RemotePolicy("http://127.0.0.1:9/v1", "echo", retries=0)
+    with pytest.raises(RemoteError, match=r"endpoint http://127\.0\.0\.1:9/v1.*Connection"):
+        policy.act(requests("say yes"))
+    policy.close()
+
+
+def test_many_requests_stay_within_the_limit_and_in_order(endpoint, remote):
+    endpoint.pause_s = 0.02
+    texts = [f"say w{i}" for i in range(40)]
+    found = remote(concurrency=5).act(requests(*texts))
+    assert [a.text for a in found] == [f"w{i}" for i in range(40)]
+    assert endpoint.most_at_once == 5
+
+
+def test_after_a_failure_the_waiting_requests_are_not_sent(endpoint, remote):
+    endpoint.script = [(401, {"error": {"message": "no such key"}})] * 40
+    with pytest.raises(RemoteError):
+        remote(concurrency=2, retries=0).act(requests(*[f"say w{i}" for i in range(40)]))
+    assert len(endpoint.asked) < 40
+
+
+def test_a_remote_partner_plays_beside_another(endpoint, remote):
+    """The speaker is remote (it repeats its digit), the actor repeats what it hears: the team always wins."""
+    parrot = ScriptedPolicy(lambda agent, observation: observation.split()[-1])
+    result = evaluate(
+        CopyDigit, MixedPolicy({"speaker_0": remote(), "actor_0": parrot}), [{"seed": i} for i in range(6)]
+    )
+    assert result.accuracy.mean == 1
+    assert len(endpoint.asked) == 6
+
+
+def test_no_requests_no_answers(remote):
+    assert remote().act([]) == []
+
+
+def test_top_k_is_refused():
+    with pytest.raises(RemoteError, match="top_k = 5"):
+        RemotePolicy("http://127.0.0.1:9/v1", "echo", SamplingLaw(top_k=5))
+
+
+def test_a_missing_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)  # what an import of an absent package finds
+    with pytest.raises(RemoteError, match=r"pip install 'marft\[remote\]'"):
+        RemotePolicy("http://127.0.0.1:9/v1", "echo")

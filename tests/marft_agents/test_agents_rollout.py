@@ -1,0 +1,250 @@
+"""Rollouts of any AEC environment: a stranger's game, broken games, truncation, and what numbers depend on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fakes import Broken, CopyDigit, Market, word_team
+from naive import adapters, moved
+
+from marft_agents.chat import encode
+from marft_agents.evaluation import evaluate
+from marft_agents.learner import Learner
+from marft_agents.policy import Request, text_action
+from marft_agents.rollout import Episode, collect, draw_seed, training_episodes
+from marft_agents.sampling import SamplingLaw
+from marft_agents.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
+from marft_agents.settings import LearnerSettings
+from marft_agents.trainer import AllEpisodesFailedError, Schedule, Trainer, refuse_unsuitable
+
+MARKET = ("buyer_0", "seller_0")
+ALWAYS_A = ScriptedPolicy(lambda agent, observation: "a")
+
+
+def market(**knobs):
+    return lambda: Market(**knobs)
+
+
+def one(make_env, policy=ALWAYS_A, **knobs):
+    [trajectory] = collect(make_env, policy, [Episode(0, 0, 0)], seed=0, **knobs)
+    return trajectory
+
+
+def summary(trajectory):
+    return [(t.agent, t.round, t.reward, t.action.text, t.action.token_ids.tolist()) for t in trajectory.turns]
+
+
+# ------------------------------------------------------------------ a stranger's game
+
+
+def test_the_strangers_game_is_a_lawful_aec():
+    env = Market()
+    env.reset(seed=1)
+    seen = []
+    for agent in env.agent_iter(max_iter=50):
+        observation, _, terminated, truncated, _ = env.last()
+        assert type(observation) is str
+        assert env.observation_space(agent).contains(observation)
+        seen.append(agent)
+        env.step(None if terminated or truncated else "a")
+    assert env.agents == []
+    assert (
+        "".join(a[0] for a in seen) == "bbsbbbsss"
+    )  # two acts per round, the buyer's last step, seller alone, its last
+
+
+def test_turns_rewards_rounds_and_end_of_a_game_whose_agents_leave_at_different_times():
+    trajectory = one(market())
+    assert [t.agent[0] for t in trajectory.turns] == list("bbsbbss")
+    # who acts is paid 1 for "a", the other nothing: the team reward is the mean over the agents that are left
+    assert [t.reward for t in trajectory.turns] == [0.5, 0.5, 0.5, 0.5, 0.5, 1.0, 1.0]
+    assert trajectory.turns[0].round == 0
+    assert [t.round for t in trajectory.turns] == sorted(t.round for t in trajectory.turns)
+    assert (trajectory.terminated, trajectory.truncated, trajectory.failure) == (True, False, None)
+    assert set(trajectory.infos) == {"price"}  # numbers only; the array is left out
+
+
+class ClosingTime(Market):
+    """The clock cuts both agents off after the first round."""
+
+    def step(self, action):
+        alive = not (self.terminations[self.agent_selection] or self.truncations[self.agent_selection])
+        super().step(action)
+        if alive and self.turn == 3:
+            self.truncations = dict.fromkeys(self.agents, True)
+
+
+@pytest.mark.parametrize(
+    ("make_env", "turns", "final_agent"),
+    [
+        (market(cut=True), "bbsbbss", "seller_0"),  # the buyer has terminated: it has no future to value
+        (ClosingTime, "bbs", "buyer_0"),  # the next round would be the buyer's
+    ],
+)
+def test_truncation_records_the_prompt_of_who_would_act_next(make_env, turns, final_agent):
+    team = word_team(MARKET)
+    trajectory = one(make_env, team, encode=team.encode)
+    assert "".join(t.agent[0] for t in trajectory.turns) == turns
+    assert (trajectory.terminated, trajectory.truncated, trajectory.final_agent) == (False, True, final_agent)
+    env = make_env()
+    env.reset(seed=0)
+    actions = iter(t.action.text for t in trajectory.turns)
+    for _ in trajectory.turns:
+        while env.terminations[env.agent_selection]:
+            env.step(None)
+        env.step(next(actions))
+    wanted = encode(team.seat(final_agent).base.tokenizer, env.observe(final_agent))
+    assert trajectory.final_prompt_ids.tolist() == wanted.tolist()
+    assert trajectory.final_prompt_ids.dtype == np.int32
+
+
+def test_what_terminates_and_truncates_at_once_has_terminated():
+    class Ends(Market):
+        def step(self, action):
+            super().step(action)
+            if self.turn == 2:
+                self.terminations = dict.fromkeys(self.agents, True)
+                self.truncations = dict.fromkeys(self.agents, True)
+
+    trajectory = one(Ends)
+    assert (trajectory.terminated, trajectory.truncated) == (True, False)
+
+
+def test_a_cut_off_scripted_agent_has_no_value():
+    team = word_team(["buyer_0"])
+    mixed = MixedPolicy({"buyer_0": team, "seller_0": ALWAYS_A})
+    trajectory = one(market(cut=True), mixed, encode=team.encode)
+    assert trajectory.truncated
+    assert trajectory.final_agent == ""
+    assert len(trajectory.final_prompt_ids) == 0
+
+
+def test_the_team_trains_on_the_strangers_game():
+    team = word_team(MARKET, law=SamplingLaw(max_new_tokens=1))
+    refuse_unsuitable(Market())
+    settings = LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, entropy_bonus=0.05, ppo_epochs=2, micro_batch=256)
+    history = []
+    trainer = Trainer(
+        market(rounds=2),
+        team,
+        Learner(team, settings),
+        Schedule(updates=20, groups=16, group_size=1),
+        on_update=lambda update, metrics: history.append(metrics["team/return"]),
+    )
+    before = adapters(team)
+    trainer.run()
+    assert moved(before, adapters(team)) == set(MARKET)
+    assert np.mean(history[-3:]) > 3 * history[0]  # from guessing to (nearly) always paid
+
+
+# ------------------------------------------------------------------ broken games
+
+
+@pytest.mark.parametrize("where", ["reset", "observe", "step", "last step"])
+def test_an_environment_that_raises_gives_a_record_not_a_crash(where):
+    made = []
+
+    def make():
+        made.append(Broken(where))
+        return made[-1]
+
+    episodes = [Episode(i, i, i) for i in range(6)]
+    found = collect(make, ALWAYS_A, episodes, seed=0, num_envs=2)
+    assert [t.failure is not None for t in found] == [True, False] * 3
+    assert "RuntimeError: the roof fell in" in found[0].failure
+    assert found[0].failure.startswith({"observe": "observation of "}.get(where, where))
+    assert all(len(t.turns) == 7 for t in found[1::2])
+    assert 3 < len(made) < 6  # the three that broke are not used again, those that did not are
+
+
+def test_failed_episodes_are_counted_and_not_trained_on():
+    team = word_team(MARKET)
+    trainer = Trainer(lambda: Broken("step"), team, Learner(team, LearnerSettings()), Schedule(groups=8, group_size=1))
+    metrics = trainer.step()
+    even = sum(draw_seed(0, g) % 2 == 0 for g in range(8))
+    assert metrics["team/failed"] == even > 0
+
+
+def test_an_update_whose_episodes_all_fail_stops_with_the_cause():
+    class Closed(Market):
+        def reset(self, seed=None, options=None):
+            raise OSError("closed for the season")
+
+    team = word_team(MARKET)
+    trainer = Trainer(Closed, team, Learner(team, LearnerSettings()), Schedule(groups=2))
+    with pytest.raises(AllEpisodesFailedError, match=r"all 8 episodes.*OSError: closed for the season"):
+        trainer.step()
+
+
+def test_failed_episodes_are_unscored_in_evaluation():
+    result = evaluate(lambda: Broken("reset"), ALWAYS_A, [{"seed": 0}, {"seed": 1}])
+    assert result.failures == 1
+    assert np.isnan(result.scores[0, 0])
+    assert result.scores[1, 0] == 1
+
+
+# ------------------------------------------------------------------ what results depend on
+
+
+@pytest.mark.parametrize("law", [SamplingLaw(max_new_tokens=3), SamplingLaw(max_new_tokens=3, top_k=5, top_p=0.9)])
+def test_trajectories_do_not_depend_on_how_many_games_run_at_once(law):
+    def run(num_envs, max_batch=128):
+        team = word_team(MARKET, stir=0.3, law=law)
+        team.max_batch = max_batch
+        episodes = training_episodes(5, 3, 5, 2)
+        return collect(market(cut=True), team, episodes, seed=5, num_envs=num_envs, encode=team.encode)
+
+    wanted = run(64)
+    assert len({str(summary(t)) for t in wanted}) == 10  # every episode has its own randomness, also within a group
+    for found in (run(1), run(3), run(64, max_batch=2)):
+        assert [summary(t) for t in found] == [summary(t) for t in wanted]
+        assert [t.final_prompt_ids.tolist() for t in found] == [t.final_prompt_ids.tolist() for t in wanted]
+
+
+def test_seeds_and_options_reach_the_environment():
+    options = [{"seed": 7, "offset": 1}, {"seed": 7}, {"seed": 8}]
+    played = evaluate(market(), ALWAYS_A, options, num_envs=1).trajectories
+    starts = [int(np.random.default_rng(s).integers(5)) for s in (7, 7, 8)]
+    assert [t.infos["price"] for t in played] == [starts[0] + 1, starts[1], starts[2]]
+
+
+def test_the_data_position_is_a_function_of_seed_and_update():
+    both = training_episodes(3, 0, 4, 2) + training_episodes(3, 1, 4, 2)
+    assert [e.number for e in both] == list(range(16))
+    assert [e.group for e in both] == [g for g in range(8) for _ in range(2)]
+    assert len({e.seed for e in both}) == 8
+    assert {e.seed for e in training_episodes(4, 0, 4, 2)}.isdisjoint(e.seed for e in both)
+
+
+def test_environments_are_reused_and_closed():
+    made = []
+
+    def make():
+        made.append(Market())
+        return made[-1]
+
+    ended = []
+    collect(make, ALWAYS_A, [Episode(i, i, i) for i in range(7)], seed=0, num_envs=3, on_end=ended.append)
+    assert len(made) == 3
+    assert all(env.closed for env in made)
+    assert len(ended) == 7
+
+
+def test_random_policy_draws_from_the_turns_own_generator():
+    def say(seed):
+        return RandomPolicy().act([Request("a_0", "x", np.random.default_rng(seed))])[0].text
+
+    assert say(1) == say(1)
+    assert len({say(seed) for seed in range(20)}) > 10
+
+
+def test_mixed_policy_names_the_agents_it_knows():
+    with pytest.raises(KeyError, match="no policy for agent 'seller_0'; there are buyer_0"):
+        MixedPolicy({"buyer_0": ALWAYS_A}).act([Request("seller_0", "x", np.random.default_rng(0))])
+    with pytest.raises(KeyError, match="'speaker_0'; this team plays buyer_0, seller_0"):
+        collect(CopyDigit, word_team(MARKET), [Episode(0, 0, 0)], seed=0)
+
+
+def test_text_actions_have_no_tokens():
+    action = text_action("hello")
+    assert len(action.token_ids) == len(action.prompt_ids) == len(action.logprobs) == 0

@@ -1,0 +1,169 @@
+"""Acting as a team: mixed adapters in one batch, chat encoding, padding by position, bad adapters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from fakes import word_model, word_team
+from naive import logprobs
+
+from marft_agents.chat import encode, end_token_ids, merge_turns, messages_of
+from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
+from marft_agents.policy import Request
+from marft_agents.pretrained import ModelError, byte_tokenizer
+from marft_agents.sampling import SamplingLaw
+
+AGENTS = ("a_0", "b_0", "frozen_0")
+LAWS = [
+    SamplingLaw(max_new_tokens=6),
+    SamplingLaw(temperature=1.3, max_new_tokens=6),
+    SamplingLaw(temperature=0.7, top_k=9, top_p=0.8, max_new_tokens=6),
+]
+
+
+def mixed_team(law):
+    """Two adapters and the bare base on one model whose pad is its end token, as in SmolLM2."""
+    return word_team({"a_0": "a_0", "b_0": "b_0", "frozen_0": None}, law=law, stir=0.5)
+
+
+def mixed_requests(count=18, seed=0):
+    """Ragged observations over few words: chance prefixes, repeats, and end tokens inside prompts."""
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(rng.choice(["0", "1", "digit", "<|im_end|>"], rng.integers(1, 9))) for _ in range(count - 3)]
+    texts += texts[:3]
+    return [Request(AGENTS[i % 3], text, np.random.default_rng([seed, i])) for i, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_each_agent_samples_from_its_own_adapter_and_records_that_law(law):
+    team = mixed_team(law)
+    requests = mixed_requests()
+    for request, action in zip(requests, team.act(requests), strict=True):
+        seat = team.seats[request.agent]
+        plain, _ = logprobs(seat.base, seat.adapter, action, law)
+        assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
+        assert action.prompt_ids.tolist() == team.encode(request.agent, request.observation).tolist()
+        assert (action.support is None) == (law.top_k == 0)
+        for token, kept in zip(action.token_ids, action.support or [[t] for t in action.token_ids], strict=True):
+            assert token in kept
+        assert action.stopped == (action.token_ids[-1] == 2)
+        assert 2 not in action.token_ids[:-1].tolist()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_an_action_does_not_depend_on_what_else_is_in_the_batch(law):
+    wanted = mixed_team(law).act(mixed_requests())
+    team = mixed_team(law)
+    alone = [team.act([request])[0] for request in mixed_requests()]
+    for a, b in zip(alone, wanted, strict=True):
+        assert a.token_ids.tolist() == b.token_ids.tolist()
+        assert np.abs(a.logprobs - b.logprobs).max() < 1e-4
+    assert len({a.token_ids.tobytes() for a in wanted}) > 9
+
+
+def test_greedy_takes_the_most_likely_token_each_time():
+    team = mixed_team(SamplingLaw(temperature=0, max_new_tokens=6))
+    first, second = (team.act(mixed_requests(seed=s)) for s in (0, 0))
+    assert [a.token_ids.tolist() for a in first] == [a.token_ids.tolist() for a in second]
+    for request, action in zip(mixed_requests(), first, strict=True):
+        seat = team.seats[request.agent]
+        ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)[None]
+        with torch.no_grad(), seat.base.wearing(seat.adapter):
+            logits = seat.base.peft(input_ids=ids).logits[0, len(action.prompt_ids) - 1 : -1]
+        assert logits.argmax(-1).tolist() == action.token_ids.tolist()
+
+
+def test_another_law_shares_the_adapters():
+    team = mixed_team(LAWS[0])
+    greedy = team.under(SamplingLaw(temperature=0))
+    assert greedy.seats == team.seats
+    assert greedy.law.greedy
+    assert not team.law.greedy
+
+
+def test_long_prompts_are_cut_on_the_left():
+    team = mixed_team(LAWS[0])
+    whole = team.encode("a_0", "0 1 2 3 4")
+    team.max_prompt_tokens = 4
+    assert team.encode("a_0", "0 1 2 3 4").tolist() == whole[-4:].tolist()
+
+
+# ------------------------------------------------------------------ chat
+
+
+class Chat(str):
+    """An observation with a chat form."""
+
+    messages = (
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "q", "name": "environment"},
+        {"role": "user", "content": "hint", "name": "helper_0"},
+        {"role": "assistant", "content": "mine", "name": "me_0"},
+        {"role": "user", "content": "more"},
+    )
+
+
+def test_observations_become_chat():
+    assert messages_of("plain") == ({"role": "user", "content": "plain"},)
+    assert merge_turns(messages_of(Chat("x"))) == [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "q\n\nhelper_0: hint"},
+        {"role": "assistant", "content": "mine"},
+        {"role": "user", "content": "more"},
+    ]
+
+
+def test_the_models_own_template_is_used():
+    tokenizer = byte_tokenizer()
+    text = tokenizer.decode(encode(tokenizer, Chat("x")))
+    assert text == (
+        "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nq\n\nhelper_0: hint<|im_end|>\n"
+        "<|im_start|>assistant\nmine<|im_end|>\n<|im_start|>user\nmore<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_bytes_survive_the_round_trip():
+    tokenizer = byte_tokenizer()
+    for text in ("héllo, 世界 🙂", "tabs\tand\nlines  ", "\u2028"):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert tokenizer.decode(ids) == text
+
+
+def test_end_tokens():
+    assert end_token_ids(byte_tokenizer()) == {257}
+    assert end_token_ids(word_model().tokenizer) == {2}
+
+
+# ------------------------------------------------------------------ adapters
+
+
+def test_adapters_start_as_the_base_and_are_seeded():
+    def first(seed):
+        base = AdaptedBase(word_model(), ["a_0", "b_0"], LoraSettings(), seed=seed)
+        return {n: {k: v.tolist() for k, v in base.parameters(n).items()} for n in base.adapters}
+
+    once = first(0)
+    assert once == first(0)
+    assert once != first(1)
+    values = [v for n in once for k, v in once[n].items() if "lora_B" in k]
+    assert values
+    assert not np.any([np.any(v) for v in values])
+
+
+def test_targets_that_the_model_lacks_are_named():
+    with pytest.raises(ModelError, match=r"no linear layers named c_attn; it has .*q_proj"):
+        AdaptedBase(word_model(), ["a_0"], LoraSettings(targets=("c_attn", "q_proj")), seed=0)
+
+
+def test_an_adapter_on_the_head_works():
+    """LoRA may sit on the head itself: generation and training use the wrapped head."""
+    base = AdaptedBase(word_model(), ["a_0"], LoraSettings(targets=("lm_head",)), seed=0)
+    for tensor in base.parameters("a_0").values():
+        tensor.data += 0.3
+    team = LanguageModelTeam({"a_0": Seat(base, "a_0")}, LAWS[2])
+    [request, *_] = mixed_requests()
+    [action] = team.act([request])
+    plain, _ = logprobs(base, "a_0", action, LAWS[2])
+    assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
+    assert plain.requires_grad
