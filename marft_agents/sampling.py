@@ -80,12 +80,16 @@ def draw(logprobs: Tensor, uniforms: Tensor) -> Tensor:
     Returns:
         int64 [B]; never an index of probability zero.
     """
-    cumulative = logprobs.exp().cumsum(-1)
+    probabilities = logprobs.exp()
+    cumulative = probabilities.cumsum(-1)
     target = uniforms.to(cumulative)[:, None] * cumulative[:, -1:]
     index = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
     # float32 rounding can put the target at the very end: step back to the last token of positive mass
     last = (cumulative < cumulative[:, -1:]).sum(-1)
-    return torch.minimum(index, last)
+    index = torch.minimum(index, last)
+    # a parallel scan (CUDA) rounds unevenly: its sums can rise by a last bit where the probability is zero
+    possible = probabilities.gather(-1, index[:, None]).squeeze(-1) > 0
+    return index if bool(possible.all()) else torch.where(possible, index, probabilities.argmax(-1))
 
 
 def choose(logits: Tensor, uniforms: Tensor, law: SamplingLaw) -> tuple[Tensor, Tensor, Tensor | None]:

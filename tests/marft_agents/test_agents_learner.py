@@ -12,6 +12,7 @@ import torch
 from fakes import CopyDigit, Market, Probe, word_model, word_team
 from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 
+from marft_agents.batch import links
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
 from marft_agents.learner import Learner
 from marft_agents.sampling import SamplingLaw
@@ -384,6 +385,34 @@ def test_a_base_in_bfloat16_trains_float32_adapters():
     assert metrics["buyer_0/first_pass_log_ratio_max"] < 0.1  # eight bits of mantissa, other kernels
     assert moved(before, adapters(team)) == set(MARKET)
     assert all(torch.equal(p, frozen[n]) for n, p in base.peft.named_parameters() if n in frozen)
+
+
+@pytest.mark.parametrize("level", ["action", "token"])
+def test_the_critic_reads_the_bare_trunk_before_each_decision(level):
+    team = word_team(MARKET, stir=0.5)
+    chain = links(play(team))
+    found = Learner(team, LearnerSettings(level=level, micro_batch=3)).critic.features(chain)
+    bare = word_model().model.model  # a model that never had an adapter
+    for link, features in zip(chain, found, strict=True):
+        action = link.turn.action
+        ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)[None]
+        with torch.no_grad():
+            hidden = bare(input_ids=ids).last_hidden_state[0, len(action.prompt_ids) - 1 : -1]
+        wanted = hidden if level == "token" else hidden[:1]
+        assert features.shape == wanted.shape
+        assert (features - wanted).abs().max() < 1e-4
+
+
+def test_step_sizes_follow_the_schedule():
+    team = word_team(MARKET)
+    settings = LearnerSettings(policy_lr=0.5, critic_lr=0.25, lr_schedule="cosine")
+    learner = Learner(team, settings, total_updates=4)
+    found = []
+    for _ in range(4):
+        learner.update(play(team, episodes=1))
+        found.append([o.param_groups[0]["lr"] for o in (*learner.optimizers.values(), learner.critic.optimizer)])
+    shares = [1.0, 0.5 + 0.5**1.5, 0.5, 0.5 - 0.5**1.5]  # (1 + cos(pi u / 4)) / 2
+    np.testing.assert_allclose(found, [[0.5 * share, 0.5 * share, 0.25 * share] for share in shares])
 
 
 def test_the_critic_learns_the_return():
