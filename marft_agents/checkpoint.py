@@ -6,6 +6,7 @@ the new one, never half of one.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -70,7 +71,7 @@ def save(folder: Path, team: LanguageModelTeam, learner: Learner, *, keep: int =
         _write(part, team, learner)
         _sync(part)
         if final.exists():  # the same update, repeated after a resume
-            shutil.rmtree(final)
+            _remove(final)
         part.rename(final)
     except (OSError, SafetensorError) as error:  # how Python and safetensors say: disk full
         if part is not None:
@@ -124,7 +125,15 @@ def _drop_old(folder: Path, keep: int, keep_every: int) -> None:
     numbers = sorted((int(p.name.removeprefix("update-")), p) for p in folder.glob("update-*"))
     for number, path in numbers[:-keep]:
         if not (keep_every and number % keep_every == 0):
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint: first its name, so that one that is half removed is never taken for a whole one."""
+    doomed = path.with_name(f".part-{path.name}")
+    with contextlib.suppress(OSError):
+        path.rename(doomed)
+        shutil.rmtree(doomed)
 
 
 def resolve(path: Path) -> Path:

@@ -172,7 +172,7 @@ def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, file, da
 # ------------------------------------------------------------------ a full disk
 
 
-@pytest.mark.parametrize("size", [0, 100, 5_000, 50_000])
+@pytest.mark.parametrize("size", [0, 10_000, 50_000])  # the card, the adapter, the learner is refused
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, size):
     team, learner, path = saved(tmp_path)
     assert path.joinpath("learner.pt").stat().st_size > 50_000  # the largest file is refused at every size
