@@ -5,12 +5,11 @@ import sys
 from functools import partial
 from types import SimpleNamespace
 
+import datasets
 import pytest
 
 from marft_envs.data import DataError, load_tasks
 from marft_envs.data.sources import MATH_CONFIGS
-
-datasets = pytest.importorskip("datasets")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from marft_envs.grading import grade_math, symbolic
 from marft_envs.grading.answer import read
 from marft_envs.grading.grade import decide_bounded
 
-CPU_BOUND_S = 0.25  # 20 ms on a quiet machine; the benchmark measures, this only catches a hang
+CPU_BOUND_S = 3.0  # 20 ms on a quiet machine; the benchmark measures, this only catches a hang
 CASES = grading_hostile.all_texts(Path("MARKER"))
 
 
@@ -42,7 +42,6 @@ def test_extraction_returns_quickly(name):
     assert time.process_time() - start < CPU_BOUND_S
 
 
-@pytest.mark.skipif(not symbolic.available(), reason="needs math-verify and processes that fork")
 def test_symbolic_worker_executes_nothing(tmp_path):
     marker = tmp_path / "executed"
     for text in grading_hostile.code(marker).values():
@@ -50,7 +49,6 @@ def test_symbolic_worker_executes_nothing(tmp_path):
     assert not marker.exists()
 
 
-@pytest.mark.skipif(not symbolic.available(), reason="needs math-verify and processes that fork")
 def test_symbolic_worker_is_killed_at_the_deadline():
     symbolic.decide("x", "x+0")  # starts the server
     start = time.monotonic()

@@ -14,7 +14,6 @@ import pytest
 
 from marft_envs.grading import equivalent, grade_math, symbolic
 
-pytestmark = pytest.mark.skipif(not symbolic.available(), reason="needs math-verify and processes that fork")
 INTEGRAL = r"\int_0^1 x\,dx"
 
 
@@ -61,7 +60,7 @@ def test_without_descriptors_nothing_is_decided_and_nothing_raised():
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     held = []
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 16, hard))  # a few free ones, taken next
         with contextlib.suppress(OSError):
             while True:
                 held.append(os.open(os.devnull, os.O_RDONLY))
