@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from baselines import browse, play
 
 LAZY_COMMANDS = {"train": "baselines.train", "eval": "baselines.evaluate"}  # these load torch
+AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib"}
 
 
 def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.ArgumentParser:
@@ -72,6 +73,8 @@ def _is_ours(error: Exception) -> bool:
 
 def _message(error: Exception) -> str:
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name in AGENT_PACKAGES:
+        text += "; training and evaluation need: pip install 'marft[agents]'"
     return text or type(error).__name__
 
 

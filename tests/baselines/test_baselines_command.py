@@ -91,6 +91,13 @@ def test_looking_loads_no_torch():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
+def test_without_torch_the_error_names_the_extra():
+    code = "import sys; sys.modules['torch'] = None; from baselines.command import main; sys.exit(main(['train']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "marft[agents]" in done.stderr
+
+
 # ------------------------------------------------------------------ training
 
 
