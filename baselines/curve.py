@@ -37,6 +37,7 @@ def draw_curve(
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     canvas = FigureCanvasAgg(figure)
@@ -50,7 +51,7 @@ def draw_curve(
         if held_out and label in held_out:
             _draw_points(axes, held_out[label], len(success), colour, label)
     axes.set(xlabel="update", ylabel="share of problems solved", ylim=(0, 1), title=title)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
