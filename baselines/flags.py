@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -66,8 +66,3 @@ def read_knobs(arguments: argparse.Namespace, settings: type[Any], defaults: Map
 def from_record(settings: type[Any], record: Mapping[str, Any]) -> Any:
     """Make the settings from their JSON form (lists become tuples)."""
     return settings(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})
-
-
-def given_flags(arguments: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """Return those of the named flags that were given."""
-    return [_flag(name) for name in names if getattr(arguments, name, None) is not None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -126,11 +125,7 @@ def train(
     done = checkpoint.load(out, team, learner) if resume else 0
     folder = RunFolder(out, experiment.to_dict(), resume_at=done)
     with TrainingTable(experiment.schedule.updates, list(team.policies)) as table:
-
-        def show(update: int, metrics: Mapping[str, float]) -> None:
-            table.add(update, metrics)
-
-        Trainer(make_env, team, learner, experiment.schedule, folder=folder, on_update=show).run()
+        Trainer(make_env, team, learner, experiment.schedule, folder=folder, on_update=table.add).run()
     folder.close()
     history = read_metrics(out)
     draw_curve({out.name: history}, out / "curve.png")
