@@ -1,0 +1,156 @@
+"""The protocol between the judge (host) and the runner (in the jail): length-prefixed frames over two pipes.
+
+    frame   = u32 length of what follows | u8 op | u64 nonce | payload          (all little-endian)
+    answer  = the same, with the op and the nonce of the request
+
+The host sends, the runner answers each request with exactly one frame, in order. The host trusts nothing that
+comes back: fixed sizes, hard caps before allocation, no JSON, no pickle. A short read, an unknown nonce, an
+oversized length or a late answer makes the host kill the jail. Standard library only: both sides import it.
+"""
+
+import struct
+from typing import NamedTuple
+
+VERSION = 1
+MAX_FRAME = 160 * 2**20  # bytes; a larger length is a broken or hostile peer
+
+HELLO, PUT, FETCH, RUN, RESET = 1, 2, 3, 4, 5
+# HELLO  payload: u32 VERSION                      answer: u32 VERSION | u32 flags (1 = native spawn)
+# PUT    payload: u32 mode | u16 n | name | bytes  answer: u8 status; writes /box/NAME, replacing it
+# FETCH  payload: u16 n | name                     answer: u8 status | bytes of /box/NAME
+# RUN    payload: RunRequest                       answer: RunResult
+# RESET  payload: -                                answer: u8 status; kills leftovers, empties /box, next uid
+OK, FAILED = 0, 1  # status; FAILED is followed by a message in UTF-8
+
+HEADER = struct.Struct("<IBQ")
+_REQUEST = struct.Struct("<BIIIIIHH")
+_RESULT = struct.Struct("<BBiQQQQ")
+
+KIND_RUN, KIND_BUILD = 0, 1  # the strict filter without fork and writable path | fork allowed, may write in /box/build
+
+# flags of a result
+CPU_LIMIT, WALL_LIMIT, OUTPUT_LIMIT, OOM, LEFTOVERS = 1, 2, 4, 8, 16
+# status of a result
+RAN, NOT_STARTED = 0, 1  # NOT_STARTED: set-up or exec failed; the message is in `stderr`
+
+
+class RunRequest(NamedTuple):
+    """One program run.
+
+    Attributes:
+        kind: KIND_RUN or KIND_BUILD.
+        cpu_ms: CPU limit.
+        wall_ms: Wall limit.
+        memory_kb: RLIMIT_AS; 0 is none.
+        output_bytes: RLIMIT_FSIZE and the most stdout that is kept.
+        stderr_bytes: The most stderr that is kept (its tail).
+        processes: RLIMIT_NPROC for builds; 0 is none.
+        argv: Program and arguments.
+        stdin: Standard input.
+    """
+
+    kind: int
+    cpu_ms: int
+    wall_ms: int
+    memory_kb: int
+    output_bytes: int
+    stderr_bytes: int
+    processes: int
+    argv: tuple[bytes, ...]
+    stdin: bytes
+
+
+class RunResult(NamedTuple):
+    """What became of it.
+
+    Attributes:
+        status: RAN or NOT_STARTED.
+        flags: CPU_LIMIT | WALL_LIMIT | OUTPUT_LIMIT | OOM | LEFTOVERS.
+        exit_status: Exit code; minus the signal number where a signal ended it.
+        cpu_us: User and system time of the program, all threads.
+        wall_us: From start to end.
+        peak_kb: Peak resident memory.
+        stdout_total: Bytes written to stdout (what is kept may be less).
+        stdout: At most `output_bytes`.
+        stderr: The last `stderr_bytes`.
+    """
+
+    status: int
+    flags: int
+    exit_status: int
+    cpu_us: int
+    wall_us: int
+    peak_kb: int
+    stdout_total: int
+    stdout: bytes
+    stderr: bytes
+
+
+class WireError(ValueError):
+    """Bytes that are no frame of this protocol."""
+
+
+def pack_frame(op: int, nonce: int, payload: bytes) -> bytes:
+    """Return a whole frame."""
+    return HEADER.pack(len(payload) + HEADER.size - 4, op, nonce) + payload
+
+
+def pack_put(name: bytes, content: bytes, mode: int) -> bytes:
+    """Return the payload of PUT."""
+    return struct.pack("<IH", mode, len(name)) + name + content
+
+
+def unpack_put(payload: bytes) -> tuple[bytes, bytes, int]:
+    """Return name, content, mode."""
+    mode, length = struct.unpack_from("<IH", payload)
+    return payload[6 : 6 + length], payload[6 + length :], mode
+
+
+def pack_run(request: RunRequest) -> bytes:
+    """Return the payload of RUN."""
+    head = _REQUEST.pack(*request[:7], len(request.argv))
+    arguments = b"".join(struct.pack("<I", len(word)) + word for word in request.argv)
+    return head + arguments + request.stdin
+
+
+def unpack_run(payload: bytes) -> RunRequest:
+    """Read the payload of RUN.
+
+    Raises:
+        WireError: It is none.
+    """
+    try:
+        *numbers, count = _REQUEST.unpack_from(payload)
+        place, words = _REQUEST.size, []
+        for _ in range(count):
+            (length,) = struct.unpack_from("<I", payload, place)
+            words.append(payload[place + 4 : place + 4 + length])
+            place += 4 + length
+    except struct.error as error:
+        raise WireError(f"no RUN request: {error}") from error
+    if place > len(payload):
+        raise WireError("no RUN request: an argument ends beyond the frame")
+    return RunRequest(*numbers, tuple(words), payload[place:])  # type: ignore[call-arg]
+
+
+def pack_result(result: RunResult) -> bytes:
+    """Return the payload of RUN's answer."""
+    return _RESULT.pack(*result[:7]) + struct.pack("<I", len(result.stdout)) + result.stdout + result.stderr
+
+
+def unpack_result(payload: bytes, most_stdout: int, most_stderr: int) -> RunResult:
+    """Read the payload of RUN's answer.
+
+    Raises:
+        WireError: It is none, or holds more than was asked for.
+    """
+    try:
+        numbers = _RESULT.unpack_from(payload)
+        (length,) = struct.unpack_from("<I", payload, _RESULT.size)
+    except struct.error as error:
+        raise WireError(f"no RUN answer: {error}") from error
+    start = _RESULT.size + 4
+    stdout, stderr = payload[start : start + length], payload[start + length :]
+    if len(stdout) != length or length > most_stdout or len(stderr) > most_stderr:
+        raise WireError(f"no RUN answer: {len(stdout)} + {len(stderr)} bytes of output")
+    return RunResult(*numbers, stdout, stderr)  # type: ignore[call-arg]
