@@ -36,6 +36,7 @@ from pettingzoo import AECEnv
 
 from marft_envs.communication import Communication
 from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
+from marft_envs.session import WorldSet, begin
 from marft_envs.spaces import TextObservation, UnicodeText, clean, fit
 from marft_envs.task import Outcome, Task, TaskSet, UnknownTaskError
 from marft_envs.team import Team, as_team
@@ -91,7 +92,7 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def __init__(
         self,
-        tasks: TaskSet,
+        tasks: TaskSet | WorldSet,
         team: Team | Mapping[str, Any] | str,
         *,
         dependency: Dependency | Mapping[str, Any] | str | None = None,
@@ -180,7 +181,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._round_rewards: list[float] = []
         self._invalid = 0
         self._visible = dict.fromkeys(self.agents, 0)
-        self._begin_round(clean(self.task.prompt))
+        self._session = begin(self.tasks, self.task, self._roster, self.np_random)
+        self._begin_round(clean(self.task.prompt), self._session.opening)
         self._refresh()
 
     def _choose_task(self, options: Mapping[str, Any], generator: np.random.Generator) -> int:
@@ -201,9 +203,9 @@ class FlexMG(AECEnv[str, Any, Any]):
             raise IndexError(f"{self.metadata['name']}: no task at index {place}; there are 0 to {count - 1}")
         return place
 
-    def _begin_round(self, opening: str) -> None:
+    def _begin_round(self, opening: str, private: Mapping[str, str]) -> None:
         plan = self.dependency.plan(self._roster, len(self._rounds), self._turns)
-        self._rounds.append(RoundHistory(opening, plan))
+        self._rounds.append(RoundHistory(opening, plan, {agent: clean(text) for agent, text in private.items()}))
         self._seen = {}
         self.agent_selection = plan.order[0]
 
@@ -262,12 +264,8 @@ class FlexMG(AECEnv[str, Any, Any]):
     def _finish_round(self, played: RoundHistory) -> None:
         number = len(self._rounds) - 1
         last_round = number + 1 == self.horizon
-        answers = [turn.action for turn in played.turns if turn.agent in self._roster.answering]
-        outcome = None
-        if answers or last_round:
-            answer = answers[-1] if answers else None
-            outcome = self.tasks.judge(self.task, answer, round=number, last_round=last_round)
-            self._invalid += outcome.invalid
+        outcome = self._session.advance(played.turns, round=number, last_round=last_round)
+        self._invalid += outcome is not None and outcome.invalid
         reward = 0.0 if outcome is None else self._score(outcome)
         self._outcomes.append(outcome)
         self._round_rewards.append(reward)
@@ -284,7 +282,7 @@ class FlexMG(AECEnv[str, Any, Any]):
     def _next_round(self, played: RoundHistory, outcome: Outcome | None) -> None:
         said = [outcome.observation, outcome.verdict if self.feedback == "verdict" else ""] if outcome else []
         said.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
-        self._begin_round(clean("\n".join(part for part in said if part)))
+        self._begin_round(clean("\n".join(part for part in said if part)), outcome.private if outcome else {})
         for viewer, seen in played.plan.later.items():
             self._visible[viewer] += len(seen - played.plan.sees[viewer])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Outcome:
         detail: Whatever explains the outcome; for the trace.
         verdict: What the judge says of the answer; shown only with `feedback="verdict"`. Must not hold the
             gold answer.
+        private: What the environment says next to one agent alone (results of its tools); always shown.
+        events: What happened, as JSON-like records (tool calls, ...); for the trace and the team reward.
     """
 
     reward: float
@@ -53,6 +55,8 @@ class Outcome:
     observation: str = ""
     detail: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     verdict: str = ""
+    private: Mapping[str, str] = field(default_factory=dict)
+    events: tuple[Mapping[str, Any], ...] = ()
 
 
 @runtime_checkable

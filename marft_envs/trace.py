@@ -96,7 +96,10 @@ class Episode:
                 Turn(**turn | {"visible": tuple((place[0], place[1]) for place in turn["visible"])})
                 for turn in plain["turns"]
             )
-            plain["outcomes"] = tuple(None if outcome is None else Outcome(**outcome) for outcome in plain["outcomes"])
+            plain["outcomes"] = tuple(
+                None if outcome is None else Outcome(**outcome | {"events": tuple(outcome.get("events", ()))})
+                for outcome in plain["outcomes"]
+            )
             return cls(**plain | {"rewards": tuple(plain["rewards"])})
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"this is no record of an episode: {type(error).__name__}: {error}") from error

@@ -8,7 +8,7 @@ back).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from marft_envs.communication import Communication
@@ -21,10 +21,11 @@ from marft_envs.trace import Turn
 
 @dataclass
 class RoundHistory:
-    """One round so far: what the environment said, the plan, and the turns taken."""
+    """One round so far: what the environment said to all and to single agents, the plan, and the turns taken."""
 
     opening: str
     plan: RoundPlan
+    private: Mapping[str, str] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
 
 
@@ -58,6 +59,8 @@ def view(profile: Profile, rounds: Sequence[RoundHistory], communication: Commun
     messages = list(profile.opening)
     for played in rounds:
         messages.append(Message("user", played.opening, ENVIRONMENT))
+        if viewer in played.private:
+            messages.append(Message("user", played.private[viewer], ENVIRONMENT))
         for turn in played.turns:
             if turn.agent == viewer:
                 messages.append(Message("assistant", turn.action, viewer))
@@ -73,6 +76,7 @@ def transcript(rounds: Sequence[RoundHistory]) -> TextObservation:
     messages = []
     for played in rounds:
         messages.append(Message("user", played.opening, ENVIRONMENT))
+        messages += [Message("user", _whispered(agent, text), ENVIRONMENT) for agent, text in played.private.items()]
         messages += [Message("user", turn.action, turn.agent) for turn in played.turns]
     return TextObservation.of(tuple(messages))
 
@@ -88,6 +92,7 @@ def picture(title: str, rounds: Sequence[tuple[RoundHistory, Outcome | None, flo
     lines = [title]
     for number, (played, outcome, reward) in enumerate(rounds):
         lines += [f"--- round {number + 1} of {horizon} ---", played.opening]
+        lines += [_whispered(agent, text) for agent, text in played.private.items()]
         for turn in played.turns:
             fault = f"  [invalid: {turn.fault}]" if turn.fault else ""
             lines.append(f"<{turn.agent}>{fault} {turn.action}")
@@ -95,6 +100,10 @@ def picture(title: str, rounds: Sequence[tuple[RoundHistory, Outcome | None, flo
             said = "not judged" if outcome is None else "solved" if outcome.success else "not solved"
             lines.append(f"=> {said}, team reward {reward:g}")
     return "\n".join(lines) + "\n"
+
+
+def _whispered(agent: str, text: str) -> str:
+    return f"[to {agent}] {text}"
 
 
 def _carried(
