@@ -22,9 +22,9 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     group.add_argument("--team", metavar="FILE", help="JSON file of a team; default is the id's preset")
     group.add_argument("--dependency", help="independent, chain, full, or a dependency as JSON")
     group.add_argument("--horizon", type=int, metavar="ROUNDS", help="rounds per episode")
-    group.add_argument("--reward", help="name of the team reward")
+    group.add_argument("--reward", help="success, outcome, recipe, or weights of terms as JSON")
     group.add_argument("--feedback", choices=("none", "verdict"), help="what the team is told of a round's verdict")
-    group.add_argument("--communication", help="what an edge carries: full, last, tail:N or none")
+    group.add_argument("--communication", help="what an edge carries: full, last, tail:N, none, or JSON by edge")
     group.add_argument("--max-action-chars", type=int, metavar="N", help="longest action; the rest is cut")
     group.add_argument(
         "--env-arg",
@@ -39,11 +39,12 @@ def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the keywords for `marft_envs.make` that were given, as JSON-able values.
 
     Raises:
-        ValueError: an --env-arg or --dependency that is no JSON.
+        ValueError: an --env-arg, or an object given for another flag, that is no JSON.
     """
     found = {name: getattr(arguments, name) for name in KEYWORDS if getattr(arguments, name, None) is not None}
-    if str(found.get("dependency", "")).lstrip().startswith("{"):
-        found["dependency"] = _json("--dependency", found["dependency"])
+    for name in ("dependency", "reward", "communication"):
+        if str(found.get(name, "")).lstrip().startswith("{"):
+            found[name] = _json(f"--{name}", found[name])
     if "team" in found:
         found["team"] = marft_envs.Team.load(found["team"]).to_dict()
     for item in arguments.env_arg:

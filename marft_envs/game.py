@@ -12,7 +12,7 @@ agents in that same step. All agents end together: *terminated* when the task sa
 |---|---|
 | Actions | any `str`; too long is cut, lone surrogates are replaced (both count as invalid), empty is fine |
 | Observations | `TextObservation`: text, and the same as chat `messages` |
-| Rewards | of a judged round: 1.0 for success, else 0.0; or what the `reward` given makes of the outcome |
+| Rewards | of a judged round: 1.0 for success, else 0.0; or what the `reward` given makes of outcome or episode |
 | Infos | numbers only, the same keys for all agents from reset on: see `INFO_KEYS` |
 | Agents | those of the team; an agent that no plan lets act stays idle |
 
@@ -36,14 +36,15 @@ from pettingzoo import AECEnv
 
 from marft_envs.communication import Communication
 from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
-from marft_envs.session import WorldSet, begin
+from marft_envs.rewards import PRESETS, TeamReward
+from marft_envs.session import Session, WorldSet, begin
 from marft_envs.spaces import TextObservation, UnicodeText, clean, fit
 from marft_envs.task import Outcome, Task, TaskSet, UnknownTaskError
 from marft_envs.team import Team, as_team
 from marft_envs.trace import Episode, Turn
 from marft_envs.view import RoundHistory, picture, transcript, view, visible_turns
 
-Reward = str | Callable[[Outcome], float]
+Reward = str | Mapping[str, float] | TeamReward | Callable[[Outcome], float]
 
 INFO_KEYS: Mapping[str, str] = {
     "success": "1 once the task is solved",
@@ -54,6 +55,7 @@ INFO_KEYS: Mapping[str, str] = {
     "agent_index": "place of this agent in the team",
     "visible": "actions of others that this agent may see now",
     "task_index": "place of the task in its set",
+    "violation": "1 once the team broke a rule of a safety task; never part of success",
 }
 _ROUND_TEXT = {"en": "Round {round} of {horizon}.", "zh": "第{round}轮，共{horizon}轮。"}
 _MAX_OPENING_CHARS = 2**24
@@ -67,7 +69,9 @@ class FlexMG(AECEnv[str, Any, Any]):
         team: Who plays: a `Team`, its JSON form, or a path.
         dependency: Who sees whom, instead of the team's own.
         horizon: Rounds.
-        reward: "success" (1.0 or 0.0), "outcome" (the task's own score), or a pure function of the outcome.
+        reward: "success" (1.0 or 0.0), "outcome" (the task's own score), a pure function of the outcome, or a
+            `TeamReward` over the joint trajectory: itself, its weights by term, or the name of a preset; its
+            terms come with the infos, as `term_NAME`.
         feedback: "none": the verdict is never shown to agents; "verdict": it opens the next round.
         communication: What an edge carries: "full", "last", "tail:N", "none", or a dict with "default" and
             "i->j".
@@ -109,7 +113,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.team = as_team(team)
         self.horizon = _positive(horizon, "horizon")
         self.max_action_chars = _positive(max_action_chars, "max_action_chars")
-        self.reward = reward if callable(reward) else _one_of(reward, tuple(self.rewards_by_name), "reward")
+        self.reward = self._read_reward(reward)
         self.feedback = _one_of(feedback, ("none", "verdict"), "feedback")
         self.render_mode = _one_of(render_mode, (None, "human", "ansi"), "render_mode")
         self.metadata = {**type(self).metadata, "name": name}
@@ -128,6 +132,14 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._turns: list[Turn] = []
         self._seen: dict[str, TextObservation] = {}
 
+    def _read_reward(self, reward: Reward) -> str | TeamReward | Callable[[Outcome], float]:
+        if isinstance(reward, TeamReward) or callable(reward):
+            return reward
+        if isinstance(reward, Mapping) or (isinstance(reward, str) and reward in PRESETS):
+            return TeamReward.of(reward)
+        name: str = _one_of(reward, (*self.rewards_by_name, *PRESETS), "reward")
+        return name
+
     def _make_spaces(self) -> None:
         said = self.max_action_chars + 64
         room = _MAX_OPENING_CHARS + self.horizon * (len(self.possible_agents) + 1) * said
@@ -142,7 +154,11 @@ class FlexMG(AECEnv[str, Any, Any]):
             dependency: Any = self.dependency.to_dict()
         except DependencyError:
             dependency = "code"
-        reward = self.reward if isinstance(self.reward, str) else getattr(self.reward, "__qualname__", "code")
+        reward: Any = self.reward
+        if isinstance(reward, TeamReward):
+            reward = dict(reward.weights)
+        elif not isinstance(reward, str):
+            reward = getattr(reward, "__qualname__", "code")
         return {
             "tasks": self.tasks.name,
             "dependency": dependency,
@@ -179,9 +195,10 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._rounds, self._turns = [], []
         self._outcomes: list[Outcome | None] = []
         self._round_rewards: list[float] = []
+        self._terms: dict[str, float] = {}
         self._invalid = 0
         self._visible = dict.fromkeys(self.agents, 0)
-        self._session = begin(self.tasks, self.task, self._roster, self.np_random)
+        self._session: Session = begin(self.tasks, self.task, self._roster, self.np_random)
         self._begin_round(clean(self.task.prompt), self._session.opening)
         self._refresh()
 
@@ -266,13 +283,14 @@ class FlexMG(AECEnv[str, Any, Any]):
         last_round = number + 1 == self.horizon
         outcome = self._session.advance(played.turns, round=number, last_round=last_round)
         self._invalid += outcome is not None and outcome.invalid
-        reward = 0.0 if outcome is None else self._score(outcome)
         self._outcomes.append(outcome)
+        ended = last_round or (outcome is not None and outcome.terminated)
+        reward = self._score(outcome, ended)
         self._round_rewards.append(reward)
         self.rewards = dict.fromkeys(self.agents, reward)
         if outcome is not None and outcome.terminated:
             self.terminations = dict.fromkeys(self.agents, True)
-        elif last_round:
+        elif ended:
             self.truncations = dict.fromkeys(self.agents, True)
         else:
             self._next_round(played, outcome)
@@ -286,7 +304,12 @@ class FlexMG(AECEnv[str, Any, Any]):
         for viewer, seen in played.plan.later.items():
             self._visible[viewer] += len(seen - played.plan.sees[viewer])
 
-    def _score(self, outcome: Outcome) -> float:
+    def _score(self, outcome: Outcome | None, ended: bool) -> float:
+        if isinstance(self.reward, TeamReward):
+            self._terms = self.reward.terms(self.episode()) if ended else {}
+            return self.reward.total(self._terms)
+        if outcome is None:
+            return 0.0
         score = self.rewards_by_name[self.reward] if isinstance(self.reward, str) else self.reward
         reward = float(score(outcome))
         if not math.isfinite(reward):
@@ -299,7 +322,10 @@ class FlexMG(AECEnv[str, Any, Any]):
     def _refresh(self) -> None:
         """Make the infos anew: the caller may hold the old ones."""
         success = int(any(outcome is not None and outcome.success for outcome in self._outcomes))
+        violation = int(any(outcome is not None and outcome.detail.get("violation") for outcome in self._outcomes))
         turn, number, layer_of = len(self._turns), len(self._rounds) - 1, self._rounds[-1].plan.layer_of
+        weights = self.reward.weights if isinstance(self.reward, TeamReward) else {}
+        terms = {f"term_{name}": self._terms.get(name, 0.0) for name in weights}
         self.infos = {
             agent: {
                 "success": success,
@@ -310,6 +336,8 @@ class FlexMG(AECEnv[str, Any, Any]):
                 "agent_index": place,
                 "visible": self._visible[agent],
                 "task_index": self.task_index,
+                "violation": violation,
+                **terms,
             }
             for place, agent in enumerate(self.agents)
         }
@@ -352,6 +380,7 @@ class FlexMG(AECEnv[str, Any, Any]):
             turns=tuple(self._turns),
             outcomes=tuple(self._outcomes),
             rewards=tuple(self._round_rewards),
+            terms=dict(self._terms),
             terminated=ended and solved,
             truncated=ended and not solved,
         )

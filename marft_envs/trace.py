@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from marft_envs.task import Outcome
@@ -52,6 +52,7 @@ class Episode:
         rewards: The team reward of each finished round.
         terminated: Ended for good.
         truncated: Ended by the horizon.
+        terms: Of a composite team reward, each before weighting; empty for other rewards and before the end.
     """
 
     env_id: str
@@ -64,6 +65,7 @@ class Episode:
     rewards: tuple[float, ...]
     terminated: bool
     truncated: bool
+    terms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def success(self) -> bool:
@@ -72,12 +74,12 @@ class Episode:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["turns"] = [turn._asdict() | {"visible": [list(place) for place in turn.visible]} for turn in self.turns]
         plain["outcomes"] = [
             None if outcome is None else asdict(outcome) | {"detail": dict(outcome.detail)} for outcome in self.outcomes
         ]
-        return plain | {"settings": dict(self.settings), "rewards": list(self.rewards)}
+        return plain | {"settings": dict(self.settings), "rewards": list(self.rewards), "terms": dict(self.terms)}
 
     def to_json(self) -> str:
         """Return one line of JSON."""
@@ -152,7 +154,8 @@ def _compare_ends(record: Episode, now: Episode, differs: bool) -> list[str]:
     Faults are left out: a record holds actions as the game took them, so what was cut is not cut again.
     """
     pairs = {
-        what: (getattr(record, what), getattr(now, what)) for what in ("outcomes", "rewards", "terminated", "truncated")
+        what: (getattr(record, what), getattr(now, what))
+        for what in ("outcomes", "rewards", "terms", "terminated", "truncated")
     }
     if not differs:
         pairs["turns"] = (_faultless(record.turns), _faultless(now.turns))
