@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from baselines import browse, play
+from baselines import agreement, browse, play
 
 LAZY_COMMANDS = {"train": "baselines.train", "eval": "baselines.evaluate"}  # these load torch
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib"}
@@ -31,6 +31,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     browse.add_parsers(subparsers)
     play.add_parser(subparsers)
+    agreement.add_parser(subparsers)
     for name, module in LAZY_COMMANDS.items():
         if name in commands:
             importlib.import_module(module).add_parser(subparsers)
@@ -40,7 +41,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    light = bool(given) and given[0] in {"envs", "show", "check", "data", "play"}
+    light = bool(given) and given[0] in {"envs", "show", "check", "data", "play", "grade-agreement"}
 
     def work() -> int:
         parsed = build_parser(() if light else tuple(LAZY_COMMANDS)).parse_args(given)

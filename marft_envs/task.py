@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,55 @@ class TaskSet(Protocol):
             last_round: The horizon ends the game after this round.
 
         Returns:
-            The outcome. A pure function of its arguments; never raises, whatever the answer.
+            The outcome. A pure function of its arguments, whatever the answer.
+
+        Raises:
+            JudgeFailure: Our own infrastructure failed; nothing else.
         """
+
+
+class TaskList:
+    """The indexed part of a `TaskSet`, held in memory; a kind of task adds its `judge`.
+
+    Args:
+        name: Short name.
+        tasks: Their ids are unique.
+
+    Raises:
+        ValueError: Two tasks have the same id.
+    """
+
+    def __init__(self, name: str, tasks: Iterable[Task]) -> None:
+        self.name = name
+        self._tasks = tuple(tasks)
+        self._places: dict[str, int] = {}
+        for place, task in enumerate(self._tasks):
+            if self._places.setdefault(task.id, place) != place:
+                raise ValueError(f"task set {name!r}: two tasks have the id {task.id!r}; ids must be unique")
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __getitem__(self, index: int, /) -> Task:
+        return self._tasks[index]
+
+    def index(self, task_id: str, /) -> int:
+        """Return the place of a task.
+
+        Raises:
+            UnknownTaskError: No such id.
+        """
+        try:
+            return self._places[task_id]
+        except (KeyError, TypeError) as error:
+            raise UnknownTaskError(task_id, self._places, self.name) from error
+
+
+class JudgeFailure(RuntimeError):  # noqa: N818 - the judge failed, the answer is not in error
+    """Our infrastructure failed, and nothing was learned of the answer: exclude the episode, it is no reward of 0."""
 
 
 class UnknownTaskError(KeyError):

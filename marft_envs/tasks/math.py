@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from marft_envs.task import Outcome, Task, UnknownTaskError
+from marft_envs.task import Outcome, Task, TaskList
 
 Language = Literal["en", "zh"]
 
@@ -53,7 +53,7 @@ class Graded(Protocol):
 Grader = Callable[[str, str], Graded]
 
 
-class MathTasks:
+class MathTasks(TaskList):
     """Problems with a gold answer, as a `TaskSet`.
 
     Args:
@@ -66,15 +66,9 @@ class MathTasks:
     def __init__(
         self, name: str, tasks: Sequence[Task], *, language: Language = "en", grader: Grader | None = None
     ) -> None:
-        self.name = name
+        super().__init__(name, tasks)
         self.language = language
-        self._tasks = tuple(tasks)
         self._grader = grader
-        self._places = {task.id: place for place, task in enumerate(self._tasks)}
-        if len(self._places) < len(self._tasks):
-            seen: set[str] = set()
-            twice = next(task.id for task in self._tasks if task.id in seen or seen.add(task.id))  # type: ignore[func-returns-value]
-            raise ValueError(f"task set {name!r}: two tasks have the id {twice!r}; ids must be unique")
 
     @classmethod
     def load(cls, kind: str, data: str | os.PathLike[str] = "embedded", split: str = "train") -> MathTasks:
@@ -92,26 +86,6 @@ class MathTasks:
 
         named = os.fspath(data) if isinstance(data, os.PathLike) else data
         return cls(kind, load_tasks(kind, named, split), language=KINDS[kind])
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def __deepcopy__(self, memo: object) -> MathTasks:
-        return self
-
-    def __getitem__(self, index: int, /) -> Task:
-        return self._tasks[index]
-
-    def index(self, task_id: str, /) -> int:
-        """Return the place of a task.
-
-        Raises:
-            UnknownTaskError: No such id.
-        """
-        try:
-            return self._places[task_id]
-        except (KeyError, TypeError) as error:
-            raise UnknownTaskError(task_id, self._places, self.name) from error
 
     def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
         """Grade the last box of the answer."""

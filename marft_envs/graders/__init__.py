@@ -1,0 +1,28 @@
+"""Graders of answers: text, number, function, endpoint, model, and combinations of them.
+
+>>> from marft_envs.task import Task
+>>> combine("mean", StringGrader(), NumericGrader())(" 42 ", Task("t", "?", "42.0", "test")).value
+0.5
+"""
+
+from marft_envs.graders.agreement import Agreement, cohen_kappa
+from marft_envs.graders.answer_tasks import AnswerTasks
+from marft_envs.graders.combination import Combination, combine
+from marft_envs.graders.endpoint import EndpointGrader
+from marft_envs.graders.model import ModelGrader
+from marft_envs.graders.score import FunctionGrader, Grader, NumericGrader, Score, StringGrader
+
+__all__ = [
+    "Agreement",
+    "AnswerTasks",
+    "Combination",
+    "EndpointGrader",
+    "FunctionGrader",
+    "Grader",
+    "ModelGrader",
+    "NumericGrader",
+    "Score",
+    "StringGrader",
+    "cohen_kappa",
+    "combine",
+]

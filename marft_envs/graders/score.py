@@ -1,0 +1,122 @@
+"""What a grader says of an answer, and the graders that need nothing but the two texts or a function."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from marft_envs.task import JudgeFailure, Task
+
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_MOST_DIGITS = 1000
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a grader says.
+
+    Attributes:
+        value: 0 (wrong) to 1 (right).
+        reason: What explains it, for people; must not hold the gold answer.
+    """
+
+    value: float
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.value <= 1.0:  # also not a NaN
+            raise ValueError(f"a score is {self.value!r}, wanted 0 to 1 ({self.reason or 'no reason given'})")
+
+
+class Grader(Protocol):
+    """Grades an answer to a task, in any thread.
+
+    Raises:
+        JudgeFailure: Our own infrastructure failed: the answer is ungraded, not wrong.
+    """
+
+    def __call__(self, answer: str, task: Task, /) -> Score:
+        """Return the score of an answer."""
+
+
+@dataclass(frozen=True)
+class StringGrader:
+    """Equal text.
+
+    Attributes:
+        ignore_case: "Yes" equals "yes".
+        ignore_spaces: Runs of blanks and line ends count as one, at the ends as none.
+    """
+
+    ignore_case: bool = True
+    ignore_spaces: bool = True
+
+    def __call__(self, answer: str, task: Task, /) -> Score:
+        """Compare the answer with the gold answer, both in Unicode's NFKC form."""
+        equal = self._plain(answer) == self._plain(task.answer)
+        return Score(float(equal), "equal text" if equal else "other text")
+
+    def _plain(self, text: str) -> str:
+        text = unicodedata.normalize("NFKC", text)
+        text = text.casefold() if self.ignore_case else text
+        return " ".join(text.split()) if self.ignore_spaces else text
+
+
+@dataclass(frozen=True)
+class NumericGrader:
+    """The last number of the answer against the gold number: |a - b| <= max(absolute, relative * |b|).
+
+    Attributes:
+        absolute: Tolerance.
+        relative: Tolerance as part of the gold number.
+    """
+
+    absolute: float = 1e-9
+    relative: float = 1e-6
+
+    def __call__(self, answer: str, task: Task, /) -> Score:
+        """Compare; thousands commas are no part of a number here.
+
+        Raises:
+            ValueError: The gold answer is no number: the data is at fault.
+        """
+        gold = _last_number(task.answer)
+        if gold is None:
+            raise ValueError(f"task {task.id!r}: the gold answer is no number; use another grader or mend the data")
+        found = _last_number(answer)
+        if found is None:
+            return Score(0.0, "no number in the answer")
+        close = abs(found - gold) <= max(self.absolute, self.relative * abs(gold))
+        return Score(float(close), f"found {found:g}")
+
+
+def _last_number(text: str) -> float | None:
+    found = _NUMBER.findall(text[-_MOST_DIGITS:])
+    value = float(found[-1]) if found else math.nan
+    return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class FunctionGrader:
+    """A Python function of answer and task that gives a score, a number from 0 to 1, or a truth value.
+
+    The function runs here, in this process: give it answers as text only, never programs (see `marft_envs.sandbox`).
+
+    Attributes:
+        function: The function; what it raises is a `JudgeFailure`, not a wrong answer.
+    """
+
+    function: Callable[[str, Task], Score | float | bool]
+
+    def __call__(self, answer: str, task: Task, /) -> Score:
+        """Call the function."""
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        try:
+            found = self.function(answer, task)
+            return found if isinstance(found, Score) else Score(float(found), name)
+        except Exception as error:
+            raise JudgeFailure(f"grader {name} on task {task.id!r}: {type(error).__name__}: {error}") from error
