@@ -26,6 +26,7 @@ class Turn(NamedTuple):
         action: What it said, as the game took it.
         fault: Why the action counts as invalid (too long, not UTF-8, a refused route); empty where it does
             not.
+        tokens: How many tokens the action has; None where nobody counted (the game knows text only).
     """
 
     agent: str
@@ -35,6 +36,7 @@ class Turn(NamedTuple):
     observation: str
     action: str
     fault: str = ""
+    tokens: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
@@ -110,7 +111,8 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(pause_s)
         self.send_response(status)
         self.end_headers()
-        self.wfile.write(text.encode())
+        with contextlib.suppress(BrokenPipeError):  # the client has given up waiting
+            self.wfile.write(text.encode())
 
     def log_message(self, *arguments):
         pass
