@@ -52,7 +52,7 @@ def test_parquet_can_be_queried_by_column(tmp_path):
     from pyarrow import parquet
 
     write_episodes(tmp_path / "traces.parquet", [played(0)])
-    column = parquet.read_table(tmp_path / "traces.parquet", columns=["turns.list.element.agent"])
+    column = parquet.ParquetFile(tmp_path / "traces.parquet").read(columns=["turns.list.element.agent"])
     assert [turn["agent"] for turn in column["turns"][0].as_py()] == ["reasoner_0", "verifier_0", "actor_0"] * 2
 
 
