@@ -73,8 +73,9 @@ class Evaluation:
 
     @property
     def tokens_per_episode(self) -> float:
-        """Mean number of sampled tokens of the whole team."""
-        return float(np.mean([t.num_tokens for t in self.trajectories])) if self.trajectories else 0.0
+        """Mean number of sampled tokens of the whole team, over the episodes that did not fail."""
+        counts = [t.num_tokens for t in self.trajectories if t.failure is None]
+        return float(np.mean(counts)) if counts else 0.0
 
     @property
     def failures(self) -> int:

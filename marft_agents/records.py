@@ -1,15 +1,33 @@
-"""What flows from rollouts to the learner: turns and trajectories, recorded where they were sampled."""
+"""What flows to rollouts and from them to the learner: episodes to play; turns, recorded where they were sampled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What to play.
+
+    Attributes:
+        number: unique in the run; seeds the policies' randomness.
+        group: episodes of one group start from the same state.
+        seed: for `reset`.
+        options: for `reset`; None if there are none.
+    """
+
+    number: int
+    group: int
+    seed: int
+    options: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,40 +3,24 @@
 Many games advance side by side so that a language model answers them in one batch. Nothing here knows our
 environments: what is read is PettingZoo's API, the optional chat form of observations (`chat`) and, if they are
 there, numeric infos. The randomness of a turn comes from (seed, episode, turn) alone, so results do not depend on
-how many games run side by side.
+how many games run side by side, nor on how long their steps take; but who is asked together does, and a language
+model's log-probs differ in their last digits with the batch (`patience=math.inf` makes batches the same each time).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from marft_agents.live_game import LiveGame
 from marft_agents.policy import Policy, Request
-from marft_agents.records import Action, IntArray, Trajectory, Turn
-
-SCALARS = (int, float, np.number, np.bool_)
-NO_TOKENS: IntArray = np.zeros(0, np.int32)
-
-
-@dataclass(frozen=True)
-class Episode:
-    """What to play.
-
-    Attributes:
-        number: unique in the run; seeds the policies' randomness.
-        group: episodes of one group start from the same state.
-        seed: for `reset`.
-        options: for `reset`; None if there are none.
-    """
-
-    number: int
-    group: int
-    seed: int
-    options: Mapping[str, Any] | None = None
+from marft_agents.records import Action, Episode, IntArray, Trajectory
+from marft_agents.stepping import Stepper, threads_for
 
 
 def training_episodes(seed: int, update: int, groups: int, group_size: int) -> list[Episode]:
@@ -60,21 +44,6 @@ def draw_seed(seed: int, index: int) -> int:
     return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
 
 
-@dataclass
-class _Game:
-    """One live episode."""
-
-    env: Any
-    episode: Episode
-    turns: list[Turn] = field(default_factory=list)
-    acted: set[str] = field(default_factory=set)
-    round: int = 0
-    truncated: bool = False
-    following: tuple[str, str] = ("", "")  # after a truncation: the agent whose value is next, what it sees
-    infos: Mapping[str, float] = field(default_factory=dict)
-    failure: str | None = None
-
-
 def collect(
     make_env: Callable[[], Any],
     policy: Policy,
@@ -84,8 +53,10 @@ def collect(
     num_envs: int = 64,
     encode: Callable[[str, str], IntArray] | None = None,
     on_end: Callable[[Trajectory], None] | None = None,
+    step_threads: int | None = None,
+    patience: float = 0.25,
 ) -> list[Trajectory]:
-    """Play episodes side by side.
+    """Play episodes side by side; the policy answers those games whose steps are finished.
 
     Args:
         make_env: makes an independent AEC environment.
@@ -95,142 +66,104 @@ def collect(
         num_envs: games in flight.
         encode: (agent, observation) -> prompt ids, to bootstrap truncated episodes; None records no prompt.
         on_end: called with each finished trajectory, in the order they end.
+        step_threads: steps that run at once, in threads; 0 takes them one by one. None: in threads if the
+            environment's metadata say `"slow_step": True`.
+        patience: to make the policy's next batch larger, wait for more steps, at most this share of the time that
+            the policy took for its last; `math.inf` waits for all.
 
     Returns:
         Trajectories in the order of `episodes`. An environment that raises gives a trajectory with `failure`.
     """
-    waiting = list(enumerate(episodes))[::-1]
-    envs: list[Any] = []
-    live: dict[int, _Game] = {}
     done: dict[int, Trajectory] = {}
 
-    def finish(index: int, game: _Game) -> None:
-        done[index] = _trajectory(game, encode)
-        if game.failure is None:
-            envs.append(game.env)
-        else:  # an environment that broke once is not trusted with the next episode
-            with contextlib.suppress(Exception):
-                game.env.close()
+    def keep(index: int, game: LiveGame) -> None:
+        done[index] = game.trajectory(encode)
         if on_end is not None:
             on_end(done[index])
 
-    while waiting or live:
-        while waiting and len(live) < num_envs:
-            index, episode = waiting.pop()
-            game = _start(envs.pop() if envs else make_env(), episode)
-            if _awaits_action(game):
-                live[index] = game
-            else:
-                finish(index, game)
-        requests: dict[int, Request] = {}
-        for index, game in list(live.items()):
-            request = _request(game, seed)
-            if request is None:
-                finish(index, live.pop(index))
-            else:
-                requests[index] = request
-        actions = policy.act(list(requests.values())) if requests else []
-        for (index, request), action in zip(requests.items(), actions, strict=True):
-            game = live[index]
-            _play(game, request.agent, action)
-            if not _awaits_action(game):
-                finish(index, live.pop(index))
-    for env in envs:
-        env.close()
+    patience_s = math.inf if math.isinf(patience) else 0.0
+    with contextlib.closing(_Floor(make_env, episodes, num_envs, step_threads, keep)) as floor:
+        while floor.busy:
+            requests = floor.requests(seed, patience_s)
+            if requests:
+                asked = time.perf_counter()
+                actions = policy.act(list(requests.values()))
+                patience_s = patience * (time.perf_counter() - asked)
+                floor.play(requests, actions)
     return [done[i] for i in range(len(episodes))]
 
 
-def _start(env: Any, episode: Episode) -> _Game:
-    game = _Game(env, episode)
-    with _recorded(game, "reset"):
-        env.reset(seed=episode.seed, options=None if episode.options is None else dict(episode.options))
-    return game
+class _Floor:
+    """The games in flight, and the episodes that wait for a free place.
 
-
-@contextlib.contextmanager
-def _recorded(game: _Game, doing: str) -> Iterator[None]:
-    """Turn what an environment raises into the game's failure: a record with a cause, not a crash of the run."""
-    try:
-        yield
-    except Exception as error:
-        game.failure = f"{doing}: {type(error).__name__}: {error}"
-
-
-def _awaits_action(game: _Game) -> bool:
-    """Step dead agents out of the way; return True if a living agent must act."""
-    env = game.env
-    while game.failure is None and env.agents:
-        agent = env.agent_selection
-        if not (env.terminations[agent] or env.truncations[agent]):
-            return True
-        with _recorded(game, f"last step of {agent}"):
-            env.step(None)
-    return False
-
-
-def _request(game: _Game, seed: int) -> Request | None:
-    """Return the waiting turn; None if the environment can not say what its agent sees."""
-    agent = game.env.agent_selection
-    randomness = np.random.SeedSequence([seed, game.episode.number, len(game.turns)])
-    with _recorded(game, f"observation of {agent}"):
-        return Request(agent, game.env.observe(agent), np.random.default_rng(randomness))
-    return None
-
-
-def _play(game: _Game, agent: str, action: Action) -> None:
-    env = game.env
-    game.round = _round(game, agent)
-    with _recorded(game, f"step of {agent}"):
-        env.step(action.text)
-        reward = float(np.mean([float(r) for r in env.rewards.values()])) if env.rewards else 0.0
-        game.turns.append(Turn(agent, action, reward, game.round))
-        game.infos = numeric(env.infos.get(agent, {}))
-        cut = [a for a in env.agents if env.truncations[a] and not env.terminations[a]]
-        game.truncated = bool(cut)
-        game.following = _following(game, cut)
-
-
-def _following(game: _Game, cut: Sequence[str]) -> tuple[str, str]:
-    """Return who of the agents cut off by a truncation would act next, and its observation; "", "" if none.
-
-    Only agents that play tokens have a value. The next round would be opened by who opened this one. What it sees
-    is read at once, since an environment forgets its dead agents.
+    Args:
+        make_env: makes an independent environment.
+        episodes: what to play.
+        num_envs: places.
+        step_threads: see `collect`.
+        on_over: called with the number and the game of each episode that is over.
     """
-    valued = [turn for turn in game.turns if turn.agent in cut and len(turn.action.token_ids)]
-    opening = [turn for turn in valued if turn.round == game.round] or valued
-    return (opening[0].agent, game.env.observe(opening[0].agent)) if opening else ("", "")
 
+    def __init__(
+        self,
+        make_env: Callable[[], Any],
+        episodes: Sequence[Episode],
+        num_envs: int,
+        step_threads: int | None,
+        on_over: Callable[[int, LiveGame], None],
+    ) -> None:
+        self._make_env, self._num_envs, self._on_over = make_env, num_envs, on_over
+        self._queue = list(enumerate(episodes))[::-1]
+        self._games: dict[int, LiveGame] = {}
+        self._free = [make_env()] if episodes else []
+        self._stepper = Stepper(threads_for(self._free[0] if episodes else None, step_threads, num_envs))
 
-def _round(game: _Game, agent: str) -> int:
-    """Return the round of this turn: what infos say, else a new one starts when an agent acts again."""
-    told = game.env.infos.get(agent, {}).get("round")
-    if isinstance(told, SCALARS):
-        return int(told)
-    if agent in game.acted:
-        game.acted.clear()
-        game.round += 1
-    game.acted.add(agent)
-    return game.round
+    @property
+    def busy(self) -> bool:
+        """Some episode is not over."""
+        return bool(self._queue or self._games)
 
+    def requests(self, seed: int, patience_s: float) -> dict[int, Request]:
+        """Return the turns that wait for an action; waits for a step to finish where steps are under way.
 
-def numeric(infos: Mapping[str, Any]) -> dict[str, float]:
-    """Keep the scalar numeric entries of an info dictionary."""
-    return {key: float(value) for key, value in infos.items() if isinstance(value, SCALARS)}
+        Args:
+            seed: of the policies' randomness.
+            patience_s: once a step has finished, wait so long for others.
+        """
+        found: dict[int, Request] = {}
+        for index in self._stepper.finished(patience_s):
+            self._ask(index, seed, found)
+        while self._queue and len(self._games) < self._num_envs:
+            index, episode = self._queue.pop()
+            self._games[index] = LiveGame(self._free.pop() if self._free else self._make_env(), episode)
+            self._games[index].start()
+            self._ask(index, seed, found)
+        return found
 
+    def _ask(self, index: int, seed: int, found: dict[int, Request]) -> None:
+        request = self._games[index].request(seed)
+        if request is None:
+            self._leave(index)
+        else:
+            found[index] = request
 
-def _trajectory(game: _Game, encode: Callable[[str, str], IntArray] | None) -> Trajectory:
-    final_agent, final_prompt = "", NO_TOKENS
-    if encode is not None and game.failure is None and game.following[0]:
-        final_agent = game.following[0]
-        final_prompt = encode(*game.following)
-    return Trajectory(
-        seed=game.episode.seed,
-        group=game.episode.group,
-        turns=tuple(game.turns),
-        terminated=not game.truncated,
-        truncated=game.truncated,
-        final_agent=final_agent,
-        final_prompt_ids=final_prompt,
-        infos=game.infos,
-        failure=game.failure,
-    )
+    def play(self, requests: Mapping[int, Request], actions: Sequence[Action]) -> None:
+        """Take the turns that were asked for."""
+        for (index, request), action in zip(requests.items(), actions, strict=True):
+            self._stepper.submit(index, self._games[index].play, request.agent, action)
+
+    def _leave(self, index: int) -> None:
+        game = self._games.pop(index)
+        if game.failure is None:
+            self._free.append(game.env)
+        else:  # an environment that broke once is not trusted with the next episode
+            with contextlib.suppress(Exception):
+                game.env.close()
+        self._on_over(index, game)
+
+    def close(self) -> None:
+        """Wait for the steps under way, then close all environments."""
+        self._stepper.close()
+        with contextlib.ExitStack() as stack:  # closes all, whatever one of them raises
+            for env in [*self._free, *(game.env for game in self._games.values())]:
+                stack.callback(env.close)

@@ -6,6 +6,7 @@ follow from (seed, update) alone, so k updates, a kill and a resume equal an uni
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -98,6 +99,7 @@ class Trainer:
             seed=schedule.seed,
             num_envs=schedule.num_envs,
             encode=self.team.encode,
+            patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
         )
         _refuse_all_failed(trajectories)
         played = time.perf_counter()

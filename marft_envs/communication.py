@@ -1,65 +1,116 @@
-"""What an edge of D carries: the text of an action, the last one only, its tail, or nothing.
+"""What an edge of D carries.
 
-A form is a pure function of the actions of one agent that another may see, oldest first; None in its result
-means that nothing of that action is shown. D decides who may see whom; a form can only show less.
+| form | of every action that D shows |
+|---|---|
+| full | the whole text |
+| last | the whole text of the most recent one, nothing of the others |
+| record | what was done and what it changed, as a compact typed record (see `marft_envs.action_record`) |
+| summary | the end of it: from the last line that begins with "Summary:" on, else its last paragraph |
+| tail:N | its last N characters |
+| none | nothing |
+
+A form is a pure function of what one agent said that another may see, oldest first; None in its result means that
+nothing of that action is shown. D decides who may see whom; a form can only show less.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, NamedTuple
 
-Form = Callable[[Sequence[str]], list[str | None]]
+from marft_envs.action_record import action_record
 
 
-def full(texts: Sequence[str]) -> list[str | None]:
+class Utterance(NamedTuple):
+    """An action and what came of it.
+
+    Attributes:
+        action: The text.
+        events: Of the agent in that round, once it is over; see `Outcome.events`.
+    """
+
+    action: str
+    events: tuple[Mapping[str, Any], ...] = ()
+
+
+Form = Callable[[Sequence[Utterance]], list[str | None]]
+_SUMMARY_START = re.compile(r"^(?:summary|小结|总结)\s*[:：]", re.IGNORECASE | re.MULTILINE)
+_SUMMARY_CHARS = 400
+
+
+def full(said: Sequence[Utterance]) -> list[str | None]:
     """Carry every action whole."""
-    return list(texts)
+    return [utterance.action for utterance in said]
 
 
-def last(texts: Sequence[str]) -> list[str | None]:
+def last(said: Sequence[Utterance]) -> list[str | None]:
     """Carry the most recent action only.
 
     Example:
-        >>> last(["old", "new"])
+        >>> last([Utterance("old"), Utterance("new")])
         [None, 'new']
     """
-    return [*[None] * (len(texts) - 1), *texts[-1:]]
+    return [*[None] * (len(said) - 1), *(utterance.action for utterance in said[-1:])]
 
 
-def tail(texts: Sequence[str], *, characters: int) -> list[str | None]:
+def record(said: Sequence[Utterance]) -> list[str | None]:
+    """Carry the action-state record of every action."""
+    return [action_record(utterance.action, utterance.events) for utterance in said]
+
+
+def summary(said: Sequence[Utterance]) -> list[str | None]:
+    r"""Carry the summary at the end of every action.
+
+    Example:
+        >>> summary([Utterance("2 + 3 = 5, then 5 * 2 = 10.\n\nSummary: it is 10")])
+        ['Summary: it is 10']
+    """
+    return [_summary_of(utterance.action) for utterance in said]
+
+
+def _summary_of(text: str) -> str:
+    found = [match.start() for match in re.finditer(_SUMMARY_START, text)]
+    end = text[found[-1] :] if found else text.rstrip().rpartition("\n\n")[2]
+    return end[-_SUMMARY_CHARS:]
+
+
+def tail(said: Sequence[Utterance], *, characters: int) -> list[str | None]:
     """Carry the end of every action.
 
     Example:
-        >>> tail(["12345", "1"], characters=2)
+        >>> tail([Utterance("12345"), Utterance("1")], characters=2)
         ['45', '1']
     """
-    return [text[-characters:] for text in texts]
+    return [utterance.action[-characters:] for utterance in said]
 
 
-def none(texts: Sequence[str]) -> list[str | None]:
+def none(said: Sequence[Utterance]) -> list[str | None]:
     """Carry nothing."""
-    return [None] * len(texts)
+    return [None] * len(said)
 
 
 def form_of(spec: str, where: str = "communication") -> Form:
     """Return the form of a name.
 
     Args:
-        spec: "full", "last", "none", or "tail:N" with N characters, at least 1.
+        spec: "full", "last", "record", "summary", "none", or "tail:N" with N characters, at least 1.
         where: Names the place in messages.
 
     Raises:
         ValueError: It is no such name.
     """
-    plain: dict[str, Form] = {"full": full, "last": last, "none": none}
-    if spec in plain:
-        return plain[spec]
+    if spec in _PLAIN:
+        return _PLAIN[spec]
     kind, _, count = str(spec).partition(":")
     if kind == "tail" and count.isascii() and count.isdigit() and int(count) > 0:
         return partial(tail, characters=int(count))
-    raise ValueError(f"{where}: found {spec!r}, wanted 'full', 'last', 'none' or 'tail:N' with N >= 1")
+    raise ValueError(f"{where}: found {spec!r}, wanted {', '.join(map(repr, _PLAIN))} or 'tail:N' with N >= 1")
+
+
+_PLAIN: Mapping[str, Form] = {"full": full, "last": last, "record": record, "summary": summary, "none": none}
 
 
 @dataclass(frozen=True)
@@ -87,8 +138,8 @@ class Communication:
             spec = {"default": spec}
         if not isinstance(spec, Mapping):
             raise ValueError(
-                f"communication: found {spec!r}, wanted 'full', 'last', 'none', 'tail:N' or a dict with 'default' "
-                "and 'i->j'"
+                f"communication: found {spec!r}, wanted {', '.join(map(repr, _PLAIN))}, 'tail:N' or a dict with "
+                "'default' and 'i->j'"
             )
         edges: dict[tuple[str, str], str] = {}
         for key, name in spec.items():
@@ -112,6 +163,6 @@ class Communication:
         """Every edge carries everything, so there is nothing to compute."""
         return self.default == "full" and all(name == "full" for name in self.edges.values())
 
-    def carry(self, seen: str, seeing: str, texts: Sequence[str]) -> list[str | None]:
+    def carry(self, seen: str, seeing: str, said: Sequence[Utterance]) -> list[str | None]:
         """Apply the form of the edge (seen, seeing) to the actions it may show, oldest first."""
-        return form_of(self.edges.get((seen, seeing), self.default))(texts)
+        return form_of(self.edges.get((seen, seeing), self.default))(said)

@@ -116,7 +116,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.reward = self._read_reward(reward)
         self.feedback = _one_of(feedback, ("none", "verdict"), "feedback")
         self.render_mode = _one_of(render_mode, (None, "human", "ansi"), "render_mode")
-        self.metadata = {**type(self).metadata, "name": name}
+        slow = bool(getattr(tasks, "slow_step", False))  # a step may wait for a judge: run it in the background
+        self.metadata = {**type(self).metadata, "name": name, "slow_step": slow}
         if not len(tasks):
             raise ValueError(f"the task set {tasks.name!r} is empty: give data with at least one task")
         self._roster = self.team.roster
@@ -284,6 +285,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         outcome = self._session.advance(played.turns, round=number, last_round=last_round)
         self._invalid += outcome is not None and outcome.invalid
         self._outcomes.append(outcome)
+        played.events = outcome.events if outcome is not None else ()
         ended = last_round or (outcome is not None and outcome.terminated)
         reward = self._score(outcome, ended)
         self._round_rewards.append(reward)

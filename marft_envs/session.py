@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -80,6 +80,8 @@ class JudgedSession:
 
 def begin(tasks: TaskSet | WorldSet, task: Task, roster: Roster, generator: np.random.Generator) -> Session:
     """Start the session of a game."""
-    if isinstance(tasks, WorldSet):
-        return tasks.begin(task, roster, generator)
-    return JudgedSession(tasks, task, frozenset(roster.answering))
+    start = getattr(tasks, "begin", None)  # not isinstance: a check of a protocol costs 10 us
+    if start is not None:
+        session: Session = start(task, roster, generator)
+        return session
+    return JudgedSession(cast(TaskSet, tasks), task, roster.answering)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from marft_envs.communication import Communication
+from marft_envs.communication import Communication, Utterance
 from marft_envs.plan import RoundPlan
 from marft_envs.profile import ENVIRONMENT, Profile
 from marft_envs.spaces import Message, TextObservation
@@ -21,12 +22,13 @@ from marft_envs.trace import Turn
 
 @dataclass
 class RoundHistory:
-    """One round so far: what the environment said to all and to single agents, the plan, and the turns taken."""
+    """One round so far: what was said to all and to single agents, the plan, the turns, and what came of them."""
 
     opening: str
     plan: RoundPlan
     private: Mapping[str, str] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
+    events: tuple[Mapping[str, Any], ...] = ()
 
 
 def may_see(viewer: str, turn: Turn, plan: RoundPlan, current_round: int) -> bool:
@@ -113,8 +115,13 @@ def _carried(
     by_author: dict[str, list[Turn]] = {}
     for turn in visible_turns(viewer, rounds):
         by_author.setdefault(turn.agent, []).append(turn)
-    return {
-        (turn.round, author): text
-        for author, turns in by_author.items()
-        for turn, text in zip(turns, communication.carry(author, viewer, [turn.action for turn in turns]), strict=True)
-    }
+    carried: dict[tuple[int, str], str | None] = {}
+    for author, turns in by_author.items():
+        texts = communication.carry(author, viewer, [_said(turn, rounds) for turn in turns])
+        carried |= {(turn.round, author): text for turn, text in zip(turns, texts, strict=True)}
+    return carried
+
+
+def _said(turn: Turn, rounds: Sequence[RoundHistory]) -> Utterance:
+    events = rounds[turn.round].events
+    return Utterance(turn.action, tuple(event for event in events if event.get("agent") == turn.agent))

@@ -19,9 +19,10 @@ import marft_envs
 
 PACKAGES = ("marft_envs", "marft_agents", "baselines", "envs_data")
 PUBLIC = """
-    Dependency DependencyError EnvSpec Episode FlexMG Outcome Profile SharedPolicyEnv Task TaskSet Team TeamError
-    TextObservation Turn TurnParallel UnicodeText UnknownEnvironmentError UnknownTaskError envs make make_parallel
-    make_shared register register_builtin register_task replay spec
+    Dependency DependencyError Ended EnvSpec Episode FlexMG JudgeFailure Outcome Profile Session SharedPolicyEnv Task
+    TaskList TaskSet Team TeamError TeamReward TextObservation Turn TurnParallel UnicodeText UnknownEnvironmentError
+    UnknownTaskError VectorGames Waiting WorldSet envs make make_parallel make_shared make_vec register register_builtin
+    register_task replay spec
 """
 HEAVY = "torch transformers peft sympy math_verify mpmath datasets pandas pyarrow matplotlib rich"
 

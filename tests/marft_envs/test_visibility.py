@@ -37,7 +37,7 @@ HEAD, TAIL = "head<{}.{}>", "tail<{}.{}>"
 
 
 def say(round: int, place: int) -> str:
-    return f"{HEAD.format(round, place)} {'.' * 40} {TAIL.format(round, place)}"
+    return f"{HEAD.format(round, place)} {'.' * 40}\n\n{TAIL.format(round, place)}"
 
 
 def expected(
@@ -55,11 +55,11 @@ def expected(
     if form == "none":
         allowed = []
     own = [(s, i) for s, i in said if i == viewer]
-    heads = own + ([] if form.startswith("tail") else allowed)
+    heads = own + (allowed if form in ("full", "last") else [])
     return {HEAD.format(*place) for place in heads} | {TAIL.format(*place) for place in own + allowed}
 
 
-@pytest.mark.parametrize("form", ["full", "last", "tail:20", "none"])
+@pytest.mark.parametrize("form", ["full", "last", "record", "summary", "tail:20", "none"])
 @pytest.mark.parametrize("horizon", [1, 2, 3])
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_marker_is_seen_exactly_where_d_allows(preset: str, horizon: int, form: str):

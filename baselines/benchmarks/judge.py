@@ -1,0 +1,162 @@
+"""Tests per second of the judge, per backend, beside plain subprocess, `docker exec` and `docker run` per test.
+
+    python -m baselines.benchmarks.judge [--backends docker,bubblewrap,landlock] [--tests 200] [--json]
+
+One batch of short tests (the sum of a few numbers) in Python and as a compiled C++ program. The wall time is from
+the first submission to the last judgement, with as many submissions as workers; compilation and start of the jails
+come before it. CPU is that of the whole machine (/proc/stat) over the same time: run it on a quiet one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from marft_envs.sandbox import Judge, Submission, Test, Verdict
+
+PYTHON = "print(sum(map(int, input().split())))\n"
+CPP = """#include <cstdio>
+int main() { long long sum = 0, x; while (std::scanf("%lld", &x) == 1) sum += x; std::printf("%lld\\n", sum); }
+"""
+SOURCES = {"python": PYTHON, "c++17": CPP}
+INPUT, OUTPUT = b"1 2 3 4 5\n", b"15\n"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: how tests were run, in what language, how many at once; tests, wall and CPU seconds."""
+
+    how: str
+    language: str
+    workers: int
+    tests: int
+    wall_s: float
+    cpu_s: float
+
+
+def measure(how: str, language: str, workers: int, tests: int, work: Callable[[], None]) -> Row:
+    """Time some work that runs `tests` tests."""
+    cpu, wall = machine_cpu_s(), time.perf_counter()
+    work()
+    return Row(how, language, workers, tests, time.perf_counter() - wall, machine_cpu_s() - cpu)
+
+
+def machine_cpu_s() -> float:
+    """Return the CPU seconds that all processes have used since the start of the machine."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    busy = [int(value) for place, value in enumerate(fields[:8]) if place not in (3, 4)]  # not idle, not iowait
+    return sum(busy) / os.sysconf("SC_CLK_TCK")
+
+
+def judged(backend: str, language: str, workers: int, tests: int) -> Row:
+    """Run a batch in the judge."""
+    batch = [Test(INPUT, OUTPUT)] * (tests // workers)
+    with Judge(backend, workers) as judge:
+        submissions = [Submission(SOURCES[language], language, batch) for _ in range(workers)]
+        warm = [Submission(SOURCES[language], language, batch[:2]) for _ in range(workers)]
+        for judgement in judge.run_many(warm):
+            _require_ok(judgement.verdict, f"{backend}, {language}")
+
+        def work() -> None:
+            for judgement in judge.run_many(submissions):
+                _require_ok(judgement.verdict, f"{backend}, {language}")
+
+        return measure(f"judge: {backend}", language, workers, workers * len(batch), work)
+
+
+def spawned(how: str, argv: list[str], language: str, workers: int, tests: int) -> Row:
+    """Run one process for each test from here."""
+
+    def one(_: int) -> None:
+        found = subprocess.run(argv, input=INPUT, capture_output=True, check=True).stdout
+        _require_ok(Verdict.OK if found == OUTPUT else Verdict.WA, how)
+
+    def work() -> None:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(one, range(tests)))
+
+    return measure(how, language, workers, tests, work)
+
+
+def _require_ok(verdict: Verdict, where: str) -> None:
+    if verdict is not Verdict.OK:
+        raise RuntimeError(f"{where}: an honest program got {verdict}; a benchmark of failures means nothing")
+
+
+def plain(language: str, workers: int, tests: int, folder: Path) -> Row:
+    """Run plain subprocesses."""
+    return spawned("subprocess", _program(language, folder), language, workers, tests)
+
+
+def _program(language: str, folder: Path) -> list[str]:
+    source = folder / ("main.py" if language == "python" else "main.cpp")
+    source.write_text(SOURCES[language])
+    if language == "python":
+        return [getattr(sys, "_base_executable", sys.executable), "-I", str(source)]
+    binary = folder / "main"
+    subprocess.run(["g++", "-O2", "-static", "-o", str(binary), str(source)], check=True)
+    return [str(binary)]
+
+
+def in_docker(image: str, tests: int) -> list[Row]:
+    """Run `docker exec` and `docker run` for each test."""
+    options = ["--network", "none", "--read-only", "--entrypoint", "python3"]
+    container = subprocess.run(
+        ["docker", "run", "-d", *options, image, "-c", "import time; time.sleep(3600)"],
+        check=True, capture_output=True, text=True,
+    ).stdout.strip()  # fmt: skip
+    try:
+        each = ["docker", "exec", "-i", container, "python3", "-I", "-c", PYTHON]
+        rows = [spawned("docker exec per test", each, "python", 1, tests)]
+    finally:
+        subprocess.run(["docker", "rm", "-f", container], check=True, capture_output=True)
+    each = ["docker", "run", "--rm", "-i", *options, image, "-I", "-c", PYTHON]
+    return [*rows, spawned("docker run per test", each, "python", 1, max(1, tests // 3))]
+
+
+def table(rows: list[Row]) -> Table:
+    """Draw the rows."""
+    found = Table("how", "language", "at once", "tests", "tests/s", "CPU ms/test")
+    for row in rows:
+        per_s, per_test = row.tests / row.wall_s, 1000 * row.cpu_s / row.tests
+        found.add_row(row.how, row.language, str(row.workers), str(row.tests), f"{per_s:,.0f}", f"{per_test:.2f}")
+    return found
+
+
+def main() -> None:
+    """Run all and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--backends", default="docker,bubblewrap,landlock", help="separated by commas")
+    parser.add_argument("--image", default="marft-sandbox", help="of docker (default: marft-sandbox)")
+    parser.add_argument("--tests", type=int, default=200, help="Python tests a row; C++ four times as many")
+    parser.add_argument("--json", action="store_true", help="print the raw numbers instead of a table")
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    backends = arguments.backends.split(",")
+    with tempfile.TemporaryDirectory() as name:
+        for language, tests in (("python", arguments.tests), ("c++17", 4 * arguments.tests)):
+            for workers in (1, 2):
+                rows.append(plain(language, workers, tests, Path(name)))
+                rows += [judged(backend, language, workers, tests) for backend in backends]
+        if "docker" in backends:
+            rows += in_docker(arguments.image, max(3, arguments.tests // 7))
+    if arguments.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+    else:
+        Console().print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

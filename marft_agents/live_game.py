@@ -1,0 +1,143 @@
+"""One running game: what is read of a PettingZoo AEC environment, and how a game becomes a trajectory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from marft_agents.policy import Request
+from marft_agents.records import Action, Episode, IntArray, Trajectory, Turn
+
+SCALARS = (int, float, np.number, np.bool_)
+NO_TOKENS: IntArray = np.zeros(0, np.int32)
+
+
+class LiveGame:
+    """An episode being played; at most one of its methods may run at a time, in whatever thread.
+
+    What the environment raises becomes the game's failure: a record with a cause, not a crash of the run.
+
+    Args:
+        env: the environment; nobody else uses it meanwhile.
+        episode: what to play.
+
+    Attributes:
+        failure: why it can not be played on; None if it can.
+        over: no action is awaited any more.
+    """
+
+    def __init__(self, env: Any, episode: Episode) -> None:
+        self.env, self.episode = env, episode
+        self.failure: str | None = None
+        self.over = False
+        self._turns: list[Turn] = []
+        self._acted: set[str] = set()
+        self._round = 0
+        self._truncated = False
+        self._following = ("", "")  # after a truncation: the agent whose value is next, what it sees
+        self._infos: Mapping[str, float] = {}
+
+    def start(self) -> None:
+        """Reset the environment."""
+        options = self.episode.options
+        with self._recorded("reset"):
+            self.env.reset(seed=self.episode.seed, options=None if options is None else dict(options))
+        self._pass_over_dead()
+
+    def request(self, seed: int) -> Request | None:
+        """Return the waiting turn; None if there is none, or the environment can not say what its agent sees.
+
+        Args:
+            seed: of the policies' randomness.
+        """
+        if self.over:
+            return None
+        agent = self.env.agent_selection
+        randomness = np.random.SeedSequence([seed, self.episode.number, len(self._turns)])
+        with self._recorded(f"observation of {agent}"):
+            return Request(agent, self.env.observe(agent), np.random.default_rng(randomness))
+        return None
+
+    def play(self, agent: str, action: Action) -> None:
+        """Take the waiting turn."""
+        env = self.env
+        self._round = self._round_of(agent)
+        with self._recorded(f"step of {agent}"):
+            env.step(action.text)
+            reward = float(np.mean([float(r) for r in env.rewards.values()])) if env.rewards else 0.0
+            self._turns.append(Turn(agent, action, reward, self._round))
+            self._infos = numeric(env.infos.get(agent, {}))
+            cut = [a for a in env.agents if env.truncations[a] and not env.terminations[a]]
+            self._truncated = bool(cut)
+            self._following = self._next_valued(cut)
+        self._pass_over_dead()
+
+    def trajectory(self, encode: Callable[[str, str], IntArray] | None) -> Trajectory:
+        """Return the record.
+
+        Args:
+            encode: (agent, observation) -> prompt ids, to bootstrap a truncated episode; None records no prompt.
+        """
+        final_agent, final_prompt = "", NO_TOKENS
+        if encode is not None and self.failure is None and self._following[0]:
+            final_agent = self._following[0]
+            final_prompt = encode(*self._following)
+        return Trajectory(
+            seed=self.episode.seed,
+            group=self.episode.group,
+            turns=tuple(self._turns),
+            terminated=not self._truncated,
+            truncated=self._truncated,
+            final_agent=final_agent,
+            final_prompt_ids=final_prompt,
+            infos=self._infos,
+            failure=self.failure,
+        )
+
+    @contextlib.contextmanager
+    def _recorded(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.failure = f"{doing}: {type(error).__name__}: {error}"
+            self.over = True
+
+    def _pass_over_dead(self) -> None:
+        """Step dead agents out of the way, until a living agent must act or nobody is left."""
+        env = self.env
+        while not self.over and env.agents:
+            agent = env.agent_selection
+            if not (env.terminations[agent] or env.truncations[agent]):
+                return
+            with self._recorded(f"last step of {agent}"):
+                env.step(None)
+        self.over = True
+
+    def _next_valued(self, cut: Sequence[str]) -> tuple[str, str]:
+        """Return who of the agents cut off by a truncation would act next, and its observation; "", "" if none.
+
+        Only agents that play tokens have a value. The next round would be opened by who opened this one. What it sees
+        is read at once, since an environment forgets its dead agents.
+        """
+        valued = [turn for turn in self._turns if turn.agent in cut and len(turn.action.token_ids)]
+        opening = [turn for turn in valued if turn.round == self._round] or valued
+        return (opening[0].agent, self.env.observe(opening[0].agent)) if opening else ("", "")
+
+    def _round_of(self, agent: str) -> int:
+        """Return the round of this turn: what infos say, else a new one starts when an agent acts again."""
+        told = self.env.infos.get(agent, {}).get("round")
+        if isinstance(told, SCALARS):
+            return int(told)
+        if agent in self._acted:
+            self._acted.clear()
+            self._round += 1
+        self._acted.add(agent)
+        return self._round
+
+
+def numeric(infos: Mapping[str, Any]) -> dict[str, float]:
+    """Keep the scalar numeric entries of an info dictionary."""
+    return {key: float(value) for key, value in infos.items() if isinstance(value, SCALARS)}

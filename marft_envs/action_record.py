@@ -1,0 +1,79 @@
+r"""The action-state record: what an action did and what that changed, without its prose.
+
+After PACT (arXiv 2606.05304): what agents need of one another is the action and the state it leads to, so an action is
+projected into a compact record before others see it. The projection here is a fixed rule, not a model:
+
+    did: get_order(order_id="W3") -> ok; refund(order_id="W3") -> error
+    changed: orders.W3.status = "refunded"
+    answer: 42
+    said: the last line, of an action that did nothing and gives no answer
+
+Results stand there once the round is over; before, a call stands without one. What a tool told its caller is private
+and never part of a record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from marft_envs.grading import boxed_answers
+from marft_envs.tools.calls import Call, CallError, read_calls
+
+_MOST_CHARS = 200
+
+
+def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
+    r"""Project an action into its record.
+
+    Args:
+        action: The text.
+        events: Of its author in that round, once it is over: of kind "call" with tool, arguments, status and
+            changed (pairs of path and new value).
+
+    Example:
+        >>> print(action_record("I look it up.\nget_order(order_id='W3')"))
+        did: get_order(order_id="W3")
+        >>> print(action_record("So it is \\boxed{42}."))
+        answer: 42
+    """
+    calls = [event for event in events if event.get("kind") == "call"]
+    lines = [("did", "; ".join(_done(calls) if calls else _meant(action)))]
+    lines.append(("changed", "; ".join(_changes(calls))))
+    lines.append(("answer", "; ".join(boxed_answers(action)[-1:])))
+    if not any(text for _, text in lines):
+        lines.append(("said", action.rstrip().rpartition("\n")[2]))
+    return "\n".join(f"{name}: {_cut(text)}" for name, text in lines if text)
+
+
+def _done(calls: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{_call(event.get('tool', ''), event.get('arguments') or {})} -> {event.get('status')}" for event in calls]
+
+
+def _meant(action: str) -> list[str]:
+    try:
+        return [_named(call) for call in read_calls(action)]
+    except CallError:
+        return ["a call that cannot be read"]
+
+
+def _named(call: Call) -> str:
+    return _call(call.name, {str(place): value for place, value in enumerate(call.positional)} | dict(call.arguments))
+
+
+def _call(tool: str, arguments: Mapping[str, Any]) -> str:
+    return f"{tool}({', '.join(f'{name}={_short(value)}' for name, value in arguments.items())})"
+
+
+def _changes(calls: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{path} = {_short(value)}" for event in calls for path, value in event.get("changed", ())]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST_CHARS else text[: _MOST_CHARS - 1] + "…"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 4 * _MOST_CHARS else text[: 4 * _MOST_CHARS - 1] + "…"
