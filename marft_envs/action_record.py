@@ -29,7 +29,7 @@ def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
 
     Args:
         action: The text.
-        events: Of its author in that round, once it is over: of kind "call" with tool, arguments, status and
+        events: Of its author in that round, once it is over: of kind "call" with name, arguments, status and
             changed (pairs of path and new value).
 
     Example:
@@ -48,7 +48,7 @@ def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
 
 
 def _done(calls: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"{_call(event.get('tool', ''), event.get('arguments') or {})} -> {event.get('status')}" for event in calls]
+    return [f"{_call(event.get('name', ''), event.get('arguments') or {})} -> {event.get('status')}" for event in calls]
 
 
 def _meant(action: str) -> list[str]:

@@ -48,7 +48,7 @@ def export_spans(episode: Episode, tracer: Any = None, *, texts: bool = False, s
         calls = _calls(episode, turn)
         inside, tick = api.set_span_in_context(span), _STEP_NS // (len(calls) + 1)
         for place, call in enumerate(calls):
-            name, started = f"execute_tool {call.get('tool', '')}", now + place * tick
+            name, started = f"execute_tool {call.get('name', '')}", now + place * tick
             child = tracer.start_span(name, inside, start_time=started, attributes=_tool_attributes(call, texts))
             if call.get("status") != "ok":
                 child.set_status(api.Status(api.StatusCode.ERROR))
@@ -96,7 +96,7 @@ def _agent_attributes(turn: Turn, step: int, texts: bool) -> dict[str, Any]:
 def _tool_attributes(call: Mapping[str, Any], texts: bool) -> dict[str, Any]:
     found = {
         "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": str(call.get("tool", "")),
+        "gen_ai.tool.name": str(call.get("name", "")),
         "gen_ai.tool.type": "function",
         "gen_ai.agent.name": str(call.get("agent", "")),
     }

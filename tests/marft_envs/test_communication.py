@@ -45,8 +45,8 @@ def test_what_is_no_form_is_refused(spec):
 
 
 CALLS = (
-    {"kind": "call", "agent": "a_0", "tool": "look", "arguments": {"id": "W3"}, "status": "ok"},
-    {"kind": "call", "agent": "a_0", "tool": "put", "arguments": {"n": [1]}, "status": "ok", "changed": [["x.n", [1]]]},
+    {"kind": "call", "agent": "a_0", "name": "look", "arguments": {"id": "W3"}, "status": "ok"},
+    {"kind": "call", "agent": "a_0", "name": "put", "arguments": {"n": [1]}, "status": "ok", "changed": [["x.n", [1]]]},
     {"kind": "hand_off", "agent": "a_0", "to": "b_0"},
 )
 

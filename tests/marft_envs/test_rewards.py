@@ -11,7 +11,7 @@ from marft_envs.trace import Episode, Turn
 
 
 def call(status="ok", round=0, agent="a_0"):
-    return {"kind": "call", "round": round, "agent": agent, "tool": "look", "status": status}
+    return {"kind": "call", "round": round, "agent": agent, "name": "look", "status": status}
 
 
 def hand_off(giver, taker):

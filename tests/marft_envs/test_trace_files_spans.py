@@ -31,8 +31,8 @@ def with_calls():
         Turn("boss_0", 0, 1, ((0, "clerk_0"),), "seen too", "no call", "too long"),
     )
     calls = (
-        {"kind": "call", "round": 0, "agent": "clerk_0", "tool": "find", "status": "ok", "arguments": {"id": 1}},
-        {"kind": "call", "round": 0, "agent": "clerk_0", "tool": "refund", "status": "error", "arguments": {}},
+        {"kind": "call", "round": 0, "agent": "clerk_0", "name": "find", "status": "ok", "arguments": {"id": 1}},
+        {"kind": "call", "round": 0, "agent": "clerk_0", "name": "refund", "status": "error", "arguments": {}},
         {"kind": "hand_off", "round": 0, "agent": "clerk_0", "to": "boss_0"},
     )
     outcome = Outcome(1.0, True, True, False, events=calls)
