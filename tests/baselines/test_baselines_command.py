@@ -80,10 +80,12 @@ def test_data_lists_and_checks(capsys):
 
 def test_every_command_has_complete_help():
     [subparsers] = [a for a in build_parser()._actions if hasattr(a, "choices") and isinstance(a.choices, dict)]
-    assert set(subparsers.choices) == {"envs", "show", "check", "data", "play", "train", "eval"}
+    assert set(subparsers.choices) == {
+        *("envs", "show", "check", "data", "play", "train", "eval", "grade-agreement", "sandbox"),
+    }
     for parser in subparsers.choices.values():
         assert parser.format_help()
-        assert all(action.help or action.dest in {"id", "action", "data"} for action in parser._actions)
+        assert all(action.help or action.dest in {"id", "action", "data", "file"} for action in parser._actions)
 
 
 def test_looking_loads_no_torch():

@@ -29,7 +29,7 @@ _RESULT = struct.Struct("<BBiQQQQ")
 KIND_RUN, KIND_BUILD = 0, 1  # the strict filter without fork and writable path | fork allowed, may write in /box/build
 
 # flags of a result
-CPU_LIMIT, WALL_LIMIT, OUTPUT_LIMIT, OOM, LEFTOVERS = 1, 2, 4, 8, 16
+CPU_LIMIT, WALL_LIMIT, OUTPUT_LIMIT, OOM, LEFTOVERS, THREAD_LIMIT = 1, 2, 4, 8, 16, 32
 # status of a result
 RAN, NOT_STARTED = 0, 1  # NOT_STARTED: set-up or exec failed; the message is in `stderr`
 
@@ -65,7 +65,7 @@ class RunResult(NamedTuple):
 
     Attributes:
         status: RAN or NOT_STARTED.
-        flags: CPU_LIMIT | WALL_LIMIT | OUTPUT_LIMIT | OOM | LEFTOVERS.
+        flags: CPU_LIMIT | WALL_LIMIT | OUTPUT_LIMIT | OOM | LEFTOVERS | THREAD_LIMIT.
         exit_status: Exit code; minus the signal number where a signal ended it.
         cpu_us: User and system time of the program, all threads.
         wall_us: From start to end.
@@ -133,9 +133,14 @@ def unpack_run(payload: bytes) -> RunRequest:
     return RunRequest(*numbers, tuple(words), payload[place:])  # type: ignore[call-arg]
 
 
+def pack_result_head(result: RunResult, stdout_bytes: int) -> bytes:
+    """Return RUN's answer up to where `stdout_bytes` of stdout and then stderr follow; ignores those in `result`."""
+    return _RESULT.pack(*result[:7]) + struct.pack("<I", stdout_bytes)
+
+
 def pack_result(result: RunResult) -> bytes:
     """Return the payload of RUN's answer."""
-    return _RESULT.pack(*result[:7]) + struct.pack("<I", len(result.stdout)) + result.stdout + result.stderr
+    return pack_result_head(result, len(result.stdout)) + result.stdout + result.stderr
 
 
 def unpack_result(payload: bytes, most_stdout: int, most_stderr: int) -> RunResult:

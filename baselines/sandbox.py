@@ -1,0 +1,88 @@
+"""`marft sandbox build` and `marft sandbox check`: make the image of the judge, attack what is installed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from marft_envs.sandbox import Judge, SandboxError
+from marft_envs.sandbox.image import DEFAULT_BASE, build_image, import_rootfs
+from marft_envs.sandbox.selection import DEFAULT_IMAGE, ISOLATING
+from marft_envs.sandbox.selftest import Row, run_selftest
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    actions = commands.add_parser("sandbox", help="build and check the judge's sandbox").add_subparsers(
+        dest="action", required=True, metavar="ACTION"
+    )
+    build = actions.add_parser("build", help="build the image of the Docker backend")
+    build.add_argument("--image", default=DEFAULT_IMAGE, help="name to give (default: %(default)s)")
+    origin = build.add_mutually_exclusive_group()
+    origin.add_argument("--base", default=DEFAULT_BASE, help="image to start from (default: %(default)s)")
+    origin.add_argument(
+        "--rootfs", type=Path, metavar="DIR", help="start from a root file system instead; made by debootstrap if missing"
+    )
+    build.add_argument("--suite", default="bookworm", help="of Debian, for debootstrap (default: %(default)s)")
+    build.set_defaults(run=build_sandbox)
+
+    check = actions.add_parser("check", help="attack the sandbox and print what held")
+    check.add_argument(
+        "--backend", default="all", choices=("all", "auto", *ISOLATING), help="(default: %(default)s)"
+    )
+    check.add_argument("--image", default=DEFAULT_IMAGE, help="of the Docker backend (default: %(default)s)")
+    check.add_argument("--full", action="store_true", help="run the whole attack suite: a minute for each backend")
+    check.set_defaults(run=check_sandbox)
+
+
+def build_sandbox(arguments: argparse.Namespace) -> int:
+    """Run `marft sandbox build`."""
+    base = arguments.base
+    if arguments.rootfs is not None:
+        base = f"{arguments.image}-base"
+        import_rootfs(arguments.rootfs, base, arguments.suite)
+    build_image(arguments.image, base)
+    print(f"built {arguments.image}; `marft sandbox check` attacks it")
+    return 0
+
+
+def check_sandbox(arguments: argparse.Namespace) -> int:
+    """Run `marft sandbox check`: 0 if every backend that works here held, and there is one; else 1."""
+    console = Console()
+    num_checked = num_broken = 0
+    for name in ISOLATING if arguments.backend == "all" else (arguments.backend,):
+        try:
+            rows = _attack(name, arguments.image, arguments.full, console)
+        except (SandboxError, ImportError) as error:
+            if arguments.backend != "all":
+                raise
+            console.print(f"{name}: not here: {error}", markup=False, highlight=False)
+            continue
+        _print_rows(console, name, rows)
+        num_checked += 1
+        num_broken += any(not row.held for row in rows)
+    if not num_checked:
+        raise SandboxError("no backend works here: each line above says what is missing")
+    return 1 if num_broken else 0
+
+
+def _attack(backend: str, image: str, full: bool, console: Console) -> Sequence[Row]:
+    with Judge(backend=backend, image=image) as judge:
+        console.print(judge.report, markup=False, highlight=False)
+        if full:
+            from marft_envs.sandbox.attacks import run_attacks
+
+            return run_attacks(judge)
+        return run_selftest(judge)
+
+
+def _print_rows(console: Console, backend: str, rows: Sequence[Row]) -> None:
+    held = sum(row.held for row in rows)
+    table = Table("attack", "verdict", "held", "note", title=f"{backend}: {held} of {len(rows)} held", title_justify="left")
+    for row in rows:
+        table.add_row(row.name, row.verdict, "yes" if row.held else "NO", row.note)
+    console.print(table)

@@ -1,0 +1,25 @@
+"""A judge for programs that nobody trusts: see `Judge`."""
+
+from marft_envs.sandbox.checkers import Check, Checker, ProgramChecker, read_checker
+from marft_envs.sandbox.judge import Judge
+from marft_envs.sandbox.languages import LANGUAGES, Language, add_language
+from marft_envs.sandbox.submission import Submission
+from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test, TestResult, Verdict
+
+__all__ = [
+    "LANGUAGES",
+    "Check",
+    "Checker",
+    "Judge",
+    "Judgement",
+    "Language",
+    "Limits",
+    "ProgramChecker",
+    "SandboxError",
+    "Submission",
+    "Test",
+    "TestResult",
+    "Verdict",
+    "add_language",
+    "read_checker",
+]

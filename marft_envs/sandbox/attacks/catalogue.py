@@ -1,0 +1,146 @@
+"""The table of attacks: for each program its class, the verdicts that it may get, and its limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from marft_envs.sandbox.verdict import Limits, Verdict
+
+PROGRAMS = Path(__file__).parent / "programs"
+LANGUAGES = {".py": "python", ".cpp": "c++"}
+
+# Small, so that the whole suite takes about a minute on two cores.
+USUAL = Limits(cpu_s=1.0, wall_s=6.0, memory_mb=128, output_mb=1.0)
+BUSY = Limits(cpu_s=0.3, wall_s=6.0, memory_mb=128, output_mb=1.0)
+IDLE = Limits(cpu_s=1.0, wall_s=0.45, memory_mb=128, output_mb=1.0)
+SMALL = Limits(cpu_s=2.0, wall_s=8.0, memory_mb=64, output_mb=1.0)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One hostile program.
+
+    Attributes:
+        name: Its file in `programs`; the suffix names the language.
+        klass: What it goes for.
+        allowed: The verdicts that a judge may give it.
+        limits: Of its tests.
+        tests: How often it runs; it is told which run this is, for what the first left, or for one try in each.
+        answers: It prints the right answer, so only its other deeds decide.
+        slow: It uses up the compiler's time limit, some 20 s.
+    """
+
+    name: str
+    klass: str
+    allowed: tuple[Verdict, ...]
+    limits: Limits = USUAL
+    tests: int = 1
+    answers: bool = False
+    slow: bool = False
+
+    @property
+    def language(self) -> str:
+        """The judge's name of its language."""
+        return LANGUAGES[Path(self.name).suffix]
+
+    @property
+    def goal(self) -> str:
+        """What it tries: the first line of its source."""
+        with (PROGRAMS / self.name).open() as file:
+            return file.readline().strip().strip('"').removeprefix("// ").removeprefix("# ")
+
+    def source(self, canary_file: str) -> str:
+        """Return the program: `@CANARY@` is a secret file of the host, `@REPEAT:N:TEXT@` is N times TEXT."""
+        text = (PROGRAMS / self.name).read_text().replace("@CANARY@", canary_file)
+        return re.sub(r"@REPEAT:(\d+):(.*?)@", lambda match: match[2] * int(match[1]), text, flags=re.DOTALL)
+
+
+def _group(
+    klass: str,
+    verdicts: str,
+    names: str,
+    limits: Limits = USUAL,
+    tests: int = 1,
+    answers: bool = False,
+    slow: bool = False,
+) -> Iterator[Attack]:
+    allowed = tuple(Verdict(word) for word in verdicts.split())
+    for name in names.split():
+        yield Attack(name, klass, allowed, limits, tests, answers, slow)
+
+
+CATALOGUE: tuple[Attack, ...] = (
+    *_group("processes", "RE", "fork_bomb.py shell_background.py multiprocessing_pool.py"),
+    *_group("processes", "WA", "subprocess_spawn.py daemon_double_fork.py clone_variants.cpp undo_filter.cpp"),
+    *_group("processes", "WA RE", "thread_bomb.py thread_bomb.cpp"),
+    *_group("processes", "TLE", "fork_bomb.cpp exec_chain.cpp", BUSY),
+    *_group("time", "TLE", "busy_loop.py bigint_bomb.py regex_bomb.py busy_loop.cpp syscall_burn.cpp", BUSY),
+    *_group("time", "TLE", "catch_sigxcpu.cpp threads_burn.cpp hidden_burner.cpp", BUSY),
+    *_group("time", "ILE", "sleep.py sigstop_self.py ignore_signals.py deadlock.cpp blocked_read.cpp", IDLE),
+    *_group("time", "ILE", "write_after_exit.cpp", IDLE),
+    *_group("time", "ILE", "right_then_sleep.py right_then_thread.py", IDLE, answers=True),
+    *_group("time", "WA", "timer_flood.cpp priority.cpp affinity.cpp"),
+    *_group("time", "WA SV", "clock_games.cpp", tests=4),
+    *_group("memory", "MLE", "memory_bytearray.py memory_objects.py huge_stack_array.cpp", SMALL),
+    *_group("memory", "MLE", "memory_new.cpp memory_mmap.cpp stack_recursion.cpp", SMALL),
+    # CPython reports some failed allocations as a SystemError; a program too large to start has used nothing yet.
+    *_group("memory", "MLE RE", "memory_recursion.py giant_bss.cpp", SMALL),
+    *_group("memory", "WA", "memory_shared.cpp memory_memfd.cpp memory_pipes.cpp memory_reserve.cpp", SMALL),
+    *_group("memory", "WA", "memory_lock.cpp", SMALL),
+    *_group("output", "OLE", "stdout_flood.py stdout_flood.cpp stdout_far_away.cpp stderr_flood.cpp stderr_flood.py"),
+    *_group("output", "WA", "token_flood.py binary_output.py terminal_escapes.py unread_stdin.py"),
+    *_group("output", "WA", "stdout_seal.cpp", tests=2),
+    *_group("output", "RE", "binary_stderr.py"),
+    *_group("files", "WA", "disk_fill.py inode_bomb.py links.py overwrite_self.py pycache_poison.py file_locks.py"),
+    *_group("files", "WA", "smuggle_files.py", tests=2),
+    *_group("files", "WA", "devices.py kernel_settings.py"),
+    *_group("files", "WA SV", "mount.cpp", tests=7),
+    *_group("files", "WA SV", "namespaces.cpp", tests=13),
+    *_group("files", "WA SV", "chroot_escape.cpp", tests=3),
+    *_group("files", "WA SV", "open_by_handle.cpp", tests=2),
+    *_group("secrets", "WA", "env_secrets.py host_files.py search_files.py other_programs.py frame_walk.py"),
+    *_group("secrets", "WA", "proc_runner_memory.py proc_runner_fds.py proc_walk.py proc_self_mem.py"),
+    *_group("secrets", "WA", "kernel_addresses.py"),
+    *_group("secrets", "WA SV", "ptrace.cpp process_vm.cpp", tests=2),
+    *_group("secrets", "WA SV", "pidfd_steal.cpp", tests=4),
+    *_group("judge", "WA", "forge_frames.py forge_frames.cpp stdin_beyond.py inherited_descriptors.cpp"),
+    *_group("judge", "WA", "kill_everyone.py kill_runner.cpp sigio_runner.cpp prlimit_runner.cpp pty_games.py"),
+    *_group("judge", "WA", "closed_descriptors.py"),
+    *_group("cheating", "WA", "exit_before_tests.py before_main.cpp always_equal.py monkeypatch_judge.py"),
+    *_group("cheating", "RE", "fake_stdout.py"),
+    *_group("cheating", "RE", "right_then_exit_1.py right_then_atexit.py right_then_segfault.cpp", answers=True),
+    *_group("cheating", "WA", "right_then_nul.cpp", answers=True),
+    *_group("cheating", "OK", "right_closed_stdout.py", answers=True),
+    *_group("network", "WA", "tcp_loopback.py metadata_address.py unix_sockets.py odd_sockets.cpp"),
+    *_group("kernel", "WA", "sysv_ipc.cpp posix_mq.cpp", tests=2),
+    *_group("kernel", "WA", "io_uring.cpp x32_calls.cpp personality.cpp"),
+    *_group("kernel", "WA SV", "bpf_perf.cpp", tests=2),
+    *_group("kernel", "WA SV", "keyrings.cpp", tests=4),
+    *_group("kernel", "WA SV", "kernel_surface.cpp", tests=13),
+    *_group("kernel", "WA", "become_root.cpp setuid_binaries.py rlimit_raise.cpp"),
+    *_group("kernel", "SV", "i386_calls.cpp"),
+    *_group("kernel", "RE", "core_dump.cpp bad_interpreter.cpp"),
+    *_group("compiler", "CE", "include_device.cpp include_zero.cpp include_host_file.cpp include_itself.cpp"),
+    *_group("compiler", "CE", "incbin_host_file.cpp assembler_include.cpp pragma_options.cpp"),
+    *_group("compiler", "CE", "template_recursion.cpp constexpr_loop.cpp giant_array.cpp macro_bomb.cpp"),
+    *_group("compiler", "CE", "assembler_bomb.cpp coding_cookie.py unary_bomb.py parser_bomb.py"),
+    *_group("compiler", "CE", "compile_for_minutes.cpp", slow=True),
+    *_group("compiler", "CE WA", "include_probe.cpp nesting_bomb.cpp warning_flood.cpp"),
+    *_group("compiler", "WA", "output_path.cpp huge_source.py"),
+    *_group("compiler", "MLE", "constant_bomb.py"),
+)
+
+
+def find_attacks(names: list[str] | None = None) -> list[Attack]:
+    """Return the attacks of some names, or all of them.
+
+    Raises:
+        ValueError: An unknown name.
+    """
+    by_name = {attack.name: attack for attack in CATALOGUE}
+    if unknown := set(names or ()) - set(by_name):
+        raise ValueError(f"attacks: found {', '.join(sorted(unknown))}, wanted names of {PROGRAMS}")
+    return list(CATALOGUE) if names is None else [by_name[name] for name in names]

@@ -1,0 +1,3 @@
+// Let the assembler's error messages read a file of the host aloud.
+asm(".include \"@CANARY@\"");
+int main() {}

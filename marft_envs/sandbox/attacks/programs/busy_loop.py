@@ -1,0 +1,3 @@
+"""Use the CPU for ever."""
+while True:
+    pass

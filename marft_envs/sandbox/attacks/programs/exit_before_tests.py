@@ -1,0 +1,4 @@
+"""End with success before anything is printed."""
+import os
+
+os._exit(0)

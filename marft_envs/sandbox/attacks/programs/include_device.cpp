@@ -1,0 +1,3 @@
+// A header without an end.
+#include </dev/random>
+int main() {}

@@ -1,0 +1,5 @@
+"""Complain without end."""
+import sys
+
+while True:
+    sys.stderr.write("x" * 65536)

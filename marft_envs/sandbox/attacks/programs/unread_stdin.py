@@ -1,0 +1,2 @@
+"""Leave a large input unread."""
+print("no")

@@ -1,0 +1,144 @@
+"""The bubblewrap backend: a jail of namespaces for each submission, for machines without an engine.
+
+The jail sees selected system folders, all read-only, and its box, which the host writes and it only reads: nothing
+can be left over for the next submission, which gets another jail. Builds have one of their own, with a little memory
+to write to. bubblewrap limits neither processes nor memory: the runner's filter against fork and its limits do.
+A jail started by root could write the kernel's settings, so root becomes another user first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from marft_envs.sandbox.channel import SlotError
+from marft_envs.sandbox.jail.wire import RunRequest, RunResult
+from marft_envs.sandbox.machine import find_tools, read_folders, slot_uids
+from marft_envs.sandbox.process import Workplace, runner_command, start_slot
+from marft_envs.sandbox.slot import RunnerSlot, Slot
+from marft_envs.sandbox.verdict import SandboxError
+
+BOX, PARENT = "/box", "/opt/marft"
+BUILD_BYTES = 128 << 20
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
+
+
+class BubblewrapBackend:
+    """Slots that are processes in namespaces of their own.
+
+    Attributes:
+        name: "bubblewrap".
+        tools: What programs are built and run with.
+
+    Raises:
+        SandboxError: bubblewrap is not installed.
+    """
+
+    name = "bubblewrap"
+
+    def __init__(self) -> None:
+        program = shutil.which("bwrap")
+        if program is None:
+            raise SandboxError("bubblewrap is not installed: apt install bubblewrap")
+        self.tools: Mapping[str, str] = find_tools()
+        self._workplace = Workplace()
+        self._command = [
+            program,
+            *_walls(read_folders(self.tools)),
+            "--ro-bind",
+            f"{self._workplace.path}/jail",
+            f"{PARENT}/jail",
+        ]
+
+    def open_slot(self, index: int) -> Slot:
+        """Make a box, and start the first jail over it."""
+        user = slot_uids(index)[0] if os.geteuid() == 0 else None
+        return BubblewrapSlot(self._command, self._workplace.box(index), self.tools, user)
+
+    def close(self) -> None:
+        """Remove the folder; the slots are closed before."""
+        self._workplace.close()
+
+
+class BubblewrapSlot:
+    """A box, and one jail after the other over it.
+
+    Args:
+        command: bubblewrap with all walls but the box.
+        box: Folder on the host.
+        tools: What there is in the jail.
+        user: User id to start bubblewrap with; None is ours.
+    """
+
+    def __init__(self, command: Sequence[str], box: Path, tools: Mapping[str, str], user: int | None) -> None:
+        self.places: Mapping[str, str] = {**tools, "box": BOX, "headers": f"{PARENT}/headers"}
+        self._command = command
+        self._box = box
+        self._user = user
+        self._aborted = False
+        self._jail = self._start().greet()
+
+    def put(self, name: str, content: bytes, mode: int) -> None:
+        """Write a file of the box, on the host; no jail can write there, so there are no links to fall for."""
+        path = self._box / name
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+        path.chmod(mode)
+
+    def build(self, request: RunRequest, product: str, files: Mapping[str, bytes]) -> tuple[RunResult, bytes]:
+        """Build in a jail of its own, the only one that may write, and only into memory."""
+        for name, content in files.items():
+            self.put(name, content, 0o444)
+        (self._box / "build").mkdir(exist_ok=True)
+        builder = self._start("--size", str(BUILD_BYTES), "--tmpfs", f"{BOX}/build")
+        try:
+            return builder.greet().build_here(request, product)
+        finally:
+            builder.close()
+
+    def run_all(self, requests: Sequence[RunRequest], ahead: bool) -> Iterator[RunResult]:
+        """Run programs one after the other."""
+        return self._jail.greet().run_all(requests, ahead)
+
+    def reset(self) -> None:
+        """Take another jail over an empty box; it warms up until it is needed."""
+        self._jail.close()
+        for path in self._box.iterdir():
+            path.rmdir() if path.is_dir() else path.unlink()
+        self._jail = self._start()
+
+    def abort(self) -> None:
+        """End the jail at once."""
+        self._aborted = True
+        self._jail.abort()
+
+    def close(self) -> None:
+        """End the jail."""
+        self._jail.close()
+
+    def _start(self, *more: str) -> RunnerSlot:
+        if self._aborted:
+            raise SlotError("the judge was closed")
+        walls = ["--ro-bind", str(self._box), BOX, *more, "--remount-ro", "/"]
+        runner = runner_command(self.places["python"], PARENT, "namespace", BOX)
+        return start_slot([*self._command, *walls, "--", *runner], self.places, self._user)
+
+
+def _walls(folders: Sequence[str]) -> list[str]:
+    """Return the options of bubblewrap, but for the box."""
+    options = ["--unshare-all", "--uid", "10001", "--gid", "10001", "--hostname", "sandbox", "--cap-drop", "ALL"]
+    options += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
+    for place in (*_SYSTEM, *folders):
+        options += _mount(Path(place))
+    return [*options, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+
+
+def _mount(path: Path) -> list[str]:
+    try:
+        is_link = stat.S_ISLNK(path.lstat().st_mode)
+    except OSError:
+        return []
+    return ["--symlink", os.readlink(path), str(path)] if is_link else ["--ro-bind", str(path), str(path)]

@@ -1,0 +1,90 @@
+"""Comparing outputs: on the host where bytes are enough, in the jail where a checker is a program."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from marft_envs.sandbox import ruling
+from marft_envs.sandbox.checkers import Check, Checker, ProgramChecker
+from marft_envs.sandbox.languages import Language
+from marft_envs.sandbox.slot import Slot
+from marft_envs.sandbox.submission import Submission
+from marft_envs.sandbox.verdict import Limits, Test, TestResult, Verdict
+
+_LIMITS = Limits(cpu_s=15.0, memory_mb=1024, output_mb=0.01)
+_LANGUAGE = Language("checker", "main.py", (), "", ("{python}", "-I", "main.py"), extra_memory_mb=32)
+_MOST_KEPT_BYTES = 256 << 20
+_log = logging.getLogger(__name__)
+
+
+def apply(check: Check, result: TestResult) -> TestResult:
+    """Return the result of a run that ended well after a checker has seen its output."""
+    if not 0.0 <= check.score <= 1.0:
+        return replace(result, verdict=Verdict.INTERNAL, score=0.0, reason=check.reason)
+    verdict = Verdict.OK if check.score == 1.0 else Verdict.WA
+    return replace(result, verdict=verdict, score=check.score, reason=check.reason)
+
+
+def check_here(submission: Submission, place: int, output: bytes) -> Check:
+    """Compare on the host; a checker of the caller's that raises is our fault, not the program's."""
+    test, checker = submission.tests[place], submission.checker
+    assert isinstance(checker, Checker)
+    try:
+        return checker.check(test.input, output, test.output)
+    except Exception as error:
+        _log.warning("a checker failed", exc_info=error)
+        return _broken(type(error).__name__)
+
+
+class Outputs:
+    """Outputs kept until the program is gone, for then alone the expected ones may enter its jail."""
+
+    def __init__(self) -> None:
+        self.outputs: dict[int, bytes] = {}
+        self._bytes = 0
+
+    def keep(self, place: int, output: bytes) -> Check:
+        """Keep the output of a test; what is too much for all tests together is wrong."""
+        self._bytes += len(output)
+        if self._bytes > _MOST_KEPT_BYTES:
+            return Check(0.0, f"the outputs of all tests are longer than {_MOST_KEPT_BYTES >> 20} MiB")
+        self.outputs[place] = output
+        return Check(1.0)
+
+
+def check_in_jail(
+    slot: Slot, checker: ProgramChecker, submission: Submission, results: Sequence[TestResult], kept: Outputs
+) -> list[TestResult]:
+    """Run a checker program over the outputs, as the next tenant of the slot; return the results it leaves."""
+    slot.reset()
+    checked: list[TestResult] = []
+    for place, result in enumerate(results):
+        if result.verdict is Verdict.OK:
+            check = _check(slot, checker, submission.tests[place], kept.outputs[place])
+            checked.append(apply(check, result))
+        else:
+            checked.append(result)
+        if submission.stop_on_failure and checked[-1].verdict is not Verdict.OK:
+            break
+    return checked
+
+
+def _check(slot: Slot, checker: ProgramChecker, test: Test, output: bytes) -> Check:
+    for name, content in checker.submission_files(test.input, output, test.output).items():
+        slot.put(name, content, 0o444)
+    argv = _LANGUAGE.command(_LANGUAGE.run, slot.places)
+    request = ruling.run_request(argv, b"", _LIMITS, _LANGUAGE)
+    (run,) = slot.run_all([request], ahead=False)
+    verdict, reason = ruling.rule(request, run)
+    score = checker.read_score(run.stdout) if verdict is Verdict.OK else None
+    if score is None:
+        _log.warning("a checker program failed: %s", run.stderr.decode(errors="replace").strip())
+        return _broken(f"{verdict} {reason}".strip())
+    return Check(score, "" if score == 1.0 else f"the checker gives {score:g}")
+
+
+def _broken(why: str) -> Check:
+    """Return what stands for no score; its words go to the log alone, for they may hold the expected output."""
+    return Check(float("nan"), f"the checker failed: {why}")

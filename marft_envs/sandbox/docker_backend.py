@@ -1,0 +1,222 @@
+"""The Docker backend: warm, hardened containers, each with the runner as process 1, spoken to through attach.
+
+Nothing of the host is mounted, no network, a root file system that can't be written, three capabilities (to change
+and to kill a user id). The options held against the whole attack suite; the strict filter is set per program by the
+runner. `docker cp` and its likes are never used on a container: they have been fooled by links.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import struct
+from typing import Any
+
+import docker
+import docker.errors
+import requests
+from docker.types import LogConfig, Ulimit
+
+from marft_envs.sandbox.channel import Channel, SlotError
+from marft_envs.sandbox.image import BOX, PARENT, TOOLS, VERSION_LABEL, image_version
+from marft_envs.sandbox.machine import UIDS_PER_SLOT, physical_cores
+from marft_envs.sandbox.owner import is_gone, owner_mark
+from marft_envs.sandbox.process import runner_command
+from marft_envs.sandbox.slot import RunnerSlot, Slot
+from marft_envs.sandbox.verdict import SandboxError
+
+OWNER_LABEL = "marft.owner"
+_LOG_BYTES = 2048
+_STDOUT, _HEADER = 1, struct.Struct(">BxxxI")
+ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
+
+
+def connect(max_connections: int = 10) -> docker.DockerClient:
+    """Return a client of the engine.
+
+    Raises:
+        SandboxError: There is none, or it may not be used; says what to do.
+    """
+    try:
+        _knock()
+        return docker.from_env(max_pool_size=max_connections)
+    except ENGINE_ERRORS as error:
+        if "PermissionError" in repr(error) or "Permission denied" in str(error):
+            advice = "you may not use it: join the group docker (and log in again), or use rootless Docker"
+        else:
+            advice = "is it running? Start it (systemctl start docker), or set DOCKER_HOST"
+        raise SandboxError(f"the Docker engine at {_address()} does not answer; {advice} ({error})") from error
+
+
+def _address() -> str:
+    return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+
+
+def _knock() -> None:
+    """Raise OSError if nobody listens on the engine's socket; the SDK would say so too, but leave a socket open."""
+    if _address().startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.connect(_address().removeprefix("unix://"))
+
+
+class DockerBackend:
+    """Slots that are containers.
+
+    Args:
+        image: Made by `marft sandbox build`.
+        workers: How many slots there will be.
+        memory_mb: Of one container, all told, MiB.
+
+    Attributes:
+        name: "docker".
+        tools: What programs are built and run with.
+
+    Raises:
+        SandboxError: No engine, no image, or an image of another version; says what to do.
+    """
+
+    name = "docker"
+
+    def __init__(self, image: str, workers: int, memory_mb: int) -> None:
+        self.tools = TOOLS
+        self._image = image
+        self._memory_mb = memory_mb
+        self._client = connect(workers + 4)
+        self._serial = itertools.count()
+        try:
+            self._check_image()
+            self._cores = physical_cores() if workers <= self._client.info()["NCPU"] == os.cpu_count() else []
+            self._reap()
+        except BaseException as error:
+            self._client.close()
+            if isinstance(error, ENGINE_ERRORS):
+                raise SandboxError(f"the Docker engine failed: {error}") from error
+            raise
+
+    def open_slot(self, index: int) -> Slot:
+        """Start a container."""
+        try:
+            _knock()
+            jail = ContainerJail(self._client, self._options(index))
+        except ENGINE_ERRORS as error:
+            raise SlotError(f"no container: {error}") from error
+        return RunnerSlot(jail, Channel(jail.stream, jail.unwrap), {**TOOLS, "box": BOX}).greet()
+
+    def close(self) -> None:
+        """Remove the containers that are left, if any, and the connections."""
+        with contextlib.suppress(*ENGINE_ERRORS):
+            _knock()
+            self._remove(lambda mark: mark == owner_mark())
+        self._client.close()
+
+    def _check_image(self) -> None:
+        build = "run `marft sandbox build`" + ("" if self._image == "marft-sandbox" else f" --image {self._image}")
+        try:
+            labels = self._client.images.get(self._image).labels
+        except docker.errors.ImageNotFound as error:
+            raise SandboxError(f"no image {self._image!r}: {build}") from error
+        if labels.get(VERSION_LABEL) != image_version():
+            raise SandboxError(f"image {self._image!r} is of another version of marft: {build} again")
+
+    def _reap(self) -> None:
+        """Remove what owners that were killed left behind."""
+        self._remove(is_gone)
+
+    def _remove(self, chosen: Any) -> None:
+        for container in self._client.containers.list(all=True, filters={"label": OWNER_LABEL}, ignore_removed=True):
+            if chosen(container.labels.get(OWNER_LABEL, "")):
+                with contextlib.suppress(docker.errors.APIError):
+                    container.remove(force=True)
+
+    def _options(self, index: int) -> dict[str, Any]:
+        pin = {"cpuset_cpus": str(self._cores[index % len(self._cores)])} if self._cores else {}
+        # A limit on processes counts by user id across all containers of a host: no two share one.
+        first = 10_000 + (os.getpid() * 64 + next(self._serial)) % 3000 * UIDS_PER_SLOT
+        uids = f"{first}:{first + UIDS_PER_SLOT - 1}"
+        command = runner_command(TOOLS["python"], PARENT, "uid", BOX, "--uids", uids)
+        return {
+            "image": self._image,
+            "command": command,
+            "entrypoint": [],
+            "user": "0:0",
+            "cap_drop": ["ALL"],
+            "cap_add": ["SETUID", "SETGID", "KILL"],
+            "security_opt": ["no-new-privileges:true"],
+            "network_mode": "none",
+            "ipc_mode": "none",
+            "read_only": True,
+            "tmpfs": {BOX: "rw,exec,nosuid,nodev,size=128m,nr_inodes=4096,mode=0755"},
+            "mem_limit": f"{self._memory_mb}m",
+            "memswap_limit": f"{self._memory_mb}m",
+            "pids_limit": 64,
+            "nano_cpus": 1_000_000_000,
+            "ulimits": [Ulimit(name="core", soft=1, hard=1), Ulimit(name="nofile", soft=256, hard=256)],
+            "log_config": LogConfig(type="none"),  # json-file would write all output to the disk of the host
+            "stdin_open": True,  # with attach: the end of our connection is the end of its input, and of the runner
+            "tty": False,
+            "hostname": "sandbox",
+            "environment": {},
+            "labels": {OWNER_LABEL: owner_mark()},
+            "init": False,
+            "auto_remove": True,
+            **pin,
+        }
+
+
+class ContainerJail:
+    """A container and the connection to its process 1.
+
+    Args:
+        client: Of the engine.
+        options: Of the container.
+
+    Attributes:
+        stream: What the runner reads and writes, the latter in the engine's packets.
+    """
+
+    def __init__(self, client: docker.DockerClient, options: dict[str, Any]) -> None:
+        self._packets = bytearray()
+        self._log = b""
+        self._container = client.containers.create(**options)
+        try:
+            wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            self._attached = client.api.attach_socket(self._container.id, params=wanted)  # before the start
+            self.stream: socket.socket = self._attached._sock
+            self._container.start()
+        except BaseException:
+            self.kill()
+            raise
+
+    def unwrap(self, chunk: bytes) -> bytes:
+        """Return what the runner wrote to its standard output; the rest is its log."""
+        self._packets += chunk
+        found = bytearray()
+        while len(self._packets) >= _HEADER.size:
+            kind, length = _HEADER.unpack_from(self._packets)
+            end = _HEADER.size + length
+            if len(self._packets) < end:
+                break
+            content = self._packets[_HEADER.size : end]
+            if kind == _STDOUT:
+                found += content
+            else:
+                self._log = (self._log + content)[-_LOG_BYTES:]
+            del self._packets[:end]
+        return bytes(found)
+
+    def kill(self) -> None:
+        """Remove the container; one that is gone, or an engine that is, is fine."""
+        with contextlib.suppress(*ENGINE_ERRORS):
+            _knock()
+            self._container.remove(force=True)
+
+    def last_words(self) -> str:
+        """Return the end of the runner's log."""
+        return self._log.decode(errors="replace")
+
+    def release(self) -> None:
+        """Close the connection."""
+        self._attached._response.close()
+        self._attached.close()

@@ -1,0 +1,135 @@
+"""The image of the Docker backend: its version, and how it is made, with or without a registry."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable, Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import IO
+
+from marft_envs.sandbox.languages import CXX_FLAGS
+from marft_envs.sandbox.verdict import SandboxError
+
+DEFAULT_BASE = "python:3.11-slim-bookworm"
+VERSION_LABEL = "marft.version"
+BOX, PARENT = "/box", "/opt/marft"
+TOOLS: Mapping[str, str] = {
+    "python": f"{PARENT}/bin/python3",
+    "c++": f"{PARENT}/bin/g++",
+    "headers": f"{PARENT}/headers",
+}
+_PACKAGES = "python3,g++"
+
+
+def image_version() -> str:
+    """Return the version that an image must have to fit this code: a hash of all that goes into it."""
+    digest = hashlib.sha256(" ".join(CXX_FLAGS).encode())
+    for name, content in sorted(_files().items()):
+        digest.update(name.encode() + b"\0" + content + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def build_image(image: str, base: str = DEFAULT_BASE, say: Callable[[str], None] = print) -> None:
+    """Build the image from a base image that the engine has or can pull.
+
+    Args:
+        image: Name to give.
+        base: Debian with Python 3.11 or newer; g++ is installed where it is missing.
+        say: Takes each line of the build.
+
+    Raises:
+        SandboxError: No engine, or a step failed; holds its last lines.
+    """
+    from marft_envs.sandbox.docker_backend import ENGINE_ERRORS, connect
+
+    client = connect()
+    arguments = {"BASE": base, "CXX_FLAGS": " ".join(CXX_FLAGS), "VERSION": image_version()}
+    lines: list[str] = []
+    try:
+        options = {"tag": image, "rm": True, "forcerm": True, "network_mode": None, "buildargs": arguments}
+        stream = client.api.build(fileobj=_context(), custom_context=True, decode=True, **options)
+        for event in stream:
+            lines += (text := str(event.get("stream") or event.get("error") or "").strip()).splitlines()
+            if text:
+                say(text)
+            if "error" in event:
+                raise SandboxError(f"image {image!r}: the build failed:\n" + "\n".join(lines[-12:]))
+    except ENGINE_ERRORS as error:
+        raise SandboxError(f"image {image!r}: the engine failed: {error}") from error
+    finally:
+        client.close()
+
+
+def import_rootfs(folder: Path, name: str, suite: str = "bookworm", say: Callable[[str], None] = print) -> None:
+    """Make a base image from a root file system; where the folder does not exist, debootstrap makes it first.
+
+    Args:
+        folder: The root file system.
+        name: Of the image.
+        suite: Of Debian, for debootstrap.
+        say: Takes lines of progress.
+
+    Raises:
+        SandboxError: It can't be made or is none; says what to do.
+    """
+    if not folder.exists():
+        _debootstrap(folder, suite, say)
+    if not (folder / "usr" / "bin").is_dir():
+        raise SandboxError(f"{folder} is no root file system: it has no usr/bin")
+    from marft_envs.sandbox.docker_backend import ENGINE_ERRORS, connect
+
+    client = connect()
+    say(f"importing {folder} as {name}")
+    with subprocess.Popen(["tar", "-C", str(folder), "-c", "."], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            client.api.import_image_from_stream(process.stdout, repository=name, tag="latest")
+        except ENGINE_ERRORS as error:
+            process.kill()
+            raise SandboxError(f"image {name!r}: the engine failed: {error}") from error
+        finally:
+            client.close()
+    if process.returncode:
+        raise SandboxError(f"{folder}: tar could not read all of it; are you root?")
+
+
+def _debootstrap(folder: Path, suite: str, say: Callable[[str], None]) -> None:
+    program = shutil.which("debootstrap", path="/usr/sbin:/usr/bin:/sbin:/bin")
+    if program is None:
+        raise SandboxError(
+            f"{folder} does not exist, and debootstrap is not installed to make it: apt install debootstrap"
+        )
+    say(f"making {folder} with debootstrap ({suite}); this takes minutes")
+    command = [program, "--variant=minbase", f"--include={_PACKAGES}", suite, str(folder)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SandboxError(f"debootstrap failed (it must be run as root):\n{(done.stdout + done.stderr)[-1500:]}")
+
+
+def _files() -> dict[str, bytes]:
+    """Return what goes into the build: the Dockerfile and the folder of the runner."""
+    here = resources.files("marft_envs.sandbox")
+    jail = {f"jail/{file.name}": file.read_bytes() for file in here.joinpath("jail").iterdir() if _is_source(file)}
+    return {"Dockerfile": here.joinpath("Dockerfile").read_bytes(), **jail}
+
+
+def _is_source(file: Traversable) -> bool:
+    return file.is_file() and file.name.endswith((".py", ".c"))
+
+
+def _context() -> IO[bytes]:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in _files().items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    packed.seek(0)
+    return packed

@@ -1,0 +1,201 @@
+"""What holds a program back, as data: `Plan` says how one is started, `Isolation` makes plans for a mode.
+
+Both ways to start a program (spawn.py, spawn.c) do what a plan says, in the order of its fields.
+"""
+
+import contextlib
+import math
+import os
+import resource
+import sys
+from typing import NamedTuple
+
+from . import landlock
+from .seccomp import Filter, filter_for
+from .syscalls import MACHINES
+from .wire import KIND_BUILD, RunRequest
+
+MODES = ("uid", "namespace", "landlock", "none")
+SYSTEM = (
+    *(f"/usr/{name}" for name in ("bin", "lib", "lib32", "lib64", "libexec", "include", "share")),
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"),
+)
+DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+PATH = "/usr/local/bin:/usr/bin:/bin"
+THREADS = 64  # of a solution; a process limit that counts per uid where the uid is its own
+
+_OTHERS = 256  # processes of the same user that may come meanwhile
+_BUILD_STACK = 64 * 2**20  # what g++ asks for itself
+_UNLIMITED = resource.RLIM_INFINITY
+
+
+class Plan(NamedTuple):
+    """How a program is started.
+
+    Attributes:
+        folder: Descriptor of the working directory.
+        stdio: Descriptors that become 0, 1 and 2; all others are closed.
+        limits: (resource, soft and hard limit).
+        memory: Address space in bytes; set last, since the set-up itself may need more.
+        uid: User and group, without further groups; None keeps ours.
+        ruleset: Landlock ruleset's descriptor, or None.
+        filter: seccomp filter, or None.
+        path: The program.
+        argv: Its arguments.
+        environment: NAME=VALUE, all there is.
+    """
+
+    folder: int
+    stdio: tuple[int, int, int]
+    limits: tuple[tuple[int, int], ...]
+    memory: int
+    uid: int | None
+    ruleset: int | None
+    filter: Filter | None
+    path: bytes
+    argv: tuple[bytes, ...]
+    environment: tuple[bytes, ...]
+
+
+class Isolation:
+    """What a mode isolates by.
+
+    Args:
+        mode: `uid`: own uids in a container. `namespace`: a bubblewrap jail. `landlock`: an ordinary process.
+            `none`: limits, and the filter on machines that have one, so that at least no program forks without end
+            or signals everybody; files and secrets are open to it.
+        box: Folder of the submission.
+        uids: First and last uid: builds get the first one, submissions take turns with the others; None keeps ours.
+        read: Folders that may be read besides the system's.
+
+    Raises:
+        ValueError: These don't fit together.
+        OSError: This machine can't isolate in this mode.
+    """
+
+    def __init__(self, mode: str, box: str, uids: tuple[int, int] | None = None, read: tuple[str, ...] = ()) -> None:
+        _check(mode, uids)
+        self.mode, self.box, self.uids, self._read = mode, box, uids, read
+        self._run_uid = uids[0] + 1 if uids else None
+        self._run_ruleset = landlock.ruleset(self._readable()) if mode == "landlock" else None
+        self._filters = mode != "none" or os.uname().machine in MACHINES
+        if self._filters:
+            filter_for(KIND_BUILD)  # an unknown machine shows now
+
+    def next_submission(self) -> None:
+        """Give the next programs another uid."""
+        if self.uids and self._run_uid:
+            self._run_uid = self._run_uid + 1 if self._run_uid < self.uids[1] else self.uids[0] + 1
+
+    def uids_in_use(self) -> tuple[int, ...]:
+        """Return the uids of this submission's build and programs."""
+        return (self.uids[0], self._run_uid) if self.uids and self._run_uid else ()
+
+    def ruleset(self, kind: int) -> int | None:
+        """Return the Landlock ruleset for a program; one for a build is new and the caller's to close."""
+        if self.mode != "landlock" or kind != KIND_BUILD:
+            return self._run_ruleset
+        return landlock.ruleset([*self._readable(), (os.path.join(self.box, "build"), landlock.ALL)])
+
+    def plan(self, request: RunRequest, folder: int, stdio: tuple[int, int, int], ruleset: int | None) -> Plan:
+        """Return how `request` is started."""
+        build = request.kind == KIND_BUILD
+        uid = (self.uids[0] if build else self._run_uid) if self.uids else None
+        return Plan(
+            folder,
+            stdio,
+            self._limits(request, build),
+            _clamped(resource.RLIMIT_AS, request.memory_kb * 1024 if request.memory_kb else _UNLIMITED),
+            uid,
+            ruleset,
+            filter_for(request.kind) if self._filters else None,
+            _found(request.argv[0]),
+            request.argv,
+            self._environment(build),
+        )
+
+    def counts_threads(self, kind: int) -> bool:
+        """Whether a program's threads must be watched, because the kernel counts them together with others'."""
+        return self.uids is None and kind != KIND_BUILD
+
+    def _limits(self, request: RunRequest, build: bool) -> tuple[tuple[int, int], ...]:
+        limits = {
+            resource.RLIMIT_CPU: math.ceil(request.cpu_ms / 1000) + 1,  # the runner cuts first; each process of a build
+            resource.RLIMIT_FSIZE: request.output_bytes + 1,  # so that exactly the limit is still allowed
+            resource.RLIMIT_CORE: 1,  # 0 would still start a crash handler that reads from a pipe
+            resource.RLIMIT_NOFILE: 256 if build else 64,
+            resource.RLIMIT_MEMLOCK: 0,
+            resource.RLIMIT_MSGQUEUE: 0,
+            resource.RLIMIT_SIGPENDING: 1024,
+            resource.RLIMIT_STACK: _BUILD_STACK if build else _UNLIMITED,
+        }
+        if build and request.processes:
+            limits[resource.RLIMIT_NPROC] = request.processes + (0 if self.uids else _own_tasks() + _OTHERS)
+        elif self.uids:
+            limits[resource.RLIMIT_NPROC] = THREADS
+        return tuple((number, _clamped(number, most)) for number, most in limits.items())
+
+    def _readable(self) -> list[tuple[str, int]]:
+        folders = ["/usr/local", *self._read]
+        if sys.base_prefix not in ("/usr", "/usr/local"):
+            folders += [os.path.join(sys.base_prefix, "bin"), os.path.join(sys.base_prefix, "lib")]
+        rules = [rule for folder in folders for rule in _without_packages(folder)]
+        rules += [(path, landlock.READ) for path in (*SYSTEM, self.box)]
+        return rules + [(path, landlock.DEVICE) for path in DEVICES]
+
+    def _environment(self, build: bool) -> tuple[bytes, ...]:
+        words = [f"PATH={PATH}", f"HOME={self.box}", "LANG=C.UTF-8", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1"]
+        if build:
+            words.append(f"TMPDIR={os.path.join(self.box, 'build')}")
+        return tuple(os.fsencode(word) for word in words)
+
+
+def _check(mode: str, uids: tuple[int, int] | None) -> None:
+    root = os.geteuid() == 0
+    if mode not in MODES:
+        raise ValueError(f"--isolation: found {mode!r}, wanted one of {', '.join(MODES)}")
+    if uids is None and (mode == "uid" or (mode == "landlock" and root)):
+        raise ValueError(f"--isolation {mode}: found no --uids, wanted FIRST:LAST to drop to from root")
+    if uids is not None and mode in ("namespace", "none"):
+        raise ValueError(f"--isolation {mode}: found --uids, but this mode changes no uid")
+    if uids is not None and not (root and 0 < uids[0] < uids[1] < 2**31):
+        raise ValueError(f"--uids: found {uids} as uid {os.geteuid()}, wanted root and at least two uids from 1")
+
+
+def _without_packages(path: str) -> list[tuple[str, int]]:
+    """Return rules to read a folder except what is installed for Python: our own problems and answers may lie there."""
+    try:
+        names = os.listdir(path)
+    except OSError:  # a file, or nothing
+        return [(path, landlock.READ)]
+    rules = []
+    for name in names:
+        if name == "lib" or name.startswith("python3"):
+            rules += _without_packages(f"{path}/{name}")
+        elif not (name.endswith("-packages") or os.path.islink(f"{path}/{name}")):  # what a link leads to counts
+            rules.append((f"{path}/{name}", landlock.READ))
+    return [(path, landlock.LIST), *rules]
+
+
+def _clamped(number: int, most: int) -> int:
+    """Return the limit, or the hard limit that holds for us already where that is lower."""
+    hard = resource.getrlimit(number)[1]
+    if hard == _UNLIMITED:
+        return most
+    return hard if most == _UNLIMITED else min(most, hard)
+
+
+def _found(program: bytes) -> bytes:
+    """Return the program's path, looked up in `PATH` where it has no slash."""
+    places = [] if b"/" in program else [os.path.join(os.fsencode(folder), program) for folder in PATH.split(":")]
+    return next((place for place in places if os.access(place, os.X_OK)), program)
+
+
+def _own_tasks() -> int:
+    """Count the threads of all processes of our uid, as the kernel does for RLIMIT_NPROC."""
+    count = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/status") as file:
+            lines = dict(line.split(":", 1) for line in file)
+            count += int(lines["Threads"]) if int(lines["Uid"].split()[0]) == os.getuid() else 0
+    return count

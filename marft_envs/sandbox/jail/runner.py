@@ -1,0 +1,226 @@
+"""The resident runner: one process per jail that starts programs for the judge and says what became of them.
+
+    python3 -I -S -c "import sys; sys.path.insert(0, PARENT); from jail.runner import main; main()"
+        --isolation uid|namespace|landlock|none --box DIR [--uids FIRST:LAST] [--read DIR ...] [--native FILE]
+
+Requests come on descriptor 0, answers go to 1 (see `wire`), what concerns people goes to 2. It believes the host,
+and nothing that programs do: their output it only copies. Anything that is no request ends it; the judge takes a
+new jail then. Programs can't reach it: it has another uid or isn't dumpable, and they inherit no descriptor.
+"""
+
+import contextlib
+import errno
+import itertools
+import os
+import signal
+import struct
+import sys
+import time
+
+from . import wire
+from .box import Box
+from .channel import Channel, Request, Slice, write_all
+from .native import load
+from .plan import Isolation
+from .spawn import Forked
+from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, prctl
+from .watch import Outcome, Watch, end_leftovers
+
+_OPTIONS = ("--isolation", "--box", "--uids", "--read", "--native")
+_BUSY_TRIES = 100  # of 2 ms: somebody else's fork holds a program that was just written open, for an instant
+
+
+class Runner:
+    """Does what requests say, one after the other.
+
+    Args:
+        channel: Where they come from.
+        isolation: How programs are held back.
+        box: Where their files lie.
+        spawner: How they are started.
+    """
+
+    def __init__(self, channel: Channel, isolation: Isolation, box: Box, spawner: Forked) -> None:
+        self._channel, self._isolation, self._box, self._spawner = channel, isolation, box, spawner
+        self._watch = Watch()
+        self._answers = {
+            wire.HELLO: self._hello,
+            wire.PUT: self._put,
+            wire.FETCH: self._fetch,
+            wire.RUN: self._run,
+            wire.RESET: self._reset,
+        }
+
+    def serve(self) -> None:
+        """Answer requests until the host closes its end.
+
+        Raises:
+            WireError: Something came that is no request.
+            OSError: This jail can't go on.
+        """
+        try:
+            while (request := self._channel.receive()) is not None:
+                self._answers[request.op](request)
+        finally:
+            end_leftovers(self._isolation)
+
+    def _hello(self, request: Request) -> None:
+        (version,) = struct.unpack("<I", request.head)
+        if version != wire.VERSION:
+            raise wire.WireError(f"the host speaks version {version}, the runner {wire.VERSION}: install both anew")
+        self._channel.answer(request, struct.pack("<II", wire.VERSION, int(self._spawner.native)))
+
+    def _put(self, request: Request) -> None:
+        name, content, mode = wire.unpack_put(request.head)
+        pieces = itertools.chain([content], self._channel.rest())
+        try:
+            self._box.put(name, pieces, mode)
+        except OSError as error:
+            for _ in pieces:
+                pass
+            self._refuse(request, error)
+        else:
+            self._channel.answer(request, bytes([wire.OK]))
+
+    def _fetch(self, request: Request) -> None:
+        (length,) = struct.unpack_from("<H", request.head)
+        try:
+            content = self._box.fetch(request.head[2 : 2 + length])
+        except OSError as error:
+            self._refuse(request, error)
+        else:
+            with contextlib.closing(content):
+                self._channel.answer(request, bytes([wire.OK]), content.slice)
+
+    def _reset(self, request: Request) -> None:
+        end_leftovers(self._isolation)
+        self._isolation.next_submission()
+        try:
+            if self._isolation.mode != "namespace":  # there it is bound read-only, and the jail ends with it
+                self._box.empty()
+        except OSError as error:
+            self._refuse(request, error)
+        else:
+            self._channel.answer(request, bytes([wire.OK]))
+
+    def _refuse(self, request: Request, error: OSError) -> None:
+        self._channel.answer(request, bytes([wire.FAILED]) + str(error)[:1000].encode(errors="replace"))
+
+    def _run(self, request: Request) -> None:
+        run = wire.unpack_run(request.head)
+        _check(run)
+        with contextlib.ExitStack() as stack:
+            stdin, stdout, stderr = (_memory_file(stack, name) for name in ("stdin", "stdout", "stderr"))
+            for piece in itertools.chain([run.stdin], self._channel.rest()):
+                write_all(stdin, piece)
+            os.lseek(stdin, 0, os.SEEK_SET)
+            outcome, failure = self._outcome(run._replace(stdin=b""), (stdin, stdout, stderr))
+            if failure:
+                self._not_started(request, failure[: run.stderr_bytes])
+            else:
+                self._report(request, run, outcome, stdout, stderr)
+
+    def _outcome(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> tuple[Outcome, bytes]:
+        """Run a program; return what became of it, and why it was not started if it wasn't."""
+        build = run.kind == wire.KIND_BUILD
+        if build:
+            self._box.open_for_build()
+        ruleset = self._isolation.ruleset(run.kind)
+        plan = self._isolation.plan(run, self._box.descriptor, stdio, ruleset)
+        try:
+            for _ in range(_BUSY_TRIES):
+                start = time.monotonic()
+                pid = self._spawner.start(plan)
+                count = self._isolation.counts_threads(run.kind)
+                outcome = self._watch.over(pid, run.cpu_ms / 1000, run.wall_ms / 1000, start, count)
+                if end_leftovers(self._isolation) and not outcome.flags:
+                    outcome = outcome._replace(flags=wire.LEFTOVERS)
+                code, text = self._spawner.failure()
+                if code != errno.ETXTBSY:
+                    break
+                time.sleep(0.002)
+        finally:
+            if build:
+                self._box.close_for_build()
+                if ruleset is not None:
+                    os.close(ruleset)
+        return outcome, f"{plan.path.decode(errors='replace')}: {text}".encode() if code else b""
+
+    def _not_started(self, request: Request, why: bytes) -> None:
+        result = wire.RunResult(wire.NOT_STARTED, 0, 0, 0, 0, 0, 0, b"", why)
+        self._channel.answer(request, wire.pack_result(result))
+
+    def _report(self, request: Request, run: wire.RunRequest, outcome: Outcome, stdout: int, stderr: int) -> None:
+        written, said = os.fstat(stdout).st_size, os.fstat(stderr).st_size
+        flags = outcome.flags
+        if outcome.status == -signal.SIGXFSZ or max(written, said) > run.output_bytes:
+            flags |= wire.OUTPUT_LIMIT
+        kept, tail = min(written, run.output_bytes), min(said, run.stderr_bytes)
+        figures = (outcome.cpu_us, outcome.wall_us, outcome.peak_kb, written)
+        result = wire.RunResult(wire.RAN, flags, outcome.status, *figures, b"", b"")
+        slices = Slice(stdout, 0, kept), Slice(stderr, said - tail, tail)
+        self._channel.answer(request, wire.pack_result_head(result, kept), *slices)
+
+
+def _check(run: wire.RunRequest) -> None:
+    if not run.argv or any(b"\0" in word for word in run.argv):
+        raise wire.WireError(f"found the arguments {run.argv!r}, wanted a program, and no NUL")
+    if run.kind not in (wire.KIND_RUN, wire.KIND_BUILD) or not (run.cpu_ms and run.wall_ms):
+        raise wire.WireError(f"found kind {run.kind}, {run.cpu_ms} and {run.wall_ms} ms, wanted limits above 0")
+
+
+def _memory_file(stack: contextlib.ExitStack, name: str) -> int:
+    descriptor = os.memfd_create(name)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _harden(mode: str) -> None:
+    """Become a process that programs can't reach."""
+    if mode == "landlock":  # where memory runs out, the kernel ends us and our programs before the user's own work
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")  # in the other modes a program could lower its own again, and the kernel would end us
+    prctl(PR_SET_DUMPABLE, 0)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    os.umask(0o022)
+    for number in signal.valid_signals():  # what is ignored would stay so in programs
+        if signal.getsignal(number) not in (signal.SIG_DFL, None):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGCHLD})
+
+
+def _channel() -> Channel:
+    """Move the pipes away from 0 and 1, so that nothing else can write there, and close what else we inherited."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    ends = tuple(os.dup(number) for number in (0, 1))
+    for number in (0, 1):
+        os.dup2(nothing, number)
+    os.close(nothing)
+    for end in ends:
+        os.set_inheritable(end, False)
+    return Channel(*ends)
+
+
+def _runner(words: list[str]) -> Runner:
+    pairs = list(zip(words[::2], words[1::2], strict=False))
+    given = dict(pairs)
+    if len(words) % 2 or not {"--isolation", "--box"} <= given.keys() <= set(_OPTIONS):
+        raise ValueError(f"found {words}, wanted --isolation MODE --box DIR [--uids FIRST:LAST] [--read DIR ...]")
+    uids = tuple(int(word) for word in given["--uids"].split(":")) if "--uids" in given else None
+    if uids is not None and len(uids) != 2:
+        raise ValueError(f"--uids: found {given['--uids']}, wanted FIRST:LAST")
+    read = tuple(value for name, value in pairs if name == "--read")
+    channel = _channel()
+    _harden(given["--isolation"])
+    isolation = Isolation(given["--isolation"], given["--box"], uids, read)
+    return Runner(channel, isolation, Box(given["--box"], uids[0] if uids else None), load(given.get("--native")))
+
+
+def main() -> None:
+    """Serve until the host closes its end; exit status 2 and a line on standard error where something is wrong."""
+    try:
+        _runner(sys.argv[1:]).serve()
+    except (OSError, ValueError, struct.error) as error:
+        sys.stderr.write(f"runner: {type(error).__name__}: {error}"[:2000] + "\n")
+        sys.exit(2)

@@ -1,0 +1,165 @@
+"""Watches one program: CPU and wall limit, thread count, and what is left when it has ended."""
+
+import contextlib
+import os
+import signal
+import time
+from typing import NamedTuple
+
+from .plan import Isolation
+from .wire import CPU_LIMIT, OOM, THREAD_LIMIT, WALL_LIMIT
+
+MOST_THREADS = 256  # where the kernel can't count a program's own ones; checked every _TICK_S
+_TICK_S = 0.02
+_SHORT_S = 0.001
+_PATIENCE_S = 5.0
+
+
+class Outcome(NamedTuple):
+    """What became of a program: flags and figures as in `wire.RunResult`, `status` as in os.waitstatus_to_exitcode."""
+
+    flags: int
+    status: int
+    cpu_us: int
+    wall_us: int
+    peak_kb: int
+
+
+class Watch:
+    """Waits for programs. SIGCHLD must be blocked in this process: it is what we wait for."""
+
+    def __init__(self) -> None:
+        self._cores = len(os.sched_getaffinity(0))
+        self._kills = _oom_kills()
+
+    def over(self, pid: int, cpu_s: float, wall_s: float, start_s: float, count_threads: bool) -> Outcome:
+        """Wait for a program, ending it at its limits, and reap it.
+
+        Args:
+            pid: Our child.
+            cpu_s: CPU limit, all threads.
+            wall_s: Wall limit.
+            start_s: time.monotonic() when it was started.
+            count_threads: Also end it beyond `MOST_THREADS`.
+        """
+        clock = (~pid << 3) | 2  # its CPU clock, see clock_getcpuclockid(3): exact, and needs no /proc
+        flags = 0
+        while not flags and not _ended(pid):
+            wall_left = start_s + wall_s - time.monotonic()
+            cpu_left = cpu_s - time.clock_gettime(clock)
+            flags = CPU_LIMIT * (cpu_left <= 0) or WALL_LIMIT * (wall_left <= 0)
+            if count_threads and _threads(pid) > MOST_THREADS:
+                flags |= THREAD_LIMIT
+            if not flags:
+                # at its fastest it uses all cores; so we are never late by more than _SHORT_S
+                signal.sigtimedwait({signal.SIGCHLD}, min(wall_left, max(cpu_left / self._cores, _SHORT_S), _TICK_S))
+        if flags:
+            os.kill(pid, signal.SIGKILL)
+        _, raw, used = os.wait4(pid, 0)
+        wall_used, cpu_used = time.monotonic() - start_s, used.ru_utime + used.ru_stime
+        status = os.waitstatus_to_exitcode(raw)
+        if cpu_used >= cpu_s:
+            flags = flags & ~WALL_LIMIT | CPU_LIMIT  # also where it ended by itself, or by RLIMIT_CPU
+        if status == -signal.SIGKILL and not flags and self._kernel_killed():
+            flags |= OOM
+        return Outcome(flags, status, round(cpu_used * 1e6), round(wall_used * 1e6), used.ru_maxrss)
+
+    def _kernel_killed(self) -> bool:
+        before, self._kills = self._kills, _oom_kills()
+        return self._kills > before
+
+
+def _ended(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _threads(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}/task").st_nlink - 2
+    except OSError:
+        return 0
+
+
+def _oom_kills() -> int:
+    """Return how often the kernel has ended a process for memory, in any control group, since it was booted."""
+    with contextlib.suppress(OSError), open("/proc/vmstat", "rb") as lines:
+        for line in lines:
+            if line.startswith(b"oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def end_leftovers(isolation: Isolation) -> bool:
+    """End whatever programs have left running.
+
+    Whoever lost its parent is our child (we are process 1, or the subreaper), so having no child is the proof.
+
+    Returns:
+        Whether there was anything.
+
+    Raises:
+        OSError: Something can't be ended: this jail can't be used again.
+    """
+    if not _children():
+        return False
+    deadline = time.monotonic() + _PATIENCE_S
+    while _children():
+        if time.monotonic() > deadline:
+            raise OSError(f"processes are left {_PATIENCE_S} s after SIGKILL")
+        _kill_all(isolation.uids_in_use())
+        signal.sigtimedwait({signal.SIGCHLD}, _SHORT_S)
+    return True
+
+
+def _children() -> bool:
+    """Reap who has ended; return whether there are others."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return True
+        except ChildProcessError:
+            return False
+
+
+def _kill_all(uids: tuple[int, ...]) -> None:
+    """Send SIGKILL to all that is not the runner; by one call where that is possible, so that no fork can outrun it."""
+    if os.getpid() == 1:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+    elif uids:
+        for uid in uids:
+            _kill_uid(uid)
+    else:
+        for pid in _descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _kill_uid(uid: int) -> None:
+    """Become that uid in a child and kill all it can: everything of that uid, and nothing else."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    try:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        os.kill(-1, signal.SIGKILL)
+    finally:
+        os._exit(0)
+
+
+def _descendants(root: int) -> list[int]:
+    """Return the pids below a process."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+            children.setdefault(parent, []).append(int(name))
+    found, todo = [], [root]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found

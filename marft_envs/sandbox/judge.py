@@ -1,0 +1,127 @@
+"""The judge: programs and tests in, verdicts out; the programs run in jails, what is expected stays here.
+
+Example:
+    with Judge() as judge:
+        judgement = judge.run("print(int(input()) * 2)", tests=[Test(b"21", b"42")])
+        print(judgement.verdict, judgement.passed, judge.report)
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import weakref
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from marft_envs.sandbox.checkers import AnyChecker
+from marft_envs.sandbox.machine import physical_cores
+from marft_envs.sandbox.pool import SlotPool
+from marft_envs.sandbox.selection import DEFAULT_IMAGE, open_pool
+from marft_envs.sandbox.submission import Submission
+from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test
+
+_log = logging.getLogger(__name__)
+_open_pools: weakref.WeakSet[SlotPool] = weakref.WeakSet()
+
+
+class Judge:
+    """A pool of jails. Usable from many threads at once; a context manager, and closed when the process ends.
+
+    Args:
+        backend: "docker", "bubblewrap", "landlock"; "auto" attacks each in this order and takes the first that
+            holds; "unsafe" isolates nothing.
+        workers: How many programs run at once; None is one for each physical core. More make CPU times unreliable.
+        image: Of the Docker backend, made by `marft sandbox build`.
+        slot_memory_mb: What all of one slot may use, MiB: the largest memory limit of a submission, its input and
+            output, and the compiler (Docker alone enforces it as a whole).
+
+    Attributes:
+        backend: The name of the backend that was taken.
+        report: Why it was, and why not those before it; a line each.
+
+    Raises:
+        SandboxError: The backend can't be used, or for "auto" none isolates; says what to do.
+        ValueError: No such backend, or no workers.
+    """
+
+    def __init__(
+        self,
+        backend: str = "auto",
+        workers: int | None = None,
+        image: str = DEFAULT_IMAGE,
+        slot_memory_mb: int = 4096,
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers: found {workers}, wanted at least 1, or None for one a core")
+        count = len(physical_cores()) if workers is None else workers
+        self._slot_memory_mb = slot_memory_mb
+        self._pool, self.report = open_pool(backend, count, image, slot_memory_mb)
+        self.backend = self._pool.backend.name
+        _open_pools.add(self._pool)
+        for line in self.report.splitlines():
+            _log.info("%s", line)
+
+    def run(
+        self,
+        program: str | bytes,
+        language: str = "python",
+        tests: Sequence[Test] = (),
+        limits: Limits | None = None,
+        checker: str | AnyChecker = "tokens",
+    ) -> Judgement:
+        """Judge one program; see `Submission`.
+
+        Raises:
+            ValueError: Bad input; nothing has run.
+            SandboxError: No compiler for the language here, or the judge is closed.
+        """
+        return self.submit(Submission(program, language, tests, limits or Limits(), checker)).result()
+
+    def run_many(self, submissions: Iterable[Submission]) -> list[Judgement]:
+        """Judge many programs at once; return the judgements in their order."""
+        futures = [self.submit(submission) for submission in submissions]
+        return [future.result() for future in futures]
+
+    def submit(self, submission: Submission) -> Future[Judgement]:
+        """Queue a submission; first come, first served.
+
+        Raises:
+            ValueError: Its memory limit is more than a slot has.
+            SandboxError: No compiler for the language here, or the judge is closed.
+        """
+        words = " ".join((*submission.spoken.build, *submission.spoken.run))
+        missing = [
+            tool for tool in ("python", "c++") if f"{{{tool}}}" in words and tool not in self._pool.backend.tools
+        ]
+        if missing:
+            raise SandboxError(
+                f"language {submission.language!r}: the {self.backend} sandbox has no {missing[0]}; install it"
+            )
+        most = self._slot_memory_mb // 2
+        if submission.limits.memory_mb > most:
+            raise ValueError(
+                f"Limits.memory_mb: found {submission.limits.memory_mb}, wanted at most {most}, half of slot_memory_mb:"
+                f" make the judge with slot_memory_mb={2 * submission.limits.memory_mb}"
+            )
+        return self._pool.submit(submission)
+
+    def close(self) -> None:
+        """End all jails; what waits is cancelled, what runs is INTERNAL. May be called twice."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    for pool in list(_open_pools):
+        pool.close()

@@ -1,0 +1,47 @@
+"""The backend that needs nothing: Landlock, seccomp and limits, which each program gets before it starts.
+
+Works without root, without user namespaces, inside an ordinary container. What stays open: `stat` tells that a path
+exists, and a program sees the kernel and the processors of the host. As root, programs also get user ids of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from marft_envs.sandbox.machine import find_tools, read_folders, slot_uids
+from marft_envs.sandbox.process import Workplace, runner_command, start_slot
+from marft_envs.sandbox.slot import Slot
+
+
+class LandlockBackend:
+    """Slots that are processes of this machine.
+
+    Attributes:
+        name: As `Judge` names it.
+        isolation: As the runner names it.
+        tools: What programs are built and run with.
+    """
+
+    name = "landlock"
+    isolation = "landlock"
+
+    def __init__(self) -> None:
+        self.tools: Mapping[str, str] = find_tools()
+        self._workplace = Workplace()
+
+    def open_slot(self, index: int) -> Slot:
+        """Start a runner over a box that only its programs may read."""
+        box = str(self._workplace.box(index))
+        parent = str(self._workplace.path)
+        command = runner_command(sys.executable, parent, self.isolation, box, *self._options(index))
+        return start_slot(command, {**self.tools, "box": box, "headers": f"{parent}/headers"}).greet()
+
+    def close(self) -> None:
+        """Remove the folder; the slots are closed before."""
+        self._workplace.close()
+
+    def _options(self, index: int) -> list[str]:
+        options = [word for folder in read_folders(self.tools) for word in ("--read", folder)]
+        return [*options, "--uids", "{}:{}".format(*slot_uids(index))] if os.geteuid() == 0 else options

@@ -1,0 +1,126 @@
+"""The languages of the judge: a table of what to write, what to build, what to run.
+
+A language is added with `add_language(Language(...))`. Commands run in the folder of the program; their words may
+hold `{box}` (that folder), `{python}`, `{c++}` (the tools in the jail) and `{headers}` (the folder of the precompiled
+headers).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Parsing once at build time instead of once a test. `-S` saves a quarter of the interpreter's start, and costs
+# `exit` and `quit`, which `site` would have made: the start code makes them. Tracebacks name main.py.
+_PYTHON_BUILD = """\
+import marshal, sys
+sys.tracebacklimit = 0
+with open(sys.argv[1], "rb") as file:
+    code = compile(file.read(), "main.py", "exec", dont_inherit=True)
+with open(sys.argv[2], "wb") as file:
+    marshal.dump(code, file)
+"""
+_PYTHON_START = """\
+def _start():
+    import _sitebuiltins, builtins, marshal, sys
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
+    with open(sys.argv[1], "rb") as file:
+        code = marshal.load(file)
+    sys.argv = ["main.py"]
+    del globals()["_start"]
+    globals().update(__file__="main.py", __builtins__=builtins)
+    return code
+exec(_start())
+"""
+# The precompiled headers of the image only fit if these are the very flags they were made with.
+CXX_FLAGS = ("-O2", "-DONLINE_JUDGE")
+_CXX_BOUNDS = ("-fmax-errors=3", "-ftemplate-depth=512", "-fconstexpr-ops-limit=10000000")
+
+
+@dataclass(frozen=True)
+class Language:
+    """How programs of one language are built and run.
+
+    Attributes:
+        name: As a submission names it.
+        source: File name of the program.
+        build: Command that makes `{box}/build/PRODUCT` from the program; empty where there is nothing to build.
+        product: Name of what the build leaves; it is then `{box}/PRODUCT`.
+        run: Command that runs one test.
+        cpu_factor: Multiplies the CPU and wall limits.
+        extra_memory_mb: The interpreter's own memory, MiB, on top of the memory limit.
+    """
+
+    name: str
+    source: str
+    build: tuple[str, ...]
+    product: str
+    run: tuple[str, ...]
+    cpu_factor: float = 1.0
+    extra_memory_mb: int = 0
+
+    def command(self, words: tuple[str, ...], places: Mapping[str, str]) -> tuple[bytes, ...]:
+        """Return a command with its places filled in.
+
+        Raises:
+            KeyError: The jail lacks a tool that the command needs; the argument is its name.
+        """
+        return tuple(_fill(word, places).encode() for word in words)
+
+
+def _fill(word: str, places: Mapping[str, str]) -> str:
+    for name in ("box", "python", "c++", "headers"):
+        if f"{{{name}}}" in word:
+            word = word.replace(f"{{{name}}}", places[name])
+    return word
+
+
+def _cxx(standard: str) -> Language:
+    flags = (f"-std={standard}", *CXX_FLAGS, f"-I{{headers}}/{standard}", *_CXX_BOUNDS, "-static", "-s", "-pipe")
+    return Language(
+        standard,
+        "main.cpp",
+        build=("{c++}", *flags, "-o", "build/main", "main.cpp"),
+        product="main",
+        run=("{box}/main",),
+        extra_memory_mb=8,
+    )
+
+
+LANGUAGES: dict[str, Language] = {
+    "python": Language(
+        "python",
+        "main.py",
+        build=("{python}", "-sS", "-c", _PYTHON_BUILD, "main.py", "build/main.bin"),
+        product="main.bin",
+        run=("{python}", "-sS", "-c", _PYTHON_START, "main.bin"),
+        extra_memory_mb=32,
+    ),
+    "c++17": _cxx("c++17"),
+    "c++20": _cxx("c++20"),
+}
+_ALIASES = {"c++": "c++17", "cpp": "c++17", "cpp17": "c++17", "cpp20": "c++20", "py": "python", "python3": "python"}
+
+
+def add_language(language: Language) -> None:
+    """Add a language to the table, or replace one."""
+    LANGUAGES[language.name] = language
+
+
+def find_language(name: str) -> Language:
+    """Return the language of a name or of an alias of it.
+
+    Raises:
+        ValueError: There is none; names the close ones.
+    """
+    key = name.strip().lower()
+    key = _ALIASES.get(key, key)
+    if key not in LANGUAGES:
+        known = sorted({*LANGUAGES, *_ALIASES})
+        close = difflib.get_close_matches(key, known, n=3) or sorted(LANGUAGES)
+        raise ValueError(
+            f"language: found {name!r}, wanted one of {', '.join(sorted(LANGUAGES))}; close: {', '.join(close)}"
+        )
+    return LANGUAGES[key]

@@ -1,0 +1,106 @@
+"""What this machine offers to the backends that need no engine: cores, interpreters, compilers, user ids, folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from marft_envs.sandbox.verdict import SandboxError
+
+UIDS_PER_SLOT = 16
+_SLOTS_PER_PROCESS = 64
+
+
+def physical_cores() -> list[int]:
+    """Return one logical CPU of each physical core that this process may use."""
+    cores: dict[str, int] = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        try:
+            siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text().strip()
+        except OSError:
+            siblings = str(cpu)
+        cores.setdefault(siblings, cpu)
+    return list(cores.values())
+
+
+def find_tools() -> dict[str, str]:
+    """Return the interpreter and the compiler that an unprivileged user may run.
+
+    Raises:
+        SandboxError: There is no such interpreter.
+    """
+    found = {"python": _find_python()}
+    compiler = shutil.which("g++", path="/usr/local/bin:/usr/bin:/bin")
+    return found | ({"c++": compiler} if compiler else {})
+
+
+def read_folders(tools: Mapping[str, str]) -> list[str]:
+    """Return the folders outside /usr that the interpreter needs."""
+    prefix = Path(tools["python"]).resolve().parent.parent
+    return [] if prefix.is_relative_to("/usr") else [str(prefix)]
+
+
+def slot_uids(index: int) -> tuple[int, int]:
+    """Return first and last of the user ids of a slot; no two slots of a machine share one.
+
+    A limit on processes counts by user id, and killing what a program left goes by user id. Where a user
+    namespace maps few ids, the range is folded, which makes a clash improbable instead of impossible.
+    """
+    wanted = (os.getpid() * _SLOTS_PER_PROCESS + index % _SLOTS_PER_PROCESS) * UIDS_PER_SLOT
+    try:
+        mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
+    except OSError:
+        mapped = 1 << 32
+    room = (1 << 31) - (1 << 20) if mapped > 1 << 31 else 1 << 15
+    first = (1 << 20 if mapped > 1 << 31 else 20_000) + wanted % room
+    return first, first + UIDS_PER_SLOT - 1
+
+
+def make_folder(mark: str) -> Path:
+    """Make a folder that unprivileged users may enter but not list.
+
+    Raises:
+        SandboxError: The folder for temporary files is closed to them.
+    """
+    parents = (tempfile.gettempdir(), "/tmp", "/var/tmp")
+    parent = next((parent for parent in parents if _is_open(Path(parent))), None)
+    if parent is None:
+        raise SandboxError(f"no folder for temporary files that other users may enter (tried {', '.join(parents)})")
+    folder = Path(tempfile.mkdtemp(prefix=f"marft-sandbox-{mark}-", dir=parent))
+    folder.chmod(0o711)
+    return folder
+
+
+def stale_folders() -> list[tuple[Path, str]]:
+    """Return the folders that `make_folder` made, by whomever, with their marks."""
+    found = [
+        path
+        for parent in {tempfile.gettempdir(), "/tmp", "/var/tmp"}
+        for path in Path(parent).glob("marft-sandbox-*-*")
+    ]
+    return [(path, path.name.removeprefix("marft-sandbox-").rpartition("-")[0]) for path in found]
+
+
+def _find_python() -> str:
+    own = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    places = (own, *(f"{folder}/python3" for folder in ("/usr/local/bin", "/usr/bin", "/bin")))
+    for place in places:
+        path = Path(os.path.realpath(place))
+        if path.is_file() and os.access(path, os.X_OK) and _is_open(path):
+            return str(path)
+    raise SandboxError(f"no Python that an unprivileged user may run (tried {', '.join(places)}): install python3")
+
+
+def _is_open(path: Path) -> bool:
+    """Return True if any user may enter all folders on the way to a path, and read it. Who isn't root need not care."""
+    if os.geteuid() != 0:
+        return os.access(path, os.R_OK | os.X_OK)
+    try:
+        return all(step.stat().st_mode & stat.S_IXOTH for step in (path.resolve(), *path.resolve().parents))
+    except OSError:
+        return False

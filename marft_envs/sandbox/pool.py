@@ -1,0 +1,203 @@
+"""A thread for each slot, a queue of submissions for all: nothing that is handed in is ever lost."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from marft_envs.sandbox.channel import SlotError
+from marft_envs.sandbox.compilation import BuildCache
+from marft_envs.sandbox.slot import Slot
+from marft_envs.sandbox.submission import Submission
+from marft_envs.sandbox.trial import Trial
+from marft_envs.sandbox.verdict import Judgement, SandboxError, Verdict
+
+RECYCLE_AFTER = 500  # submissions; then the slot gives way to a new one
+_PAUSE_S = 0.5  # before the second attempt: an engine may be coming back
+_log = logging.getLogger(__name__)
+
+
+class Backend(Protocol):
+    """Opens slots.
+
+    Attributes:
+        name: For people.
+        tools: What programs are built and run with: paths in the jail of `python` and `c++`, where there.
+    """
+
+    name: str
+    tools: Mapping[str, str]
+
+    def open_slot(self, index: int) -> Slot:
+        """Return a fresh jail; raises `SlotError` or `SandboxError`."""
+
+    def close(self) -> None:
+        """Leave nothing behind; the slots are closed before."""
+
+
+@dataclass
+class _Job:
+    submission: Submission
+    future: Future[Judgement] = field(default_factory=Future)
+
+
+class SlotPool:
+    """Slots at work; all are opened at once, each by the thread that uses it.
+
+    Args:
+        backend: Opens them.
+        workers: How many.
+
+    Raises:
+        SandboxError: The first slot can't be opened.
+    """
+
+    def __init__(self, backend: Backend, workers: int) -> None:
+        self.backend = backend
+        self.workers = workers
+        self._builds = BuildCache()
+        self._jobs: collections.deque[_Job] = collections.deque()
+        self._change = threading.Condition()
+        self._slots: dict[int, Slot] = {}
+        self._num_busy = 0
+        self._closing = False
+        self._first: Future[None] = Future()
+        self._threads = [
+            threading.Thread(target=self._work, args=(index,), name=f"judge-{index}", daemon=True)
+            for index in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+        try:
+            self._first.result()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, SlotError | OSError):
+                raise SandboxError(f"{backend.name}: {error}") from error
+            raise
+
+    def submit(self, submission: Submission) -> Future[Judgement]:
+        """Queue a submission.
+
+        Raises:
+            SandboxError: The pool is closed.
+        """
+        job = _Job(submission)
+        with self._change:
+            if self._closing:
+                raise SandboxError("the judge is closed: make another one")
+            self._jobs.append(job)
+            self._change.notify()
+        return job.future
+
+    def close(self) -> None:
+        """End the jails and the threads; what waits is cancelled, what runs is INTERNAL. May be called twice."""
+        with self._change:
+            self._closing = True
+            jobs, slots = list(self._jobs), list(self._slots.values())
+            self._jobs.clear()
+            self._change.notify_all()
+        for job in jobs:
+            job.future.cancel()
+        for slot in slots:
+            slot.abort()
+        for thread in self._threads:
+            thread.join()
+        self.backend.close()
+
+    def _work(self, index: int) -> None:
+        """Be the thread of a slot."""
+        try:
+            self._open(index)
+        except Exception as error:
+            _log.warning("slot %d: %s", index, error)
+            if index == 0:
+                self._first.set_exception(error)
+        else:
+            if index == 0:
+                self._first.set_result(None)
+        num_judged = 0
+        while (job := self._next_job()) is not None:
+            try:
+                job.future.set_result(self._judge(index, job.submission))
+            except Exception as error:  # a bug of ours: the caller sees it, the thread goes on
+                job.future.set_exception(error)
+            num_judged += 1
+            self._tidy(index, worn=num_judged % RECYCLE_AFTER == 0)
+        self._drop(index)
+
+    def _next_job(self) -> _Job | None:
+        with self._change:
+            while True:
+                while not self._jobs and not self._closing:
+                    self._change.wait()
+                if self._closing:
+                    return None
+                job = self._jobs.popleft()
+                if job.future.set_running_or_notify_cancel():
+                    self._num_busy += 1
+                    return job
+
+    def _judge(self, index: int, submission: Submission) -> Judgement:
+        """Judge on this slot; where that fails by our fault, once more on a fresh one."""
+        trial = Trial(submission, self._builds, lambda: self._num_busy > 1)
+        failures: dict[str, str | int | float] = {}
+        for attempt in ("first attempt", "second attempt"):
+            try:
+                judgement = trial.judge(self._slots.get(index) or self._open(index))
+                if judgement.is_grade:
+                    return replace(judgement, backend=self.backend.name, details=failures)
+                failures[attempt] = next(test.reason for test in judgement.tests if test.verdict is Verdict.INTERNAL)
+            except (SlotError, SandboxError, OSError) as error:
+                judgement = Judgement(Verdict.INTERNAL)
+                failures[attempt] = "the judge was closed" if self._closing else str(error)
+            if self._closing:
+                break
+            _log.warning("slot %d, %s: %s", index, attempt, failures[attempt])
+            self._drop(index)
+            if len(failures) == 1:
+                self._refill(index)
+        return replace(judgement, backend=self.backend.name, details=failures)
+
+    def _tidy(self, index: int, worn: bool) -> None:
+        """Make the slot ready for the next program; a slot that can't be, or is worn out, gives way to another."""
+        try:
+            if worn or index not in self._slots:
+                raise SlotError("worn out")
+            self._slots[index].reset()
+        except SlotError as error:
+            _log.debug("slot %d: %s", index, error)
+            self._drop(index)
+            self._refill(index)
+        with self._change:
+            self._num_busy -= 1
+
+    def _refill(self, index: int) -> None:
+        """Open a slot if that is possible now; wait a moment if not, for an engine may be coming back."""
+        try:
+            if not self._closing:
+                self._open(index)
+        except (SlotError, SandboxError, OSError) as error:
+            _log.warning("slot %d: %s", index, error)
+            time.sleep(_PAUSE_S)
+
+    def _open(self, index: int) -> Slot:
+        slot = self.backend.open_slot(index)
+        with self._change:
+            closing = self._closing
+            self._slots[index] = slot
+        if closing:
+            slot.abort()
+        return slot
+
+    def _drop(self, index: int) -> None:
+        with self._change:
+            slot = self._slots.pop(index, None)
+        if slot is not None:
+            slot.close()

@@ -1,0 +1,113 @@
+"""A runner as a process of this machine: how the backends without an engine start and end their jails."""
+
+from __future__ import annotations
+
+import os
+import py_compile
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from marft_envs.sandbox.channel import Channel
+from marft_envs.sandbox.jail import native
+from marft_envs.sandbox.machine import make_folder, stale_folders
+from marft_envs.sandbox.owner import is_gone, owner_mark
+from marft_envs.sandbox.slot import RunnerSlot
+
+_START = "import sys; sys.path.insert(0, {parent!r}); from jail.runner import main; main()"
+_LOG_BYTES = 2048
+
+
+def runner_command(python: str, parent: str, isolation: str, box: str, *more: str) -> list[str]:
+    """Return the command line of the runner whose folder `jail` lies in `parent`."""
+    return [python, "-I", "-S", "-c", _START.format(parent=parent), "--isolation", isolation, "--box", box, *more]
+
+
+class ProcessJail:
+    """A runner that is a process of ours.
+
+    Args:
+        command: See `runner_command`, or something that ends in it.
+        stream: Its descriptors 0 and 1.
+        user: User id to change to first; None stays what we are.
+    """
+
+    def __init__(self, command: Sequence[str], stream: socket.socket, user: int | None) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `release` closes it
+        options: dict[str, Any] = {"stdin": stream, "stdout": stream, "stderr": self._log, "cwd": "/", "env": {}}
+        if user is not None:
+            options |= {"user": user, "group": user, "extra_groups": []}
+        self._process = subprocess.Popen(command, start_new_session=True, **options)
+
+    def kill(self) -> None:
+        """End it; the kernel ends its children with it."""
+        self._process.kill()
+        self._process.wait()
+
+    def last_words(self) -> str:
+        """Return the end of the runner's log."""
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
+        return self._log.read().decode(errors="replace")
+
+    def release(self) -> None:
+        """Close the log."""
+        self._log.close()
+
+
+def start_slot(command: Sequence[str], places: Mapping[str, str], user: int | None = None) -> RunnerSlot:
+    """Start a runner; it warms up while we go on, `greet` waits for it.
+
+    Raises:
+        OSError: The command is not there.
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            jail = ProcessJail(command, theirs, user)
+        except BaseException:
+            ours.close()
+            raise
+    return RunnerSlot(jail, Channel(ours), places)
+
+
+class Workplace:
+    """The folder of a backend on this machine: a copy of the runner that any user may read, a folder for each slot."""
+
+    def __init__(self) -> None:
+        for folder, mark in stale_folders():
+            if is_gone(mark):
+                shutil.rmtree(folder, ignore_errors=True)
+        self.path = make_folder(owner_mark())
+        _install_runner(self.path / "jail")
+
+    def box(self, index: int) -> Path:
+        """Return the empty box of a slot."""
+        box = self.path / str(index)
+        shutil.rmtree(box, ignore_errors=True)
+        box.mkdir(mode=0o755)
+        return box
+
+    def close(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _install_runner(folder: Path) -> None:
+    """Copy the runner; compile it here, for a jail can't write there and would compile it at each start."""
+    folder.mkdir(mode=0o755)
+    for file in resources.files("marft_envs.sandbox.jail").iterdir():
+        if file.is_file() and file.name.endswith((".py", ".c")):
+            copy = folder / file.name
+            copy.write_bytes(file.read_bytes())
+            copy.chmod(0o644)
+            if copy.suffix == ".py":
+                py_compile.compile(str(copy), doraise=True)
+    compiler = shutil.which(native.COMPILE[0])
+    if compiler:  # without one, the runner starts programs in Python, a millisecond slower
+        command = [compiler, *native.COMPILE[1:]]
+        subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)

@@ -1,0 +1,87 @@
+"""From what became of a run to its verdict: one table, the first line that matches counts."""
+
+from __future__ import annotations
+
+import math
+import signal
+
+from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.jail.wire import KIND_BUILD, KIND_RUN, RunRequest, RunResult
+from marft_envs.sandbox.languages import Language
+from marft_envs.sandbox.verdict import Limits, Verdict
+
+BUILD_CPU_S, BUILD_WALL_S, BUILD_MEMORY_MB, BUILD_FILE_MB, BUILD_PROCESSES = 20, 90, 2048, 64, 32
+_MIB = 1 << 20
+_OUT_OF_MEMORY = (b"MemoryError", b"bad_alloc")
+_NEARLY_ALL = 0.95  # of the memory limit: an allocation that was refused there explains a crash
+
+
+def build_request(argv: tuple[bytes, ...]) -> RunRequest:
+    """Return the request of a build."""
+    output = BUILD_FILE_MB * _MIB
+    cpu_ms, wall_ms = BUILD_CPU_S * 1000, BUILD_WALL_S * 1000
+    return RunRequest(KIND_BUILD, cpu_ms, wall_ms, BUILD_MEMORY_MB * 1024, output, 1 << 16, BUILD_PROCESSES, argv, b"")
+
+
+def run_request(argv: tuple[bytes, ...], stdin: bytes, limits: Limits, language: Language) -> RunRequest:
+    """Return the request of one test. The output limit is one byte more: what is exactly as long as allowed passes."""
+    return RunRequest(
+        kind=KIND_RUN,
+        cpu_ms=math.ceil(limits.cpu_s * language.cpu_factor * 1000),
+        wall_ms=math.ceil(limits.wall_limit_s * language.cpu_factor * 1000),
+        memory_kb=(limits.memory_mb + language.extra_memory_mb) * 1024,
+        output_bytes=int(limits.output_mb * _MIB) + 1,
+        stderr_bytes=limits.stderr_kb * 1024,
+        processes=0,
+        argv=argv,
+        stdin=stdin,
+    )
+
+
+def rule(request: RunRequest, result: RunResult) -> tuple[Verdict, str]:
+    """Return verdict and reason of a run; OK says that the program ended well and its output may be compared."""
+    found = rule_time(request, result) or _rule_space(request, result)
+    if found is not None:
+        return found
+    if result.exit_status == -signal.SIGSYS:
+        return Verdict.SV, "a forbidden system call"
+    if result.exit_status:
+        return Verdict.RE, describe_exit(result.exit_status)
+    return Verdict.OK, ""
+
+
+def rule_time(request: RunRequest, result: RunResult) -> tuple[Verdict, str] | None:
+    """Return TLE or ILE where the program used up its time."""
+    cpu_ms = result.cpu_us / 1000
+    used_up = result.flags & wire.CPU_LIMIT or result.exit_status == -signal.SIGXCPU or cpu_ms > request.cpu_ms
+    if used_up:
+        return Verdict.TLE, f"CPU time over {request.cpu_ms / 1000:g} s"
+    if result.flags & wire.WALL_LIMIT:
+        busy = cpu_ms >= request.cpu_ms / 2
+        return (Verdict.TLE if busy else Verdict.ILE), f"{cpu_ms / 1000:.2f} s of CPU in {request.wall_ms / 1000:g} s"
+    return None
+
+
+def _rule_space(request: RunRequest, result: RunResult) -> tuple[Verdict, str] | None:
+    too_long = result.stdout_total >= request.output_bytes or result.exit_status == -signal.SIGXFSZ
+    if too_long or result.flags & wire.OUTPUT_LIMIT:
+        return Verdict.OLE, f"output over {(request.output_bytes - 1) / _MIB:g} MiB"
+    reason = f"{result.peak_kb / 1024:.0f} of {request.memory_kb / 1024:.0f} MiB"
+    killed = result.flags & wire.OOM or result.exit_status == -signal.SIGKILL
+    if killed or result.peak_kb > request.memory_kb:
+        return Verdict.MLE, reason
+    failed = result.exit_status not in (0, -signal.SIGSYS)
+    refused = any(word in result.stderr[-1024:] for word in _OUT_OF_MEMORY)
+    if failed and (refused or result.peak_kb >= _NEARLY_ALL * request.memory_kb):
+        return Verdict.MLE, reason
+    return None
+
+
+def describe_exit(exit_status: int) -> str:
+    """Return words for an exit status: "exit status 3", "signal SIGSEGV"."""
+    if exit_status >= 0:
+        return f"exit status {exit_status}"
+    try:
+        return f"signal {signal.Signals(-exit_status).name}"
+    except ValueError:
+        return f"signal {-exit_status}"

@@ -1,0 +1,64 @@
+"""Which backend a judge gets: the one asked for, or the strongest that holds against attacks here and now."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from marft_envs.sandbox.landlock_backend import LandlockBackend
+from marft_envs.sandbox.pool import Backend, SlotPool
+from marft_envs.sandbox.selftest import failures, run_selftest
+from marft_envs.sandbox.unsafe import UnsafeBackend
+from marft_envs.sandbox.verdict import SandboxError
+
+DEFAULT_IMAGE = "marft-sandbox"
+ISOLATING = ("docker", "bubblewrap", "landlock")  # the strongest first
+
+
+def open_pool(backend: str, workers: int, image: str, slot_memory_mb: int) -> tuple[SlotPool, str]:
+    """Return a pool of the backend asked for and a report of why it is this one.
+
+    Raises:
+        SandboxError: It can't be used; for "auto", none isolates.
+        ValueError: No such backend.
+    """
+    makers = _makers(workers, image, slot_memory_mb)
+    if backend == "auto":
+        return _open_strongest(makers, workers)
+    if backend not in makers:
+        close = difflib.get_close_matches(backend, makers, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"backend: found {backend!r}, wanted auto, {', '.join(makers)}{hint}")
+    return SlotPool(makers[backend](), workers), f"{backend}: asked for"
+
+
+def _makers(workers: int, image: str, slot_memory_mb: int) -> dict[str, Callable[[], Backend]]:
+    def docker() -> Backend:
+        from marft_envs.sandbox.docker_backend import DockerBackend
+
+        return DockerBackend(image, workers, slot_memory_mb)
+
+    def bubblewrap() -> Backend:
+        from marft_envs.sandbox.bubblewrap import BubblewrapBackend
+
+        return BubblewrapBackend()
+
+    return {"docker": docker, "bubblewrap": bubblewrap, "landlock": LandlockBackend, "unsafe": UnsafeBackend}
+
+
+def _open_strongest(makers: dict[str, Callable[[], Backend]], workers: int) -> tuple[SlotPool, str]:
+    lines: list[str] = []
+    for name in ISOLATING:
+        try:
+            pool = SlotPool(makers[name](), workers)
+        except (SandboxError, ImportError) as error:
+            lines.append(f"{name}: not here: {error}")
+            continue
+        rows = run_selftest(pool)
+        if not (broken := failures(rows)):
+            lines.append(f"{name}: taken, held against {len(rows)} attacks")
+            return pool, "\n".join(lines)
+        pool.close()
+        lines.append(f"{name}: refused: {'; '.join(broken)}")
+    advice = "install an engine and run `marft sandbox build`, or install bubblewrap, or use Linux 5.13 or newer"
+    raise SandboxError("\n".join(["no sandbox isolates here: " + advice, *lines]))

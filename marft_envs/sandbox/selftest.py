@@ -1,0 +1,144 @@
+"""A handful of attacks that a backend must hold against before it is trusted: a second, not a proof.
+
+Each program prints REACHED where it gets what it wants; none does harm where it does. Honest programs run between
+them and must be judged right.
+`marft sandbox check --full` runs the whole suite of `marft_envs.sandbox.attacks` instead.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+from marft_envs.sandbox.machine import make_folder
+from marft_envs.sandbox.owner import owner_mark
+from marft_envs.sandbox.submission import Submission
+from marft_envs.sandbox.verdict import Judgement, Limits, Test, Verdict
+
+_FAILS = (Verdict.WA, Verdict.RE, Verdict.SV)
+_LIMITS = Limits(cpu_s=0.3, wall_s=3.0, memory_mb=64, output_mb=1)
+_REACHED = b"REACHED"
+
+
+class Attack(NamedTuple):
+    """A hostile program.
+
+    Attributes:
+        name: What it tries.
+        program: In Python; SECRET stands for the path of a file of the host.
+        verdicts: What it may be given.
+    """
+
+    name: str
+    program: str
+    verdicts: tuple[Verdict, ...] = _FAILS
+
+
+class Row(NamedTuple):
+    """What became of an attack.
+
+    Attributes:
+        name: What it tried.
+        verdict: What it was given.
+        held: True if it neither reached its goal nor got a verdict that it must not get.
+        note: Why not.
+    """
+
+    name: str
+    verdict: Verdict
+    held: bool
+    note: str = ""
+
+
+class Judging(Protocol):
+    """A pool or a judge."""
+
+    def submit(self, submission: Submission) -> Future[Judgement]:
+        """Queue a submission; returns a future."""
+
+
+_CALL = "import ctypes, os, signal\ncall = ctypes.CDLL(None, use_errno=True)\n"
+ATTACKS: Sequence[Attack] = (
+    Attack("start a process", "import os\nif os.fork(): print('REACHED')"),
+    Attack("run another program", "import subprocess\nprint('REACHED', subprocess.run(['/bin/true']).returncode)"),
+    Attack("open a socket", "import socket\nsocket.socket()\nprint('REACHED')"),
+    Attack("trace the runner", _CALL + "print('REACHED' if call.ptrace(16, os.getppid(), 0, 0) == 0 else '-')"),
+    Attack("kill the runner", "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(0.1)"),
+    # Signal 0 asks whether one could: a backend that lets it through must not lose every process of the machine.
+    Attack("kill everything", "import os\nos.kill(-1, 0)\nprint('REACHED')"),
+    Attack("leave the namespaces", _CALL + "print('REACHED' if call.unshare(0x10000000) == 0 else '-')"),
+    Attack("read a file of the host", "print(open('SECRET').read())"),
+    Attack(
+        "write a file",
+        "import os\n"
+        "for folder in ('.', '/', '/tmp', '/var/tmp', '/dev/shm', '/box', '/box/build', os.path.dirname('SECRET')):\n"
+        "    try:\n        open(folder + '/marft-selftest', 'w')\n        print('REACHED')\n"
+        "    except OSError: pass",
+    ),
+    Attack(
+        "forge the runner's answer",
+        "import os\n"
+        "for descriptor in range(64):\n"
+        "    try: os.write(descriptor, bytes(4096))\n"
+        "    except OSError: pass\n"
+        "for name in ('/proc/1/fd/1', '/proc/%d/fd/1' % os.getppid()):\n"
+        "    try:\n        open(name, 'wb').write(bytes(64))\n        print('REACHED')\n"
+        "    except OSError: pass",
+    ),
+    Attack("flood the output", "while True: print('x' * 65536)", (Verdict.OLE,)),
+    Attack("take all memory", "held = [bytearray(1 << 20) for _ in range(1 << 20)]", (Verdict.MLE,)),
+    Attack("burn the processor", "while True: pass", (Verdict.TLE,)),
+    Attack("ignore signals and sleep", "import time\ntime.sleep(60)", (Verdict.ILE,)),
+)
+_HONEST = Submission("print(int(input()) + 1)", "python", [Test(b"41\n", b"42\n")])
+
+
+def run_selftest(judging: Judging) -> list[Row]:
+    """Attack a backend; return a row for each attack, and one for the honest programs between them."""
+    with _secret() as (path, content):
+        attacks = [judging.submit(_submission(attack, path)) for attack in ATTACKS]
+        honest = [judging.submit(_HONEST) for _ in ATTACKS]
+        rows = [_row(attack, future.result(), content) for attack, future in zip(ATTACKS, attacks, strict=True)]
+        wrong = {future.result().verdict for future in honest} - {Verdict.OK}
+    note = f"judged {', '.join(sorted(wrong))}" if wrong else ""
+    return [*rows, Row("honest programs beside them", Verdict.OK, not wrong, note)]
+
+
+def failures(rows: Sequence[Row]) -> list[str]:
+    """Return what did not hold, in words."""
+    return [f"{row.name} ({row.note})" for row in rows if not row.held]
+
+
+def _submission(attack: Attack, secret: str) -> Submission:
+    limits = Limits(cpu_s=0.3, wall_s=0.6, memory_mb=64, output_mb=1) if Verdict.ILE in attack.verdicts else _LIMITS
+    return Submission(
+        attack.program.replace("SECRET", secret), "python", [Test(b"", b"never printed")], limits, "exact"
+    )
+
+
+def _row(attack: Attack, judgement: Judgement, secret: bytes) -> Row:
+    output = b"".join(test.output for test in judgement.tests)
+    reached = _REACHED in output or secret in output
+    held = not reached and judgement.verdict in attack.verdicts
+    reasons = "; ".join([*map(str, judgement.details.values()), *(test.reason for test in judgement.tests)])
+    note = "it reached its goal" if reached else f"verdict {judgement.verdict}: {reasons}"
+    return Row(attack.name, judgement.verdict, held, "" if held else note)
+
+
+@contextmanager
+def _secret() -> Iterator[tuple[str, bytes]]:
+    """Make a file that anybody on the host may read; give its path and content."""
+    folder = make_folder(owner_mark())
+    content = secrets.token_hex(16)
+    try:
+        path = folder / "secret"
+        path.write_text(content)
+        folder.chmod(0o777)
+        path.chmod(0o644)
+        yield str(path), content.encode()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
