@@ -11,7 +11,10 @@ from typing import Any
 
 import marft_envs
 
-KEYWORDS = ("data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication", "max_action_chars")
+KEYWORDS = (
+    *("data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication", "max_action_chars"),
+    "judge",
+)
 
 
 def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None = None) -> None:
@@ -26,6 +29,7 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     group.add_argument("--feedback", choices=("none", "verdict"), help="what the team is told of a round's verdict")
     group.add_argument("--communication", help="what an edge carries: full, last, tail:N, none, or JSON by edge")
     group.add_argument("--max-action-chars", type=int, metavar="N", help="longest action; the rest is cut")
+    group.add_argument("--judge", metavar="BACKEND", help="of codeforces: auto, docker, bubblewrap, landlock or unsafe")
     group.add_argument(
         "--env-arg",
         action="append",

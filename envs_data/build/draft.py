@@ -2,7 +2,7 @@
 
 A template is a function of a random generator that returns one draft. `deal` draws from many templates
 until each has given its share, never the same parameters twice and never the same text twice, and parts
-the drafts into train and test; so no pair (template, parameters) and no text is in both by construction.
+the drafts into splits; so no pair (template, parameters) and no text is in two of them by construction.
 Each template has its own generator, seeded by names: a new template leaves the rows of the others alone.
 """
 
@@ -42,12 +42,29 @@ class Group:
         templates: Functions with distinct names; the name of a function is the name of its template.
         train: Number of training rows of the group.
         test: Number of test rows of the group.
+        safety: Number of rows of the group in the split "safety", which few sets have.
     """
 
     name: str
     templates: tuple[Template, ...]
     train: int
     test: int
+    safety: int = 0
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """Rows that belong to a data set and are no problems, such as the solutions of its problems.
+
+    Attributes:
+        name: Name of its file and in the manifest.
+        columns: All columns, in the order in which they are written.
+        rows: Makes the rows.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: Callable[[], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -60,7 +77,8 @@ class SetSpec:
         groups: Templates with quotas.
         text_column: The column that holds the problem's text.
         columns: All columns, in the order in which they are written.
-        number: Column to be filled with "{name}-{split}-{number:04d}", or "" for none.
+        number: Column to be filled with "{name}-{split}-{number:04d}", the name without its folder, or "" for
+            none.
     """
 
     name: str
@@ -69,6 +87,7 @@ class SetSpec:
     text_column: str
     columns: tuple[str, ...]
     number: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,7 +105,7 @@ def normalise(text: str) -> str:
 
 
 def deal(name: str, groups: Iterable[Group], text_column: str) -> list[Dealt]:
-    """Draw every group's quota and part it into train and test.
+    """Draw every group's quota and part it into the splits.
 
     Args:
         name: Data set name, part of the seeds.
@@ -104,11 +123,12 @@ def deal(name: str, groups: Iterable[Group], text_column: str) -> list[Dealt]:
     for group in groups:
         trains = shares(group.train, len(group.templates))
         tests = shares(group.test, len(group.templates), from_the_end=True)
-        for template, train, test in zip(group.templates, trains, tests, strict=True):
+        safeties = shares(group.safety, len(group.templates))
+        for template, train, test, safety in zip(group.templates, trains, tests, safeties, strict=True):
             full_name = f"{group.name}/{_name(template)}"
             rng = random.Random(f"{name}/{full_name}")
-            drafts = _distinct(template, full_name, rng=rng, count=train + test, column=text_column, seen=seen)
-            splits = ["train"] * train + ["test"] * test
+            splits = ["train"] * train + ["test"] * test + ["safety"] * safety
+            drafts = _distinct(template, full_name, rng=rng, count=len(splits), column=text_column, seen=seen)
             dealt += [Dealt(full_name, split, draft) for split, draft in zip(splits, drafts, strict=True)]
     random.Random(f"{name}/order").shuffle(dealt)
     return sorted(dealt, key=lambda d: d.split != "train")

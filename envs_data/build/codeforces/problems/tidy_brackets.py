@@ -1,0 +1,39 @@
+"""Tests of `tidy_brackets`."""
+
+from collections.abc import Iterator
+from random import Random
+
+from envs_data.build.codeforces.inputs import Reader, lines
+
+
+def _tidy(rng: Random, pairs: int) -> str:
+    text, opened, depth = "", 0, 0
+    while len(text) < 2 * pairs:
+        up = opened < pairs and (depth == 0 or rng.random() < 0.5)
+        text += "(" if up else ")"
+        opened += up
+        depth += 1 if up else -1
+    return text
+
+
+def small(rng: Random) -> str:
+    """Draw up to six brackets."""
+    if rng.random() < 0.5:
+        return lines(_tidy(rng, rng.randint(1, 3)))
+    return lines("".join(rng.choice("()") for _ in range(rng.randint(1, 6))))
+
+
+def tests(rng: Random) -> Iterator[str]:
+    """Give tidy lines, and lines that are spoilt in one place."""
+    for text in ("(", ")", "()", ")(", "(" * 2500 + ")" * 2500, "()" * 2500, "(" * 5000):
+        yield lines(text)
+    for pairs in (10, 300, 2500):
+        text = _tidy(rng, pairs)
+        yield lines(text)
+        yield lines(text[1:] + text[0])
+    yield lines(_tidy(rng, 1000) + ")" + _tidy(rng, 1000) + "(")
+
+
+def validate(read: Reader) -> None:
+    """Check the constraints."""
+    read.word("[()]{1,5000}")

@@ -1,0 +1,308 @@
+"""What the columns of a programming problem mean: recognised by their names.
+
+| format | columns (case ignored) |
+|---|---|
+| open-r1/codeforces | description, official_tests; examples, input_format, output_format, note, time_limit (s), \
+memory_limit (MB), input_mode, interaction_format, executable, generated_checker, checker (ours: a spec, or "any") |
+| DeepMind code_contests | description, public_tests, private_tests; generated_tests, time_limit, memory_limit_bytes, \
+input_file |
+| LiveCodeBench | question_content, public_test_cases; private_test_cases, starter_code, metadata |
+| APPS, TACO | question, input_output; starter_code, time_limit, memory_limit |
+
+The first format whose first columns are all there is taken. Limits that are missing are 2 s and 256 MB (6 s for
+LiveCodeBench, as its own judge has it); memory is cut at 2048 MB, what a slot of the judge has.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from envs_data import DataError
+from marft_envs.data import function_tests
+from marft_envs.data.files import Row
+from marft_envs.data.formats import Fields
+from marft_envs.data.limits import UnsuitedError, read_limits
+from marft_envs.data.packed_tests import unpack_tests
+from marft_envs.problem import Problem
+from marft_envs.sandbox.checkers import AnyChecker, ProgramChecker, read_checker
+from marft_envs.sandbox.verdict import Test
+
+
+class Format(NamedTuple):
+    """One arrangement of columns.
+
+    Attributes:
+        name: For messages, and `meta["origin"]`.
+        columns: By which it is known.
+        read: Makes the problem of a row, given its id.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    read: Callable[[Row, Fields, str], Problem]
+
+
+def read_problem(row: Row, default_id: str) -> Problem:
+    """Return the problem of a row.
+
+    Args:
+        row: A row of any of the formats.
+        default_id: Where the row names none.
+
+    Raises:
+        UnsuitedError: Interactive, files instead of standard input, no tests, ...
+        DataError: Its columns match no format, or it is broken.
+    """
+    fields = Fields(row.columns)
+    for each in FORMATS:
+        if all(name in fields for name in each.columns):
+            problem = each.read(row, fields, default_id)
+            return _with_meta(problem, fields, each.name)
+    found = ", ".join(map(str, row.columns)) or "none"
+    wanted = "; ".join(f"{' + '.join(each.columns)} ({each.name})" for each in FORMATS)
+    raise DataError(row.where, f"columns {found}", f"one of: {wanted}", "rename the columns")
+
+
+# ----------------------------------------------------------------- the formats
+
+
+def _open_r1(row: Row, fields: Fields, default_id: str) -> Problem:
+    _refuse(row, bool(fields.text("interaction_format")), "an interactive problem", "one with input and output")
+    mode = fields.text("input_mode") or "stdio"
+    _refuse(row, mode != "stdio", f"input_mode {mode!r}", "'stdio'")
+    _refuse(row, fields.get("executable") is False, "a problem that is not executable", "one that is")
+    complete = fields.get("official_tests_complete") is True
+    tests = tuple(test for test in _tests(row, fields, "official_tests") if complete or not _is_cut(test))
+    number = "/".join(text for name in ("contest_id", "index") if (text := fields.text(name)))
+    checker, several = _checker(row, fields)
+    return _problem(
+        row,
+        id=fields.text("id") or number or default_id,
+        statement=_required(row, fields, "description"),
+        title=fields.text("title"),
+        input_format=_mathematics(fields.text("input_format")),
+        output_format=_mathematics(fields.text("output_format")),
+        note=_mathematics(fields.text("note")),
+        examples=_tests(row, fields, "examples"),
+        tests=tests,
+        limits=read_limits(row, fields.get("time_limit"), fields.get("memory_limit")),
+        checker=checker,
+        meta={"several_answers": 1} if several else {},
+    )
+
+
+def _code_contests(row: Row, fields: Fields, default_id: str) -> Problem:
+    _refuse(row, bool(fields.text("input_file") or fields.text("output_file")), "input from a file", "standard input")
+    size = fields.get("memory_limit_bytes")
+    hidden = [test for name in ("private_tests", "generated_tests") for test in _tests(row, fields, name)]
+    return _problem(
+        row,
+        id=fields.text("name") or default_id,
+        statement=_required(row, fields, "description"),
+        examples=_tests(row, fields, "public_tests"),
+        tests=tuple(hidden),
+        limits=read_limits(row, fields.get("time_limit"), f"{size} bytes" if size else None),
+    )
+
+
+def _live_code_bench(row: Row, fields: Fields, default_id: str) -> Problem:
+    public, private = _packed(row, fields, "public_test_cases"), _packed(row, fields, "private_test_cases")
+    about: dict[str, Any] = {
+        "id": fields.text("question_id") or default_id,
+        "title": fields.text("question_title"),
+        "limits": read_limits(row, 6.0, None),
+    }
+    kinds = {test.get("testtype", "stdin") for test in public + private}
+    _refuse(row, len(kinds) > 1, f"tests of the kinds {', '.join(sorted(map(str, kinds)))}", "one kind")
+    statement = _required(row, fields, "question_content")
+    if kinds != {"functional"}:
+        shown, hidden = (tuple(_test(row, test) for test in tests) for tests in (public, private))
+        return _problem(row, statement=statement, examples=shown, tests=hidden, **about)
+    name = _object(row, fields, "metadata").get("func_name")
+    calls = [_call(row, test) for test in public + private]
+    return _function_problem(row, fields, str(name), statement, calls, examples=len(public), **about)
+
+
+def _apps(row: Row, fields: Fields, default_id: str) -> Problem:
+    given = _object(row, fields, "input_output")
+    inputs, outputs = given.get("inputs") or [], given.get("outputs") or []
+    _same_length(row, "input_output", inputs, outputs)
+    statement = _required(row, fields, "question")
+    about: dict[str, Any] = {
+        "id": fields.text("problem_id") or fields.text("id") or default_id,
+        "title": fields.text("name"),
+        "limits": read_limits(row, fields.get("time_limit"), fields.get("memory_limit")),
+    }
+    if name := given.get("fn_name"):
+        calls = function_tests.unwrap([function_tests.Call(list(i), o) for i, o in zip(inputs, outputs, strict=True)])
+        return _function_problem(row, fields, str(name), statement, calls, **about)
+    tests = tuple(Test(_lines(row, i), _lines(row, o)) for i, o in zip(inputs, outputs, strict=True))
+    return _problem(row, statement=statement, tests=tests, **about)
+
+
+FORMATS = (
+    Format("open-r1/codeforces", ("description", "official_tests"), _open_r1),
+    Format("code_contests", ("description", "public_tests", "private_tests"), _code_contests),
+    Format("LiveCodeBench", ("question_content", "public_test_cases"), _live_code_bench),
+    Format("APPS or TACO", ("question", "input_output"), _apps),
+)
+
+
+# ------------------------------------------------------------------ the parts
+
+
+def _problem(row: Row, *, statement: str, **about: Any) -> Problem:
+    tests = about.get("tests", ()) + about.get("examples", ())
+    _refuse(row, not tests, "no tests", "at least one")
+    return Problem(statement=_mathematics(statement), **about)
+
+
+def _function_problem(
+    row: Row,
+    fields: Fields,
+    name: str,
+    statement: str,
+    calls: Sequence[function_tests.Call],
+    *,
+    examples: int = 0,
+    **about: Any,
+) -> Problem:
+    try:
+        driver = function_tests.driver(name)
+    except ValueError as error:
+        raise DataError(row.where, str(error), "the name of the function", "complete or remove the row") from error
+    starter = fields.text("starter_code")
+    asked = f"Write the function `{name}`." + (f" Begin with:\n{starter}" if starter else "")
+    tests = function_tests.make_tests(calls)
+    return _problem(
+        row,
+        statement=f"{statement}\n\n{asked}",
+        examples=tests[:examples],
+        tests=tests[examples:],
+        checker=function_tests.checker(calls),
+        languages=("python",),
+        preamble=function_tests.PREAMBLE,
+        driver=driver,
+        **about,
+    )
+
+
+def _with_meta(problem: Problem, fields: Fields, origin: str) -> Problem:
+    """Add what the row says of itself; of columns of one meaning the first counts."""
+    meta: dict[str, str | int | float] = {"kind": "codeforces", "origin": origin, **problem.meta}
+    for name, columns in {"rating": ("rating", "cf_rating"), "difficulty": ("difficulty",)}.items():
+        text = next((text for column in columns if (text := fields.text(column))), "")
+        if text and text != "0":
+            meta[name] = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else text
+    tags = next((found for column in ("tags", "cf_tags") if (found := fields.get(column))), ())
+    if isinstance(tags, Sequence) and tags:
+        meta["tags"] = tags if isinstance(tags, str) else ", ".join(map(str, tags))
+    return replace(problem, meta=meta)
+
+
+def _refuse(row: Row, is_unsuited: bool, found: str, wanted: str) -> None:
+    if is_unsuited:
+        raise UnsuitedError(row.where, found, wanted, "leave the row out")
+
+
+def _required(row: Row, fields: Fields, name: str) -> str:
+    text = fields.text(name)
+    if not text:
+        raise DataError(row.where, f"no text in column {name!r}", "a problem", "complete or remove the row")
+    return text
+
+
+def _mathematics(text: str) -> str:
+    """Write the formulas of Codeforces as others do: $x$, not $$$x$$$."""
+    return text.replace("$$$", "$")
+
+
+def _parsed(row: Row, fields: Fields, name: str) -> Any:
+    """Return a column that may be kept as JSON text (in CSV files, and in APPS)."""
+    value = fields.get(name)
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value) if value.strip() else None
+    except (ValueError, RecursionError) as error:
+        raise DataError(row.where, f"{name} that is no JSON ({error})", "JSON", "mend or remove the row") from error
+
+
+def _object(row: Row, fields: Fields, name: str) -> Mapping[str, Any]:
+    value = _parsed(row, fields, name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise DataError(row.where, f"{name} of type {type(value).__name__}", "an object", "mend or remove the row")
+    return value
+
+
+def _tests(row: Row, fields: Fields, name: str) -> tuple[Test, ...]:
+    """Read a list of {input, output}, or an object of two lists."""
+    value = _parsed(row, fields, name)
+    if value is None:
+        return ()
+    if isinstance(value, Mapping):
+        inputs, outputs = value.get("input") or [], value.get("output") or []
+        _same_length(row, name, inputs, outputs)
+        value = [{"input": i, "output": o} for i, o in zip(inputs, outputs, strict=True)]
+    if not isinstance(value, Sequence) or not all(isinstance(test, Mapping) for test in value):
+        raise DataError(row.where, f"{name} that are no objects", "a list of {input, output}", "mend the row")
+    return tuple(_test(row, test) for test in value)
+
+
+def _test(row: Row, test: Mapping[str, Any]) -> Test:
+    return Test(_lines(row, test.get("input")), _lines(row, test.get("output")))
+
+
+def _lines(row: Row, value: Any) -> bytes:
+    """Return the text of a test as bytes; APPS has lists of lines too."""
+    if isinstance(value, list) and all(isinstance(line, str | int | float) for line in value):
+        value = "\n".join(map(str, value))
+    if not isinstance(value, str):
+        raise DataError(row.where, f"a test of type {type(value).__name__}", "text", "mend or remove the row")
+    return value.encode("utf-8", "replace")
+
+
+def _packed(row: Row, fields: Fields, name: str) -> list[dict[str, Any]]:
+    value = fields.get(name)
+    if isinstance(value, list):
+        return [dict(test) for test in value]
+    try:
+        return unpack_tests(value) if isinstance(value, str) and value.strip() else []
+    except ValueError as error:
+        raise DataError(row.where, f"{name}: {error}", "a JSON list of tests", "fetch the row again") from error
+
+
+def _call(row: Row, test: Mapping[str, Any]) -> function_tests.Call:
+    try:
+        return function_tests.parse_call(str(test.get("input", "")), str(test.get("output", "")))
+    except (ValueError, RecursionError) as error:
+        raise DataError(row.where, f"a call that is no JSON ({error})", "JSON", "mend or remove the row") from error
+
+
+def _same_length(row: Row, name: str, inputs: Any, outputs: Any) -> None:
+    if not isinstance(inputs, Sequence) or not isinstance(outputs, Sequence) or len(inputs) != len(outputs):
+        raise DataError(row.where, f"{name} with other inputs than outputs", "as many of both", "mend the row")
+
+
+def _is_cut(test: Test) -> bool:
+    """Tell a test that Codeforces shows in part: it ends with three dots."""
+    return test.input.rstrip().endswith(b"...") or test.output.rstrip().endswith(b"...")
+
+
+def _checker(row: Row, fields: Fields) -> tuple[str | AnyChecker, bool]:
+    """Return the checker, and whether other answers than the given one are right and will be refused."""
+    if source := fields.text("generated_checker"):
+        return ProgramChecker(source, "files"), False
+    spec = fields.text("checker") or "tokens"
+    if spec == "any":
+        return "tokens", True
+    try:
+        return read_checker(spec), False
+    except ValueError as error:
+        raise DataError(row.where, str(error), "a checker's spec", "mend the column 'checker'") from error

@@ -1,0 +1,81 @@
+"""Problems that ask for a function instead of a program: their tests become JSON on standard input and output.
+
+A test's input is the JSON list of the arguments, its output the JSON form of the result. The program runs between
+`PREAMBLE` (the names that such problems use without importing them) and a driver that calls the function; both run
+in the jail, with the program, and know nothing of what is expected.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from marft_envs.sandbox.verdict import Test
+
+PREAMBLE = """\
+import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
+from bisect import *
+from collections import *
+from functools import *
+from heapq import *
+from itertools import *
+from math import ceil, comb, floor, gcd, inf, isqrt, lcm, log2, sqrt
+from typing import *
+"""
+_DRIVER = """\
+def _call(name):
+    import json, sys
+    stdout, sys.stdout = sys.stdout, sys.stderr
+    owner = globals().get("Solution")
+    function = getattr(owner(), name) if hasattr(owner, name) else globals()[name]
+    result = function(*json.loads(sys.stdin.readline()))
+    stdout.write(json.dumps(result) + "\\n")
+    stdout.flush()
+_call({name!r})
+"""
+
+
+class Call(NamedTuple):
+    """One call of the function: its arguments and what it should return."""
+
+    arguments: list[Any]
+    result: Any
+
+
+def driver(name: str) -> str:
+    """Return the code that calls a function, or a method of `Solution`, once.
+
+    Raises:
+        ValueError: That is no name of a function.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise ValueError(f"function name {name!r}")
+    return _DRIVER.format(name=name)
+
+
+def parse_call(given: str, result: str) -> Call:
+    """Read a test of LiveCodeBench: a JSON argument a line, and a JSON result.
+
+    Raises:
+        ValueError: They are no JSON.
+    """
+    return Call([json.loads(line) for line in given.split("\n") if line.strip()], json.loads(result))
+
+
+def unwrap(calls: Sequence[Call]) -> list[Call]:
+    """Take results out of the one-element lists in which APPS and TACO wrap them, where all are wrapped."""
+    if all(isinstance(call.result, list) and len(call.result) == 1 for call in calls):
+        return [call._replace(result=call.result[0]) for call in calls]
+    return list(calls)
+
+
+def make_tests(calls: Sequence[Call]) -> tuple[Test, ...]:
+    """Return the tests of calls."""
+    return tuple(Test(json.dumps(call.arguments).encode() + b"\n", json.dumps(call.result).encode()) for call in calls)
+
+
+def checker(calls: Sequence[Call]) -> str:
+    """Return the checker: numbers with a fraction may be off by 1e-5, anything else must be the same."""
+    return "floats:1e-5" if any(isinstance(call.result, float) for call in calls) else "lines"

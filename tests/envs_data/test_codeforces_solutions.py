@@ -1,0 +1,65 @@
+"""Every solution of every embedded problem, right, wrong or slow, gets from the judge exactly the stated verdict.
+
+All Python solutions and the C++ solutions of every third problem are judged by default; `-m slow` adds the other C++
+solutions, which take a minute to compile.
+"""
+
+import pytest
+
+import envs_data
+from marft_envs.sandbox import Judge, Limits, ProgramChecker, Submission, Test
+
+ROWS = {row["id"]: row for split in ("train", "test") for row in envs_data.rows("codeforces", split)}
+SOLUTIONS = envs_data.attachment("codeforces", "solutions")
+COMPILED = sorted(ROWS)[::3]
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with Judge() as judge:
+        yield judge
+
+
+def submission(solution):
+    row = ROWS[solution["problem"]]
+    source = row["generated_checker"]
+    return Submission(
+        solution["source"],
+        solution["language"],
+        tests=[Test(test["input"].encode(), test["output"].encode()) for test in row["official_tests"]],
+        limits=Limits(cpu_s=row["time_limit"], wall_s=60, memory_mb=int(row["memory_limit"])),
+        checker=ProgramChecker(source, "files") if source else row["checker"],
+        stop_on_failure=solution["verdict"] != "OK",
+    )
+
+
+def surprises(judge, solutions):
+    """Judge the solutions; return those whose verdict is not the stated one, with the test that says so."""
+    judgements = judge.run_many(map(submission, solutions))
+    found = []
+    for solution, judgement in zip(solutions, judgements, strict=True):
+        if judgement.verdict != solution["verdict"]:
+            place = next((i for i, test in enumerate(judgement.tests) if test.verdict == judgement.verdict), None)
+            reason = judgement.compile_output or (judgement.tests[place] if place is not None else "")
+            name = f"{solution['problem']} {solution['language']} {solution['idea'] or 'reference'}"
+            found.append(f"{name}: {judgement.verdict}, wanted {solution['verdict']}; test {place}: {reason}")
+    return found
+
+
+def test_python_solutions_get_their_verdicts(judge):
+    chosen = [each for each in SOLUTIONS if each["language"] == "python"]
+    assert {each["problem"] for each in chosen} == set(ROWS)
+    assert surprises(judge, chosen) == []
+
+
+def test_compiled_solutions_of_every_third_problem_get_their_verdicts(judge):
+    chosen = [each for each in SOLUTIONS if each["language"] == "c++17" and each["problem"] in COMPILED]
+    assert len(chosen) >= len(COMPILED)
+    assert surprises(judge, chosen) == []
+
+
+@pytest.mark.slow
+def test_all_other_compiled_solutions_get_their_verdicts(judge):
+    chosen = [each for each in SOLUTIONS if each["language"] == "c++17" and each["problem"] not in COMPILED]
+    assert {each["problem"] for each in chosen} == set(ROWS) - set(COMPILED)
+    assert surprises(judge, chosen) == []
