@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from marft_envs.fixed import Fixed, as_delayed, as_matrix, as_names
+from marft_envs.handoff import Handoff
 from marft_envs.plan import Dependency, DependencyError, Roster, RoundPlan, Said, check_reach
 from marft_envs.routing import Routed
 
@@ -31,6 +32,7 @@ __all__ = [
     "Dependency",
     "DependencyError",
     "Fixed",
+    "Handoff",
     "Roster",
     "RoundPlan",
     "Routed",
@@ -41,6 +43,7 @@ __all__ = [
     "chain",
     "from_dict",
     "full",
+    "handoff",
     "independent",
     "matrix",
     "routed",
@@ -171,6 +174,11 @@ def routed(
     return Routed(by, max_active, max_edges, as_names(default), broadcast, reports)
 
 
+def handoff(*, start: str | None = None, sees: str = "handoff") -> Handoff:
+    """Let one agent hold control, from `start` on, until its action hands it to another (`handoff.py`)."""
+    return Handoff(start, sees)
+
+
 def by_state(rule: Callable[[int, Sequence[Said]], Dependency]) -> Stateful:
     """Let a pure function of round and turns so far choose the dependency of each round.
 
@@ -206,6 +214,7 @@ _MAKERS: dict[str, tuple[Callable[..., Dependency], tuple[str, ...], tuple[str, 
     "matrix": (matrix, ("rows",), ("agents", "active", "delayed")),
     "schedule": (schedule, ("steps",), ("after",)),
     "routed": (routed, ("by",), ("max_active", "max_edges", "default", "broadcast", "reports")),
+    "handoff": (handoff, (), ("start", "sees")),
 }
 
 

@@ -17,13 +17,18 @@ from typing import Any
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
+from marft_envs.dependency import as_dependency
 from marft_envs.game import FlexMG
 from marft_envs.registry import AnyAEC, EnvSpec, register, spec
+from marft_envs.session import WorldSet
 from marft_envs.task import TaskSet
 from marft_envs.tasks.math import KINDS, MathTasks
 from marft_envs.team import PRESETS, Team, as_team
+from marft_envs.tools.task_set import ToolTasks
 from marft_envs.wrappers.shared_policy import SharedPolicyEnv
 from marft_envs.wrappers.turn_parallel import TurnParallel
+
+Tasks = TaskSet | WorldSet
 
 
 def make(env_id: str, **kwargs: Any) -> AnyAEC:
@@ -32,7 +37,7 @@ def make(env_id: str, **kwargs: Any) -> AnyAEC:
     Args:
         env_id: `marft/math_duo-v0`; without a version the newest.
         **kwargs: Of every Flex-MG: data, split, team, dependency, horizon, reward, feedback, communication,
-            max_action_chars, render_mode.
+            max_action_chars, render_mode; and those of its tasks (of codeforces: judge, languages, grading).
 
     Raises:
         UnknownEnvironmentError: No such id; names the close ones.
@@ -71,7 +76,8 @@ def make_game(
     *,
     name: str,
     language: str = "en",
-    factory: Callable[..., TaskSet],
+    family: str = "math",
+    factory: Callable[..., Tasks],
     data: Any = "embedded",
     split: str = "train",
     team: Any = None,
@@ -84,19 +90,29 @@ def make_game(
         team_name: Name of the preset team.
         name: The environment's id.
         language: Of the preset team.
-        factory: `factory(data=..., split=...)` gives the task set.
-        data: "embedded", a path to JSON, JSONL, CSV or Parquet, "hub:owner/name", or a `TaskSet` itself.
+        family: Of the preset team.
+        factory: `factory(data=..., split=...)` gives the task set; further keywords that it names are the user's.
+        data: "embedded", a path to JSON, JSONL, CSV or Parquet, "hub:owner/name", or a set of tasks itself.
         split: Of the data.
         team: A `Team`, its JSON form, a path or the name of another preset; None is the preset.
-        **kwargs: Of `FlexMG`.
+        **kwargs: Of `FlexMG`, and of the factory.
+
+    Raises:
+        TypeError: Keywords of the factory for a task set that is made already.
     """
-    tasks = data if isinstance(data, TaskSet) else factory(data=data, split=split)
-    playing = as_team(team_name if team is None else team, language)
+    own = {key: kwargs.pop(key) for key in _task_keywords(factory) & set(kwargs)}
+    if own and isinstance(data, Tasks):
+        raise TypeError(f"{name}: {', '.join(sorted(own))} with a TaskSet as `data`; give it to the task set itself")
+    tasks = data if isinstance(data, Tasks) else factory(data=data, split=split, **own)
+    playing = as_team(team_name if team is None else team, language, family)
+    if isinstance(tasks, ToolTasks):
+        dependency = kwargs.get("dependency")
+        tasks = tasks.for_team(playing, None if dependency is None else as_dependency(dependency))
     return FlexMG(tasks, playing, name=name, **kwargs)
 
 
 def _check_keywords(entry_point: Callable[..., Any], given: Mapping[str, Any], env_id: str) -> None:
-    known = _keywords(entry_point)
+    known = _keywords(entry_point, given)
     if known is None or not (unknown := [key for key in given if key not in known]):
         return
     public = sorted(known - _HIDDEN)
@@ -106,16 +122,23 @@ def _check_keywords(entry_point: Callable[..., Any], given: Mapping[str, Any], e
     raise TypeError(f"{env_id}: unknown keyword {unknown[0]!r}; {hint}")
 
 
-_HIDDEN = {"task", "team_name", "name", "language", "factory"}
+_HIDDEN = {"task", "team_name", "name", "language", "family", "factory"}
 
 
-def _keywords(entry_point: Callable[..., Any]) -> set[str] | None:
+def _keywords(entry_point: Callable[..., Any], given: Mapping[str, Any]) -> set[str] | None:
     """All keywords an entry point takes; None where it takes any."""
     parameters = inspect.signature(entry_point).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     if entry_point is make_game:
-        return names | set(inspect.signature(FlexMG).parameters) - {"tasks"}
+        return names | set(inspect.signature(FlexMG).parameters) - {"tasks"} | _task_keywords(given["factory"])
     return names if len(names) == len(parameters) else None
+
+
+def _task_keywords(factory: Callable[..., Tasks]) -> set[str]:
+    """The keywords of a factory of tasks: those it takes by keyword alone, and the game does not take itself."""
+    parameters = inspect.signature(factory).parameters.values()
+    own = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+    return own - set(inspect.signature(make_game).parameters) - set(inspect.signature(FlexMG).parameters)
 
 
 def _resolve(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
@@ -133,10 +156,11 @@ def _resolve(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
 
 def register_task(
     name: str,
-    factory: Callable[..., TaskSet],
+    factory: Callable[..., Tasks],
     *,
     teams: Mapping[str, Team | str] | Iterable[str] = PRESETS,
     language: str = "en",
+    family: str = "math",
     version: int = 0,
     namespace: str = "marft",
     description: str = "",
@@ -148,9 +172,10 @@ def register_task(
     Args:
         name: Of the task.
         factory: `factory(data=..., split=...)` gives the task set; `data` is "embedded" unless the user says
-            otherwise.
+            otherwise. What else it takes by keyword alone becomes a keyword of `make`.
         teams: Names of presets, or own teams (or paths of their files) by name.
         language: Of the presets.
+        family: Of the presets: "math", "code" or "tools".
         version: Raise it with any change that can change learning results.
         namespace: Of the ids.
         description: One line.
@@ -164,7 +189,14 @@ def register_task(
     specs = []
     for team, own in chosen.items():
         id = f"{namespace}/{name}_{team}-v{version}"
-        fixed = {"task": name, "team_name": team, "name": id, "language": language, "factory": factory}
+        fixed = {
+            "task": name,
+            "team_name": team,
+            "name": id,
+            "language": language,
+            "family": family,
+            "factory": factory,
+        }
         given = {**kwargs, **fixed} if own is None else {**kwargs, **fixed, "team": own}
         described = f"{description or name}; {team}"
         specs.append(register(id, make_game, kwargs=given, description=described, task=name, team=team, force=force))
@@ -176,6 +208,41 @@ def register_builtin() -> None:
     for task, language in KINDS.items():
         load = partial(MathTasks.load, task)
         register_task(task, load, language=language, description=_DESCRIPTIONS[task], force=True)
+    for teams, horizon in ((PRESETS[:2], 1), (PRESETS[2:], 3)):
+        register_task(
+            "codeforces",
+            _load_code,
+            teams=teams,
+            family="code",
+            description="programs for competitive problems, judged on hidden tests (as Codeforces)",
+            force=True,
+            horizon=horizon,
+            max_action_chars=65536,
+        )
+    register_task(
+        "tools",
+        _load_tools,
+        family="tools",
+        description="requests to a shop, a desk, a travel agency and a price list, solved with tools",
+        force=True,
+        horizon=20,
+    )
+
+
+def _load_code(
+    data: Any, split: str, *, judge: Any = "auto", languages: Any = ("python", "c++"), grading: Any = "fraction"
+) -> TaskSet:
+    """Load `CodeTasks`; what runs programs is imported when it is first needed."""
+    from marft_envs.tasks.code import CodeTasks
+
+    return CodeTasks.load("codeforces", data, split, judge=judge, languages=languages, grading=grading)
+
+
+def _load_tools(data: Any, split: str, *, listing: str = "signature") -> WorldSet:
+    """Load the tasks of the worlds."""
+    from marft_envs.worlds import load
+
+    return load(data, split, listing=listing)
 
 
 _DESCRIPTIONS = {

@@ -1,8 +1,8 @@
 """Profiles and teams: who the agents are, as data.
 
 A team is an ordered set of agents with a dependency between them; it is written as one JSON file. The presets
-for mathematics (solo, duo, trio, quartet, octet) are such files, in `marft_envs/teams/`, in English and in
-Chinese.
+(solo, duo, trio, quartet, octet) are such files, in `marft_envs/teams/`: for mathematics in English and in Chinese,
+for programming ("code") and for tools in English.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from marft_envs.profile import Profile, TeamError, checked, checked_keys, profil
 
 PRESETS = ("solo", "duo", "trio", "quartet", "octet")
 LANGUAGES = ("en", "zh")
+FAMILIES = {"math": ("en", "zh"), "code": ("en",), "tools": ("en",)}  # of the presets, with their languages
 _ANY_HORIZON = 1000  # a file does not say for how many rounds; the game checks again with its own
 
 
@@ -121,13 +122,18 @@ class Team:
         return cls._parse(text, str(path))
 
     @classmethod
-    def preset(cls, name: str, language: str = "en") -> Team:
-        """Return a preset for mathematics: solo, duo, trio, quartet or octet.
+    def preset(cls, name: str, language: str = "en", family: str = "math") -> Team:
+        """Return a preset: solo, duo, trio, quartet or octet.
+
+        Args:
+            name: One of these.
+            language: "en" or "zh".
+            family: Of tasks: "math", "code" or "tools".
 
         Raises:
             TeamError: No such preset.
         """
-        return _preset(name, language)
+        return _preset(name, language, family)
 
     @classmethod
     def _parse(cls, text: str, where: str) -> Team:
@@ -159,12 +165,13 @@ class Team:
                 temporary.unlink(missing_ok=True)
 
 
-def as_team(value: object, language: str = "en") -> Team:
+def as_team(value: object, language: str = "en", family: str = "math") -> Team:
     """Take a team, its JSON form, the path of its file, or the name of a preset.
 
     Args:
         value: One of these.
         language: Of a preset that is named.
+        family: Of a preset that is named.
 
     Raises:
         TeamError: It is none of these.
@@ -174,7 +181,7 @@ def as_team(value: object, language: str = "en") -> Team:
     if isinstance(value, Mapping):
         return Team.from_dict(value)
     if isinstance(value, str) and value in PRESETS:
-        return Team.preset(value, language)
+        return Team.preset(value, language, family)
     if isinstance(value, str) and value.isidentifier() and not Path(value).exists():
         raise TeamError(f"team: found {value!r}, wanted a Team, the path of a file or one of {', '.join(PRESETS)}")
     if isinstance(value, str | os.PathLike):
@@ -183,12 +190,13 @@ def as_team(value: object, language: str = "en") -> Team:
 
 
 @lru_cache(maxsize=32)
-def _preset(name: str, language: str) -> Team:
-    if name not in PRESETS or language not in LANGUAGES:
+def _preset(name: str, language: str, family: str) -> Team:
+    if name not in PRESETS or language not in FAMILIES.get(family, ()):
+        there = "; ".join(f"{each} in {', '.join(languages)}" for each, languages in FAMILIES.items())
         raise TeamError(
-            f"no preset team {name!r} in language {language!r}; "
-            f"there are {', '.join(PRESETS)} in {', '.join(LANGUAGES)}"
+            f"no preset team {name!r} for {family!r} in language {language!r}; "
+            f"there are {', '.join(PRESETS)} for {there}"
         )
-    file = f"math_{name}_{language}.json"
+    file = f"{family}_{name}_{language}.json"
     text = resources.files("marft_envs").joinpath("teams", file).read_text(encoding="utf-8")
     return Team._parse(text, f"marft_envs/teams/{file}")

@@ -16,7 +16,7 @@ from marft_envs import registry
 
 IDS = [
     f"marft/{task}_{team}-v0"
-    for task in ("math", "gsm8k", "aime", "cmath")
+    for task in ("math", "gsm8k", "aime", "cmath", "codeforces", "tools")
     for team in ("solo", "duo", "trio", "quartet", "octet")
 ]
 

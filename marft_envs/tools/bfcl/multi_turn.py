@@ -1,0 +1,235 @@
+"""The multi-turn base category of BFCL: a user with several wishes, and stateful classes that are really called.
+
+    tasks = MultiTurnTasks()
+    game = FlexMG(tasks.for_team(team), team, horizon=40)
+
+A round in which nobody calls anything ends the user's turn: the next wish follows. At the end of each turn the state
+must be that which the reference calls reach, and what these returned must be among what the team's calls returned so
+far; the first turn that fails ends the episode. The reward is the part of the turns that went well.
+
+Differences to the original: a call that raises leaves the state as it was, and a call that cannot be read is an error
+that the agent is told, not the end of its turn.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from marft_envs.plan import Dependency, Roster
+from marft_envs.task import Outcome, Task, UnknownTaskError
+from marft_envs.team import Team
+from marft_envs.tools.bfcl.files import MULTI_TURN, read
+from marft_envs.tools.bfcl.stateful import (
+    Made,
+    call_method,
+    differences,
+    methods,
+    named_arguments,
+    reference,
+    replayed,
+    shown,
+)
+from marft_envs.tools.calls import Call, CallError, read_calls
+from marft_envs.tools.execution import Limits, execute
+from marft_envs.tools.session import Event, told_of
+from marft_envs.tools.surface import Surface
+from marft_envs.tools.world import Toolbox
+from marft_envs.trace import Turn
+
+
+class MultiTurnTasks:
+    """The entries of a multi-turn category; a `WorldSet` once it is bound to a team.
+
+    Args:
+        category: See `files.MULTI_TURN`.
+        limits: What agents and tools may use.
+        listing: How agents are told of the functions: "schema" or "signature".
+
+    Raises:
+        ImportError: The package `bfcl-eval` is not installed; the message says how.
+        ValueError: No such category.
+    """
+
+    name = "bfcl_multi_turn"
+
+    def __init__(self, category: str = MULTI_TURN[0], *, limits: Limits | None = None, listing: str = "schema") -> None:
+        if category not in MULTI_TURN:
+            raise ValueError(f"bfcl: found the category {category!r}, wanted one of {', '.join(MULTI_TURN)}")
+        self.category = category
+        self.entries = read(category)
+        self.limits = limits or Limits(calls_per_turn=16, calls_per_episode=256, result_chars=16384)
+        self.listing = listing
+        self._places = {entry.id: place for place, entry in enumerate(self.entries)}
+        self._surface: Surface | None = None
+
+    def for_team(self, team: Team, dependency: Dependency | None = None) -> MultiTurnTasks:
+        """Return the same tasks with the functions given to a team's agents.
+
+        Raises:
+            TeamError: No agent has tools, or one has a tool that no entry knows.
+        """
+        boxes = [Toolbox(entry.id, methods(self.category, place)) for place, entry in enumerate(self.entries)]
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__)
+        bound._surface = Surface.of(boxes, team, dependency, self.listing, finish=False)
+        return bound
+
+    @property
+    def surface(self) -> Surface:
+        """Which agent may call what.
+
+        Raises:
+            ValueError: The tasks are not bound to a team.
+        """
+        if self._surface is None:
+            raise ValueError("bfcl: whose tools? Bind the tasks to a team first: tasks.for_team(team)")
+        return self._surface
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a record and a checkpoint keep: the hash of the surface, and the limits."""
+        return {"tool_surface": self.surface.sha256, "tool_limits": dict(vars(self.limits))}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __getitem__(self, index: int, /) -> Task:
+        return Task(self.entries[index].id, self.wish(index, 0), "", "test", {"category": self.category})
+
+    def index(self, task_id: str, /) -> int:
+        """Return the place of a task.
+
+        Raises:
+            UnknownTaskError: There is none of that id.
+        """
+        if task_id not in self._places:
+            raise UnknownTaskError(task_id, self._places, self.name)
+        return self._places[task_id]
+
+    def wish(self, place: int, turn: int) -> str:
+        """Return what the user says in a turn."""
+        return "\n\n".join(content for _, content in self.entries[place].turns[turn])
+
+    def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> MultiTurnSession:
+        """Start a game; what is random in the classes comes from seeds in the files."""
+        return MultiTurnSession(self, self.index(task.id), roster.agents, uuid.uuid4().hex)
+
+
+@dataclass
+class MultiTurnSession:
+    """One game; plain data beside the shared tasks.
+
+    Attributes:
+        tasks: Shared by all games.
+        place: Of the entry.
+        agents: In team order.
+        rollout: Unique to this game.
+        made: The calls that went well, in order.
+        results: What they returned, as JSON.
+        turn: Of the user, from 0.
+        calls: In the user's turn.
+    """
+
+    tasks: MultiTurnTasks
+    place: int
+    agents: tuple[str, ...]
+    rollout: str
+    made: list[Made] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    turn: int = 0
+    calls: int = 0
+
+    @property
+    def opening(self) -> Mapping[str, str]:
+        """For each agent its functions."""
+        told = {agent: self.tasks.surface.opening(self._id, agent) for agent in self.agents}
+        return {agent: text for agent, text in told.items() if text}
+
+    @property
+    def _id(self) -> str:
+        return self.tasks.entries[self.place].id
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome:
+        """Run the calls of a round; without any, the user's turn is over and graded."""
+        events = tuple(event for turn in turns for event in self._take(turn))
+        self.calls += len(events)
+        told: dict[str, list[str]] = {}
+        for event in events:
+            told.setdefault(event["agent"], []).append(told_of(event))
+        private = {agent: "\n".join(lines) for agent, lines in told.items()}
+        if events and not last_round:
+            return self._outcome(events=events, private=private)
+        return self._end_turn(events, last_round)
+
+    def _end_turn(self, events: tuple[Event, ...], last_round: bool) -> Outcome:
+        fault = self._fault()
+        total = len(self.tasks.entries[self.place].turns)
+        if not fault:
+            self.turn, self.calls = self.turn + 1, 0
+        ended = bool(fault) or self.turn == total or last_round
+        return self._outcome(
+            events=events,
+            reward=self.turn / total if ended else 0.0,
+            terminated=bool(fault) or self.turn == total,
+            success=self.turn == total,
+            observation="" if ended else self.tasks.wish(self.place, self.turn),
+            fault=fault,
+        )
+
+    def _outcome(self, *, reward: float = 0.0, success: bool = False, fault: str = "", **given: Any) -> Outcome:
+        progress = self.turn / len(self.tasks.entries[self.place].turns)
+        unreadable = any(event["status"] == "unreadable" for event in given["events"])
+        detail = {"progress": progress, "fault": fault, "calls": len(self.made)}
+        return Outcome(
+            **{"terminated": False, **given}, reward=reward, success=success, invalid=unreadable, detail=detail
+        )
+
+    def _fault(self) -> str:
+        """Tell why the user's turn went wrong; empty where it went well."""
+        so_far = reference(self.tasks.category, self.place)[: self.turn + 1]
+        if so_far[-1] and not self.calls:
+            return "nothing was called"
+        before = [made for turn in so_far[:-1] for made in turn]
+        wanted = replayed(self.tasks.category, self.place, before)
+        returned = Counter(shown(call_method(wanted, name, arguments)) for name, arguments in so_far[-1])
+        if differ := differences(replayed(self.tasks.category, self.place, self.made), wanted):
+            return f"the state differs in {', '.join(differ)}"
+        missing = returned - Counter(self.results)
+        return f"{missing.total()} results of the reference were not obtained" if missing else ""
+
+    def _take(self, turn: Turn) -> list[Event]:
+        place = {"agent": turn.agent, "round": turn.round}
+        try:
+            calls = read_calls(turn.action)
+        except CallError as error:
+            return [
+                {"kind": "call", **place, "name": "", "arguments": {}, "status": "unreadable", "result": str(error)}
+            ]
+        return [{**self._run(call, turn.agent, number), **place} for number, call in enumerate(calls)]
+
+    def _run(self, call: Call, agent: str, number: int) -> Event:
+        event: Event = {"kind": "call", "name": call.name[:64], "arguments": dict(call.arguments)}
+        own, limits = self.tasks.surface.owned[self._id][agent], self.tasks.limits
+        if call.name not in own:
+            return event | {
+                "status": "unknown",
+                "result": f"you have no such tool; yours are {', '.join(own) or 'none'}",
+            }
+        if number >= limits.calls_per_turn or len(self.made) >= limits.calls_per_episode:
+            return event | {"status": "refused", "result": "too many calls"}
+        tool = own[call.name]
+        arguments = event["arguments"] = named_arguments(tool, call.arguments, call.positional)
+        state = json.dumps({"category": self.tasks.category, "place": self.place, "made": self.made})
+        world = Toolbox(self._id, own)
+        done = execute(world, tool, arguments, state, limits, caller=agent, rollout=self.rollout)
+        if done.status == "ok":
+            self.made.append((call.name, arguments))
+            self.results.append(done.text)
+        return event | {"status": done.status, "result": done.text}

@@ -1,0 +1,169 @@
+"""The single-turn categories of BFCL: one question, functions that are described and never run, and the right calls.
+
+    tasks = BfclTasks("parallel")
+    game = FlexMG(tasks.for_team(team), team)
+
+The functions of a question are told to the agents whose profile has the tool "*". The calls in the last answering
+agent's action are graded against the possible answers; for irrelevance the right answer is to make no call (an
+unreadable one is a call).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from marft_envs.plan import Dependency, Roster
+from marft_envs.task import Outcome, Task, UnknownTaskError
+from marft_envs.team import Team
+from marft_envs.tools.bfcl.checker import check_calls
+from marft_envs.tools.bfcl.files import SINGLE_TURN, Entry, json_schema, read
+from marft_envs.tools.calls import Call, CallError, read_calls
+from marft_envs.tools.surface import Surface
+from marft_envs.tools.tool import Tool
+from marft_envs.tools.world import Toolbox
+from marft_envs.trace import Turn
+
+
+class BfclTasks:
+    """The entries of one or more single-turn categories; a `WorldSet` once it is bound to a team.
+
+    Args:
+        categories: Names; see `files.SINGLE_TURN`.
+        listing: How agents are told of the functions: "schema" or "signature".
+
+    Raises:
+        ImportError: The package `bfcl-eval` is not installed; the message says how.
+        ValueError: No such category.
+    """
+
+    name = "bfcl"
+
+    def __init__(self, *categories: str, listing: str = "schema") -> None:
+        if unknown := [category for category in categories if category not in SINGLE_TURN]:
+            raise ValueError(f"bfcl: found the category {unknown[0]!r}, wanted one of {', '.join(SINGLE_TURN)}")
+        self.listing = listing
+        self._entries = tuple(entry for category in categories or SINGLE_TURN[:1] for entry in read(category))
+        self._places = {entry.id: place for place, entry in enumerate(self._entries)}
+        self._surface: Surface | None = None
+
+    def for_team(self, team: Team, dependency: Dependency | None = None) -> BfclTasks:
+        """Return the same tasks with the functions given to a team's agents.
+
+        Raises:
+            TeamError: No agent has tools.
+        """
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__)
+        bound._surface = Surface.of(self._boxes, team, dependency, self.listing, finish=False)
+        return bound
+
+    @cached_property
+    def _boxes(self) -> list[Toolbox]:
+        return [
+            Toolbox(entry.id, {tool.name: tool for tool in map(tool_of, entry.functions)}) for entry in self._entries
+        ]
+
+    @property
+    def surface(self) -> Surface:
+        """Which agent is told of which functions.
+
+        Raises:
+            ValueError: The tasks are not bound to a team.
+        """
+        if self._surface is None:
+            raise ValueError("bfcl: whose tools? Bind the tasks to a team first: tasks.for_team(team)")
+        return self._surface
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a record and a checkpoint keep: the hash of the surface."""
+        return {"tool_surface": self.surface.sha256}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, index: int, /) -> Task:
+        entry = self._entries[index]
+        said = "\n\n".join(content for turn in entry.turns for _, content in turn)
+        return Task(entry.id, said, "", "test", {"category": entry.id.rsplit("_", 1)[0]})
+
+    def index(self, task_id: str, /) -> int:
+        """Return the place of a task.
+
+        Raises:
+            UnknownTaskError: There is none of that id.
+        """
+        if task_id not in self._places:
+            raise UnknownTaskError(task_id, self._places, self.name)
+        return self._places[task_id]
+
+    def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> BfclSession:
+        """Start a game; nothing in it is random."""
+        return BfclSession(self, self.index(task.id), roster.agents, roster.answering)
+
+    def grade(self, place: int, said: str) -> tuple[str, bool]:
+        """Hold an action against the possible answers of an entry.
+
+        Returns:
+            What is wrong, empty where nothing is; and whether it could be read.
+        """
+        entry = self._entries[place]
+        try:
+            calls = [_by_name(call, entry) for call in read_calls(said)]
+        except CallError as error:
+            return str(error), False
+        if not entry.truth:
+            return ("calls were made, none was wanted" if calls else ""), True
+        return check_calls(entry.functions, calls, entry.truth), True
+
+
+@dataclass
+class BfclSession:
+    """One game: told once, graded once."""
+
+    tasks: BfclTasks
+    place: int
+    agents: tuple[str, ...]
+    answering: frozenset[str]
+
+    @property
+    def opening(self) -> Mapping[str, str]:
+        """For each agent with tools the functions of the question."""
+        surface, world = self.tasks.surface, self.tasks[self.place].id
+        told = {agent: surface.opening(world, agent) for agent in self.agents}
+        return {agent: text for agent, text in told.items() if text}
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
+        """Grade the last answering agent's action; a round without one only if it is the last."""
+        answers = [turn.action for turn in turns if turn.agent in self.answering]
+        if not answers and not last_round:
+            return None
+        fault, readable = self.tasks.grade(self.place, answers[-1]) if answers else ("nobody answered", False)
+        return Outcome(
+            float(not fault),
+            True,
+            not fault,
+            not readable,
+            detail={"fault": fault},
+            verdict="wrong" if fault else "right",
+        )
+
+
+def tool_of(function: Mapping[str, Any]) -> Tool:
+    """Make a tool of a description; it cannot be run."""
+    return Tool(function["name"], function["description"], json_schema(function["parameters"]), dict)
+
+
+def _by_name(call: Call, entry: Entry) -> Call:
+    """Name the arguments that have no name, by their order in the description."""
+    if not call.positional:
+        return call
+    names = [
+        name for found in entry.functions if found["name"] == call.name for name in found["parameters"]["properties"]
+    ]
+    return Call(call.name, {**dict(zip(names, call.positional, strict=False)), **call.arguments})

@@ -1,0 +1,133 @@
+"""JSON Schema for the arguments of a tool: made from Python types, checked, and told in words a model can use."""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, Union, get_args, get_origin
+
+Schema = Mapping[str, Any]
+
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_SHOWN_CHARS = 60
+
+
+class ArgumentError(ValueError):
+    """Arguments that a tool does not take; the message is for the model that called."""
+
+
+def schema_of(annotation: Any) -> dict[str, Any]:
+    """Turn a type into JSON Schema.
+
+    Args:
+        annotation: str, int, float, bool, None, list[T], dict[str, T], Literal[...] or a union of these.
+
+    Raises:
+        TypeError: It is anything else.
+
+    Example:
+        >>> schema_of(list[int] | None)
+        {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
+    """
+    if isinstance(annotation, type) and annotation in _PLAIN:
+        return {"type": _PLAIN[annotation]}
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [schema_of(member) for member in arguments]}
+    if origin is Literal:
+        return _enum(arguments)
+    if origin is list:
+        return {"type": "array", "items": schema_of(arguments[0])}
+    if origin is dict and arguments[0] is str:
+        return {"type": "object", "additionalProperties": schema_of(arguments[1])}
+    raise TypeError(
+        f"found the type {annotation!r}, wanted str, int, float, bool, list[T], dict[str, T], Literal[...] or a "
+        "union of these"
+    )
+
+
+def _enum(values: Sequence[Any]) -> dict[str, Any]:
+    if any(type(value) not in _PLAIN for value in values):
+        raise TypeError(f"found Literal{list(values)}, wanted strings, numbers, booleans or None in it")
+    kinds = {_PLAIN[type(value)] for value in values}
+    return {"type": kinds.pop(), "enum": list(values)} if len(kinds) == 1 else {"enum": list(values)}
+
+
+def check_arguments(arguments: Mapping[str, Any], schema: Schema, where: str) -> None:
+    """Hold arguments against the schema of a tool.
+
+    Args:
+        arguments: By name.
+        schema: Of an object.
+        where: The name of the tool; opens the message.
+
+    Raises:
+        ArgumentError: Missing, unknown or of another type; all that is wrong is named.
+    """
+    from referencing.exceptions import Unresolvable
+
+    try:
+        found = list(_validator(json.dumps(schema)).iter_errors(arguments))
+    except Unresolvable as error:
+        raise ArgumentError(f"{where}: its schema refers to {error.ref!r}, which is not there") from error
+    if found:
+        errors = sorted(found, key=lambda error: list(map(str, error.path)))
+        told = dict.fromkeys(message for error in errors for message in _say(error, schema))
+        raise ArgumentError(f"{where}: {'; '.join(told)}")
+
+
+@lru_cache(maxsize=1024)
+def _validator(schema: str) -> Any:
+    """Return a validator that fetches nothing, and for which a whole float is no integer."""
+    from jsonschema import Draft202012Validator, validators
+    from referencing import Registry
+
+    checker = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int).redefine(
+        "number", lambda _, value: type(value) is int or (type(value) is float and math.isfinite(value))
+    )
+    made = validators.extend(Draft202012Validator, type_checker=checker)
+    return made(json.loads(schema), registry=Registry())
+
+
+def _say(error: Any, schema: Schema) -> list[str]:
+    """Tell a validation error in words; `error` is jsonschema's."""
+    properties = schema.get("properties", {})
+    place = "".join(f"[{key!r}]" if place else f"'{key}'" for place, key in enumerate(error.absolute_path))
+    if error.validator == "required" and not place:
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return [f"'{name}' is missing; wanted {wanted(properties.get(name, {}))}" for name in missing]
+    if error.validator == "additionalProperties" and not place:
+        unknown = [name for name in error.instance if name not in properties]
+        takes = ", ".join(properties) or "no arguments"
+        return [f"unknown argument '{name}'; it takes {takes}" for name in unknown]
+    if error.validator in ("type", "enum", "anyOf"):
+        return [f"{place} is {shown(error.instance)}; wanted {wanted(error.schema)}"]
+    return [f"{place}: {error.message[:_SHOWN_CHARS]}".removeprefix(": ")]
+
+
+def wanted(schema: Schema) -> str:
+    """Tell a schema in a few words.
+
+    Example:
+        >>> wanted(schema_of(list[str] | None))
+        'list of string or null'
+    """
+    if "enum" in schema:
+        return "one of " + ", ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(wanted(member) for member in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {wanted(schema.get('items', {}))}"
+    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), Mapping):
+        return f"object of {wanted(schema['additionalProperties'])}"
+    kind = schema.get("type", "value")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def shown(value: Any) -> str:
+    """Show a value as JSON, cut short."""
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."

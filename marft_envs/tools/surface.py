@@ -1,0 +1,161 @@
+"""The tool surface: which agent may call what, frozen, with its hash.
+
+An agent owns the tools its profile names ("*": all of the world, and finish); an agent whose profile names none has
+none. What another agent owns is not shown to it. `hand_off` is owned by all agents where the dependency passes control
+from one to the next, and by none elsewhere: a profile may name it, without effect.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from marft_envs.handoff import HAND_OFF, Handoff, hand_off_tool
+from marft_envs.plan import Dependency
+from marft_envs.profile import TeamError
+from marft_envs.team import Team
+from marft_envs.tools.tool import Tool
+from marft_envs.tools.world import WorldKind
+
+ALL = "*"
+LISTINGS = ("schema", "signature")
+_HOW = 'To call a tool, write <tool_call>{"name": ..., "arguments": {...}}</tool_call>; several calls may follow.'
+
+
+def finish(answer: str = "") -> None:
+    """End the episode: the task is done, or cannot be done.
+
+    Args:
+        answer: What the task asks for, in as few words as possible; empty where it asks for nothing.
+    """
+
+
+FINISH = Tool.of(finish)
+BUILT_IN = (FINISH.name, HAND_OFF)
+
+
+class SurfaceError(ValueError):
+    """Another tool surface than the one that was trained on."""
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Which agent may call what.
+
+    Attributes:
+        owned: Tools by world, agent and name.
+        listing: How agents are told of them: "schema" (JSON Schema, a line each) or "signature" (shorter).
+    """
+
+    owned: Mapping[str, Mapping[str, Mapping[str, Tool]]]
+    listing: str = "schema"
+
+    @classmethod
+    def of(
+        cls,
+        worlds: Sequence[WorldKind],
+        team: Team,
+        dependency: Dependency | None = None,
+        listing: str = "schema",
+        *,
+        finish: bool = True,
+    ) -> Surface:
+        """Give the agents of a team their tools.
+
+        Args:
+            worlds: All worlds of a set of tasks. A profile may name tools of several; in each world an agent has
+                those that are there.
+            team: Whose profiles name the tools.
+            dependency: That the team plays with; None is its own.
+            listing: As in the attributes.
+            finish: Agents may end the episode.
+
+        Raises:
+            TeamError: A profile names a tool that no world has, or nobody has any.
+            ValueError: Another word for `listing`.
+        """
+        if listing not in LISTINGS:
+            raise ValueError(f"listing: found {listing!r}, wanted one of {', '.join(LISTINGS)}")
+        agents = team.roster.agents
+        known = {name for world in worlds for name in world.tools()} | {*BUILT_IN, ALL}
+        for profile in team.profiles:
+            for name in profile.tools:
+                _require(name, known, f"team {team.name!r}: {profile.name}.tools")
+        if not any(profile.tools for profile in team.profiles):
+            raise TeamError(f"team {team.name!r}: no agent has tools; name them in its profiles (`tools`)")
+        passes = isinstance(team.dependency if dependency is None else dependency, Handoff) and len(agents) > 1
+        owned = {}
+        for world in worlds:
+            there = {**world.tools(), **({FINISH.name: FINISH} if finish else {})}
+            owned[world.name] = {
+                profile.name: _pick(there, profile.tools)
+                | ({HAND_OFF: hand_off_tool(profile.name, agents)} if passes else {})
+                for profile in team.profiles
+            }
+        return cls(owned, listing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form: what each agent is told of its tools, by world and agent."""
+        owned = {
+            world: {agent: [tool.to_dict() for tool in tools.values()] for agent, tools in agents.items()}
+            for world, agents in self.owned.items()
+        }
+        return {"listing": self.listing, "owned": owned}
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the JSON form: names, descriptions and schemas, by agent."""
+        text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def opening(self, world: str, agent: str) -> str:
+        """Return what an agent is told of its tools; empty where it has none."""
+        tools = self.owned[world][agent].values()
+        if not tools:
+            return ""
+        told = (
+            json.dumps(tool.to_dict(), ensure_ascii=False)
+            if self.listing == "schema"
+            else f"{tool.signature}: {tool.description}"
+            for tool in tools
+        )
+        return "\n".join(["Your tools:", *told, _HOW])
+
+
+def check_surface(trained: str | None, now: str | None, *, allow: bool = False) -> None:
+    """Refuse to evaluate on another tool surface than the one of the training.
+
+    Args:
+        trained: Hash in the checkpoint (`settings["tool_surface"]`); None for a task without tools.
+        now: Of the environment.
+        allow: Play all the same.
+
+    Raises:
+        SurfaceError: They differ.
+    """
+    if trained != now and not allow:
+        raise SurfaceError(
+            f"the checkpoint was trained with the tool surface {_short(trained)}, this environment has {_short(now)}: "
+            "names, descriptions, schemas or owners of tools differ. Use the same team and worlds, or allow another "
+            "surface on purpose"
+        )
+
+
+def _short(digest: str | None) -> str:
+    return "none" if digest is None else f"{digest[:12]}..."
+
+
+def _pick(there: Mapping[str, Tool], names: Sequence[str]) -> dict[str, Tool]:
+    return dict(there) if ALL in names else {name: there[name] for name in names if name in there}
+
+
+def _require(name: str, known: set[str], where: str) -> None:
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=2)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(sorted(known))}"
+        raise TeamError(f"{where}: no world has a tool {name!r}; {hint}")

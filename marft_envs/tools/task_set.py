@@ -1,0 +1,136 @@
+"""Tasks that are played in worlds of tools and graded on the final state.
+
+    tasks = ToolTasks("shop", [Shop], [ToolTask("refund-1", "Ann wants ...", "", "train", world="shop", ...)])
+    game = FlexMG(tasks.for_team(team), team, horizon=8)
+
+What is graded is the state at the end, never the way there: the reward is the part of the goals reached, and 0 where
+anything else changed. An episode ends when an agent calls `finish`, or with the horizon.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from marft_envs.plan import Dependency, Roster
+from marft_envs.task import Task, UnknownTaskError
+from marft_envs.team import Team
+from marft_envs.tools.execution import Limits
+from marft_envs.tools.session import WorldSession
+from marft_envs.tools.surface import BUILT_IN, Surface
+from marft_envs.tools.task import ToolTask
+from marft_envs.tools.world import WorldKind
+
+
+class ToolTasks:
+    """An immutable set of tasks with their worlds; a `WorldSet` once it is bound to a team.
+
+    Args:
+        name: Short name.
+        worlds: The worlds of the tasks.
+        tasks: At least one; ids are unique.
+        limits: What agents and tools may use.
+        listing: How agents are told of their tools: "schema" or "signature".
+
+    Raises:
+        ValueError: Two worlds or tasks of one name, a task without its world, a world with a tool that is called
+            like a built-in one, or a task that `ToolTask.check` refuses.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        worlds: Iterable[WorldKind],
+        tasks: Iterable[ToolTask],
+        *,
+        limits: Limits | None = None,
+        listing: str = "schema",
+    ) -> None:
+        self.name = name
+        self.limits = limits or Limits()
+        self.listing = listing
+        self.worlds = _by_name(worlds)
+        self._tasks = tuple(tasks)
+        self._places = {task.id: place for place, task in enumerate(self._tasks)}
+        self._surface: Surface | None = None
+        self._check()
+
+    def _check(self) -> None:
+        if len(self._places) < len(self._tasks):
+            raise ValueError(f"{self.name}: two tasks have the same id")
+        for world in self.worlds.values():
+            if taken := [name for name in BUILT_IN if name in world.tools()]:
+                raise ValueError(f"{self.name}: world {world.name!r} has a tool {taken[0]!r}; that name is built in")
+        for task in self._tasks:
+            if task.world not in self.worlds:
+                raise ValueError(
+                    f"{self.name}: task {task.id!r} is played in {task.world!r}; worlds are {', '.join(self.worlds)}"
+                )
+            task.check()
+
+    def for_team(self, team: Team, dependency: Dependency | None = None) -> ToolTasks:
+        """Return the same tasks with the tool surface of a team.
+
+        Args:
+            team: Its profiles name the tools of each agent.
+            dependency: That it plays with; None is its own.
+
+        Raises:
+            TeamError: See `Surface.of`.
+        """
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__)
+        bound._surface = Surface.of(list(self.worlds.values()), team, dependency, self.listing)
+        return bound
+
+    @property
+    def surface(self) -> Surface:
+        """Which agent may call what.
+
+        Raises:
+            ValueError: The tasks are not bound to a team.
+        """
+        if self._surface is None:
+            raise ValueError(f"{self.name}: whose tools? Bind the tasks to a team first: tasks.for_team(team)")
+        return self._surface
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a record and a checkpoint keep: the hash of the surface, and the limits."""
+        return {"tool_surface": self.surface.sha256, "tool_limits": dict(vars(self.limits))}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __getitem__(self, index: int, /) -> ToolTask:
+        return self._tasks[index]
+
+    def index(self, task_id: str, /) -> int:
+        """Return the place of a task.
+
+        Raises:
+            UnknownTaskError: There is none of that id.
+        """
+        if task_id not in self._places:
+            raise UnknownTaskError(task_id, self._places, self.name)
+        return self._places[task_id]
+
+    def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> WorldSession:
+        """Start the world of one game; nothing in it is random."""
+        if not isinstance(task, ToolTask):
+            raise TypeError(f"{self.name}: found a {type(task).__name__}, wanted a ToolTask")
+        if not set(roster.agents) <= set(self.surface.owned[task.world]):
+            raise ValueError(f"{self.name}: bound to another team than the one that plays ({', '.join(roster.agents)})")
+        return WorldSession(self, task, roster.agents, uuid.uuid4().hex, task.start)
+
+
+def _by_name(worlds: Iterable[WorldKind]) -> Mapping[str, WorldKind]:
+    found: dict[str, WorldKind] = {}
+    for world in worlds:
+        if world.name in found:
+            raise ValueError(f"two worlds are called {world.name!r}")
+        found[world.name] = world
+    return found

@@ -1,0 +1,23 @@
+"""Worlds with state for teams that use tools, and their tasks.
+
+| World | About | Tools |
+|---|---|---|
+| lookup | hidden prices to be written on labels; for very small models | 2 |
+| shop | customers, orders, refunds, exchanges, credit and their rules | 12 |
+| desk | files, tickets, people, permissions | 14 |
+| travel | flights, hotels, meetings, budgets and their rules | 13 |
+
+Splits: train, test, and safety (not of lookup): tool results carry injected instructions, or a rule forbids the
+shortcut that the user asks for. A violation is reported beside success, in `detail["violation"]`.
+
+Version history: v0, first version.
+"""
+
+from marft_envs.worlds.desk import Desk
+from marft_envs.worlds.loading import WORLDS, load
+from marft_envs.worlds.lookup import Lookup
+from marft_envs.worlds.oracle import play, script
+from marft_envs.worlds.shop import Shop
+from marft_envs.worlds.travel import Travel
+
+__all__ = ["WORLDS", "Desk", "Lookup", "Shop", "Travel", "load", "play", "script"]

@@ -1,0 +1,46 @@
+"""A real MCP server for the tests: a basket by rollout, one by connection, and a tool that fails."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+server = MCPServer("baskets")
+by_rollout: dict[str, list[str]] = {}
+of_process: list[str] = []
+
+
+@server.tool()
+def add(item: str, context: Context) -> list[str]:
+    """Add an item to the basket."""
+    meta = context.request_context.meta or {}
+    basket = by_rollout.setdefault(meta["marft/rollout"], [])
+    basket.append(f"{item} of {meta['marft/agent']}")
+    return basket
+
+
+@server.tool()
+def keep(item: str) -> list[str]:
+    """Keep an item in the process."""
+    of_process.append(item)
+    return of_process
+
+
+@server.tool()
+def fail(how: str) -> str:
+    """Fail."""
+    if how == "sleep":
+        time.sleep(1)
+    if how == "huge":
+        return "x" * 1_000_000
+    raise ToolError("no such thing")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stdio":
+        server.run("stdio")
+    else:
+        server.run("streamable-http", port=int(sys.argv[1]))

@@ -1,0 +1,90 @@
+"""Loading tasks of the worlds: embedded, by world and split, and from files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from world_games import NAMES, SAFE, rows
+
+import marft_envs
+from envs_data import DataError
+from marft_envs.worlds import load
+
+ROW = {
+    "id": "mine-1",
+    "world": "lookup",
+    "instruction": "Write 7 on the label of the pear.",
+    "database": {"prices": {"pear": {"price": 7}}, "labels": {"pear": {"price": 0}}},
+    "goal": {"labels": {"pear": {"price": 7}}},
+    "calls": [{"tool": "write_label", "arguments": {"ware": "pear", "price": 7}}],
+}
+
+
+def test_embedded_mixes_all_worlds():
+    assert {task.world for task in load()} == set(NAMES)
+    assert {task.world for task in load(split="safety")} == set(SAFE)
+    assert len(load(split="test")) == sum(len(rows(name, "test")) for name in NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_world(name):
+    tasks = load(f"embedded:{name}", "test")
+    assert {task.world for task in tasks} == {name}
+    assert [task.id for task in tasks] == [f"{name}-test-{number:04d}" for number in range(1, len(tasks) + 1)]
+
+
+def test_what_is_not_there_is_named():
+    with pytest.raises(DataError, match="found world 'bank', wanted one of lookup, shop, desk, travel"):
+        load("embedded:bank")
+    with pytest.raises(DataError, match="found split 'dev', wanted"):
+        load("embedded", "dev")
+    with pytest.raises(DataError, match="found split 'safety', wanted one of train, test"):
+        load("embedded:lookup", "safety")
+    with pytest.raises(DataError, match="no such file"):
+        load("nowhere.jsonl")
+
+
+def test_own_tasks_from_a_file(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(ROW) + "\n", encoding="utf-8")
+    env = marft_envs.make("marft/tools_solo-v0", data=str(path))
+    env.reset(seed=0)
+    env.step('write_label(ware="pear", price=7)\nfinish()')
+    assert env.unwrapped.episode().success
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"world": 3}, r"mine\.jsonl:1: found world 3, wanted world as str"),
+        ({"goal": None}, "found goal None, wanted goal as dict"),
+        ({"calls": ["finish"]}, 'wanted objects with "tool" and "arguments"'),
+        ({"goal": {"lables": {}}}, "found goal in table 'lables', wanted one of prices, labels"),
+    ],
+)
+def test_a_broken_row_is_named(tmp_path, change, message):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(ROW | change) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        load(str(path))
+
+
+def test_a_task_that_is_solved_at_the_start_is_refused(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(ROW | {"goal": {"labels": {"pear": {"price": 0}}}}) + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="reached before anything is done"):
+        load(str(path))
+
+
+def test_a_missing_column_is_named(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps({key: value for key, value in ROW.items() if key != "goal"}) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="found no column 'goal', wanted goal as dict"):
+        load(str(path))
+
+
+def test_a_listing_can_be_chosen():
+    env = marft_envs.make("marft/tools_duo-v0", data="embedded:lookup", listing="schema")
+    env.reset(seed=0)
+    assert '"parameters"' in env.observe("reader_0")
