@@ -78,6 +78,13 @@ def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
     return lambda: marft_envs.make(env_id, **keywords)
 
 
+def notes_of(env: Any) -> dict[str, str]:
+    """Return what a run and its checkpoints note of the environment: the hash of its tool surface, if it has tools."""
+    game = env.unwrapped
+    found = game.settings.get("tool_surface") if isinstance(game, marft_envs.FlexMG) else None
+    return {} if found is None else {"tool_surface": found}
+
+
 def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
     """Return the reset options of an evaluation: every task of a Flex-MG, else `limit` numbered seeds.
 

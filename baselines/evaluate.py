@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from baselines.environment import add_environment_flags, factory, read_keywords, scenarios
+from baselines.environment import add_environment_flags, factory, notes_of, read_keywords, scenarios
 from baselines.experiment import Experiment, read_models
 from baselines.flags import add_knobs, read_knobs
 from baselines.progress import bar
@@ -27,6 +27,7 @@ from marft_agents.policy import Policy
 from marft_agents.run_folder import episode_record, versions, write_json
 from marft_agents.sampling import SamplingLaw
 from marft_agents.trainer import refuse_unsuitable
+from marft_envs.tools.surface import check_surface
 
 TABLE_WIDTH = 120  # where there is no terminal to ask
 
@@ -37,6 +38,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--env", metavar="ID", required=True, help="environment, like marft/math_duo-v0")
     parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="folder for the results")
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="a checkpoint or run folder of `marft train`")
+    parser.add_argument(
+        "--other-tools", action="store_true", help="allow another tool surface than the checkpoint was trained with"
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="play only the first N scenarios")
     parser.add_argument("--seeds", type=_seeds, default=(0,), metavar="S,S", help="sampling seeds (default: 0)")
     parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
@@ -56,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     make_env = factory(arguments.env, keywords)
     env = make_env()
     refuse_unsuitable(env)
+    if arguments.checkpoint is not None:
+        trained = checkpoint.notes_of(arguments.checkpoint).get("tool_surface")
+        check_surface(trained, notes_of(env).get("tool_surface"), allow=arguments.other_tools)
     policy, law = _policy(arguments, env.possible_agents)
     options = scenarios(env, arguments.limit)
     result = evaluate_with_bar(make_env, policy, options, seeds=arguments.seeds, title=arguments.env)

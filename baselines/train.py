@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from baselines.curve import draw_curve
-from baselines.environment import add_environment_flags
+from baselines.environment import add_environment_flags, notes_of
 from baselines.experiment import PRESETS, SETTINGS, Experiment
 from baselines.flags import add_knobs
 from baselines.progress import TrainingTable
@@ -17,6 +17,7 @@ from marft_agents import checkpoint
 from marft_agents.algorithms import ALGORITHMS
 from marft_agents.run_folder import RunFolder, RunFolderError, read_metrics
 from marft_agents.trainer import Trainer
+from marft_envs.tools.surface import check_surface
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -122,8 +123,11 @@ def train(
         success: mean over the last updates; window: how many.
     """
     make_env, team, learner = experiment.build(device)
-    done = checkpoint.load(out, team, learner) if resume else 0
-    folder = RunFolder(out, experiment.to_dict(), resume_at=done)
+    notes, done = notes_of(make_env()), 0
+    if resume:
+        check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
+        done = checkpoint.load(out, team, learner)
+    folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
     with TrainingTable(experiment.schedule.updates, list(team.policies)) as table:
         Trainer(make_env, team, learner, experiment.schedule, folder=folder, on_update=table.add).run()
     folder.close()

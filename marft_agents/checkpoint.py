@@ -48,7 +48,15 @@ def _adapter_shape(seat: Seat) -> dict[str, Any]:
     return {"rank": config.r, "alpha": config.lora_alpha, "targets": sorted(config.target_modules)}
 
 
-def save(folder: Path, team: LanguageModelTeam, learner: Learner, *, keep: int = 2, keep_every: int = 0) -> Path:
+def save(
+    folder: Path,
+    team: LanguageModelTeam,
+    learner: Learner,
+    *,
+    keep: int = 2,
+    keep_every: int = 0,
+    notes: Mapping[str, str] | None = None,
+) -> Path:
     """Write a checkpoint `folder/update-N` and drop old ones.
 
     Args:
@@ -57,6 +65,7 @@ def save(folder: Path, team: LanguageModelTeam, learner: Learner, *, keep: int =
         learner: whose state is written.
         keep: how many of the newest to keep.
         keep_every: also keep those whose number is a multiple of this; 0 keeps none extra.
+        notes: what else to remember of the training; see `notes_of`.
 
     Raises:
         CheckpointError: the disk refused; nothing half-written is left and older checkpoints are untouched.
@@ -68,7 +77,7 @@ def save(folder: Path, team: LanguageModelTeam, learner: Learner, *, keep: int =
         for stale in folder.glob(".part-*"):  # left by a kill
             shutil.rmtree(stale, ignore_errors=True)
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
-        _write(part, team, learner)
+        _write(part, team, learner, notes or {})
         _sync(part)
         if final.exists():  # the same update, repeated after a resume
             _remove(final)
@@ -84,14 +93,19 @@ def save(folder: Path, team: LanguageModelTeam, learner: Learner, *, keep: int =
     return final
 
 
-def _write(part: Path, team: LanguageModelTeam, learner: Learner) -> None:
+def _write(part: Path, team: LanguageModelTeam, learner: Learner, notes: Mapping[str, str]) -> None:
     for agent, seat in team.seats.items():
         if seat.adapter is not None:
             save_adapter(seat, part / agent)
     learned = io.BytesIO()
     torch.save(learner.state_dict(), learned)  # not to the file itself: torch hides a full disk behind its own checks
     (part / LEARNER_FILE).write_bytes(learned.getbuffer())
-    state = {"updates": learner.updates, "team": describe(team), "settings": repr(learner.settings)}
+    state = {
+        "updates": learner.updates,
+        "team": describe(team),
+        "settings": repr(learner.settings),
+        "notes": dict(notes),
+    }
     with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
         json.dump(state, stream, indent=1)
 
@@ -151,6 +165,15 @@ def resolve(path: Path) -> Path:
             "or a run folder with checkpoints/update-*"
         )
     return found
+
+
+def notes_of(path: Path) -> dict[str, str]:
+    """Return what was noted of the training (the hash of its tool surface, ...); empty where nothing was.
+
+    Raises:
+        CheckpointError: there is no complete checkpoint, or it is damaged.
+    """
+    return dict(_read_state(resolve(path)).get("notes", {}))
 
 
 def load_adapters(path: Path, team: LanguageModelTeam) -> None:

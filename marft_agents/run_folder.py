@@ -79,13 +79,18 @@ class RunFolder:
         path: the folder; made if missing.
         config: written to config.json on a fresh start.
         resume_at: number of updates already done; later lines of the records are dropped. 0 for a fresh run.
+        notes: what else can change a result (the hash of the tool surface, ...); kept with the versions and in every
+            checkpoint.
 
     Raises:
         RunFolderError: a fresh run into a folder that holds a run of at least one whole update.
     """
 
-    def __init__(self, path: Path, config: Mapping[str, Any], *, resume_at: int = 0) -> None:
+    def __init__(
+        self, path: Path, config: Mapping[str, Any], *, resume_at: int = 0, notes: Mapping[str, str] | None = None
+    ) -> None:
         self.path = path
+        self.notes = dict(notes or {})
         self.checkpoints = path / "checkpoints"
         self._metrics, self._episodes = path / "metrics.jsonl", path / "episodes.jsonl"
         if not resume_at and self._holds_updates():
@@ -95,7 +100,7 @@ class RunFolder:
             _keep_before(records, resume_at)
         if not resume_at:
             write_json(path / "config.json", dict(config))
-        write_json(path / "versions.json", versions())
+        write_json(path / "versions.json", versions() | self.notes)
         from torch.utils.tensorboard import SummaryWriter
 
         self._board = SummaryWriter(str(path), purge_step=resume_at)

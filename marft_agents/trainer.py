@@ -114,6 +114,7 @@ class Trainer:
                 self.learner,
                 keep=schedule.keep,
                 keep_every=schedule.keep_every,
+                notes=self.folder.notes,
             )
         if self.on_update is not None:
             self.on_update(update, metrics)

@@ -160,8 +160,10 @@ class FlexMG(AECEnv[str, Any, Any]):
             reward = dict(reward.weights)
         elif not isinstance(reward, str):
             reward = getattr(reward, "__qualname__", "code")
+        own: Mapping[str, Any] = getattr(self.tasks, "settings", {})
         return {
             "tasks": self.tasks.name,
+            **own,
             "dependency": dependency,
             "horizon": self.horizon,
             "reward": reward,

@@ -102,6 +102,11 @@ class CodeTasks:
                 )
         self._tasks = tuple(self._task(problem, split) for problem in self.problems)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a record keeps; not the judge, which changes no verdict."""
+        return {"languages": list(self.languages), "grading": self.grading}
+
     @classmethod
     def load(
         cls,

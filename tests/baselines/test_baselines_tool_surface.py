@@ -1,0 +1,51 @@
+"""A checkpoint remembers which tools its team had; evaluation with others is refused unless told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from baselines.command import main
+from marft_envs import Team
+
+ENV = ["--env", "marft/tools_duo-v0", "--data", "embedded:lookup", "--horizon", "2"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("tools") / "run"
+    small = ["--model", "tiny", "--updates", "1", "--groups", "1", "--group-size", "2"]
+    assert main(["train", *ENV, *small, "--max-new-tokens", "8", "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture
+def other_team(tmp_path):
+    plain = Team.preset("duo", family="tools").to_dict()
+    plain["profiles"][0]["tools"].remove("get_hotel")
+    path = tmp_path / "team.json"
+    path.write_text(json.dumps(plain))
+    return str(path)
+
+
+def evaluate(trained, out, *more):
+    arguments = ["--checkpoint", str(trained), "--split", "train", "--limit", "1", "--max-new-tokens", "8"]
+    return main(["eval", *ENV, *arguments, "--out", str(out), *more])
+
+
+def test_run_and_checkpoint_hold_the_hash(trained):
+    noted = json.loads((trained / "versions.json").read_text())["tool_surface"]
+    state = json.loads((trained / "checkpoints" / "update-00001" / "state.json").read_text())
+    assert state["notes"] == {"tool_surface": noted}
+    assert len(noted) == 64
+
+
+def test_the_same_tools_are_evaluated(trained, tmp_path):
+    assert evaluate(trained, tmp_path) == 0
+
+
+def test_other_tools_are_refused_unless_told(trained, tmp_path, other_team, capsys):
+    assert evaluate(trained, tmp_path, "--team", other_team) == 1
+    assert "tool surface" in capsys.readouterr().err
+    assert evaluate(trained, tmp_path, "--team", other_team, "--other-tools") == 0
