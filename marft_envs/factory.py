@@ -24,7 +24,7 @@ from marft_envs.session import WorldSet
 from marft_envs.task import TaskSet
 from marft_envs.tasks.math import KINDS, MathTasks
 from marft_envs.team import PRESETS, Team, as_team
-from marft_envs.tools.task_set import ToolTasks
+from marft_envs.tools.binding import TeamTools
 from marft_envs.wrappers.shared_policy import SharedPolicyEnv
 from marft_envs.wrappers.turn_parallel import TurnParallel
 
@@ -105,7 +105,7 @@ def make_game(
         raise TypeError(f"{name}: {', '.join(sorted(own))} with a TaskSet as `data`; give it to the task set itself")
     tasks = data if isinstance(data, Tasks) else factory(data=data, split=split, **own)
     playing = as_team(team_name if team is None else team, language, family)
-    if isinstance(tasks, ToolTasks):
+    if isinstance(tasks, TeamTools):
         dependency = kwargs.get("dependency")
         tasks = tasks.for_team(playing, None if dependency is None else as_dependency(dependency))
     return FlexMG(tasks, playing, name=name, **kwargs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any, NamedTuple
 
 from marft_envs.tools.calls import Call
@@ -22,6 +23,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
+_MOST_CHANGES = 16  # of one call that its event names
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,17 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
     for key in keys:
         below = f"{path}/{path_of(key)}" if path else path_of(key)
         yield from changes(old.get(key, ABSENT), new.get(key, ABSENT), below)
+
+
+def changed(before: Any, after: Any) -> list[list[Any]]:
+    """Return the first leaves that differ, as [path, new value]; the value of one that is gone is None.
+
+    Example:
+        >>> changed({"a": 1, "b": 2}, {"a": 1, "b": 3})
+        [['b', 3]]
+    """
+    paths = islice(changes(before, after), _MOST_CHANGES)
+    return [[path, None if (value := find(after, path)) is ABSENT else value] for path in paths]
 
 
 def _children(value: Any) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from marft_envs.handoff import HAND_OFF
 from marft_envs.task import Outcome
 from marft_envs.tools.calls import Call, CallError, read_calls
 from marft_envs.tools.execution import execute
-from marft_envs.tools.goals import follows, grade_state, same_answer
+from marft_envs.tools.goals import changed, follows, grade_state, same_answer
 from marft_envs.tools.schema import ArgumentError
 from marft_envs.tools.surface import FINISH
 from marft_envs.tools.task import ToolTask
@@ -84,9 +84,7 @@ class WorldSession:
         try:
             calls = read_calls(turn.action)
         except CallError as error:
-            return [
-                {"kind": "call", **place, "name": "", "arguments": {}, "status": "unreadable", "result": str(error)}
-            ]
+            return [unreadable(error) | place]
         events: list[Event] = []
         for call in calls:
             events.append(self._answer(call, turn.agent, events) | place)
@@ -97,8 +95,7 @@ class WorldSession:
         event: Event = {"kind": "call", "name": call.name[:_NAME_CHARS], "arguments": dict(call.arguments)}
         tool = self._tools(agent).get(call.name)
         if tool is None:
-            own = ", ".join(self._tools(agent)) or "none"
-            return event | {"status": "unknown", "result": f"you have no such tool; yours are {own}"}
+            return event | not_owned(self._tools(agent))
         if refusal := self._refusal(tool, before):
             return event | {"status": "refused", "result": refusal}
         try:
@@ -120,9 +117,11 @@ class WorldSession:
             caller=agent,
             rollout=self.rollout,
         )
-        self.state = done.state
         if done.status == "ok":
             self.made.append(Call(tool.name, arguments))
+            if done.state != self.state:
+                event["changed"] = changed(json.loads(self.state), json.loads(done.state))
+        self.state = done.state
         return event | {"status": done.status, "result": done.text}
 
     def _refusal(self, tool: Tool, before: Sequence[Event]) -> str:
@@ -170,6 +169,16 @@ class WorldSession:
     def _selection(self) -> float:
         wanted = {call.name for call in self.task.reference}
         return sum(call.name in wanted for call in self.made) / len(self.made) if self.made else 0.0
+
+
+def unreadable(error: CallError) -> Event:
+    """Write down an action that begins like a call and cannot be read."""
+    return {"kind": "call", "name": "", "arguments": {}, "status": "unreadable", "result": str(error)}
+
+
+def not_owned(own: Mapping[str, Tool]) -> Event:
+    """Tell an agent of its own tools, and nothing of those of others."""
+    return {"status": "unknown", "result": f"you have no such tool; yours are {', '.join(own) or 'none'}"}
 
 
 def told_of(event: Event) -> str:

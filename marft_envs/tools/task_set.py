@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from marft_envs.plan import Dependency, Roster
-from marft_envs.task import Task, UnknownTaskError
-from marft_envs.team import Team
+from marft_envs.plan import Roster
+from marft_envs.task import Task
+from marft_envs.tools.binding import TeamTools
 from marft_envs.tools.execution import Limits
 from marft_envs.tools.session import WorldSession
-from marft_envs.tools.surface import BUILT_IN, Surface
+from marft_envs.tools.surface import BUILT_IN
 from marft_envs.tools.task import ToolTask
 from marft_envs.tools.world import WorldKind
 
 
-class ToolTasks:
+class ToolTasks(TeamTools):
     """An immutable set of tasks with their worlds; a `WorldSet` once it is bound to a team.
 
     Args:
@@ -49,18 +49,13 @@ class ToolTasks:
         limits: Limits | None = None,
         listing: str = "schema",
     ) -> None:
-        self.name = name
         self.limits = limits or Limits()
-        self.listing = listing
         self.worlds = _by_name(worlds)
         self._tasks = tuple(tasks)
-        self._places = {task.id: place for place, task in enumerate(self._tasks)}
-        self._surface: Surface | None = None
+        super().__init__(name, [task.id for task in self._tasks], listing)
         self._check()
 
     def _check(self) -> None:
-        if len(self._places) < len(self._tasks):
-            raise ValueError(f"{self.name}: two tasks have the same id")
         for world in self.worlds.values():
             if taken := [name for name in BUILT_IN if name in world.tools()]:
                 raise ValueError(f"{self.name}: world {world.name!r} has a tool {taken[0]!r}; that name is built in")
@@ -71,52 +66,17 @@ class ToolTasks:
                 )
             task.check()
 
-    def for_team(self, team: Team, dependency: Dependency | None = None) -> ToolTasks:
-        """Return the same tasks with the tool surface of a team.
-
-        Args:
-            team: Its profiles name the tools of each agent.
-            dependency: That it plays with; None is its own.
-
-        Raises:
-            TeamError: See `Surface.of`.
-        """
-        bound = object.__new__(type(self))
-        bound.__dict__.update(self.__dict__)
-        bound._surface = Surface.of(list(self.worlds.values()), team, dependency, self.listing)
-        return bound
-
-    @property
-    def surface(self) -> Surface:
-        """Which agent may call what.
-
-        Raises:
-            ValueError: The tasks are not bound to a team.
-        """
-        if self._surface is None:
-            raise ValueError(f"{self.name}: whose tools? Bind the tasks to a team first: tasks.for_team(team)")
-        return self._surface
+    def kinds(self) -> list[WorldKind]:
+        """Return all worlds."""
+        return list(self.worlds.values())
 
     @property
     def settings(self) -> dict[str, Any]:
         """What a record and a checkpoint keep: the hash of the surface, and the limits."""
-        return {"tool_surface": self.surface.sha256, "tool_limits": dict(vars(self.limits))}
-
-    def __len__(self) -> int:
-        return len(self._tasks)
+        return {**super().settings, "tool_limits": dict(vars(self.limits))}
 
     def __getitem__(self, index: int, /) -> ToolTask:
         return self._tasks[index]
-
-    def index(self, task_id: str, /) -> int:
-        """Return the place of a task.
-
-        Raises:
-            UnknownTaskError: There is none of that id.
-        """
-        if task_id not in self._places:
-            raise UnknownTaskError(task_id, self._places, self.name)
-        return self._places[task_id]
 
     def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> WorldSession:
         """Start the world of one game; nothing in it is random."""

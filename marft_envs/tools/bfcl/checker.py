@@ -16,7 +16,7 @@ from typing import Any
 
 from marft_envs.tools.calls import Call
 
-_TYPES = {
+_TYPES: Mapping[str, type[Any]] = {
     "string": str, "integer": int, "float": float, "boolean": bool,
     "array": list, "tuple": list, "dict": dict, "any": str,
 }  # fmt: skip

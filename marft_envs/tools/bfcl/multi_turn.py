@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from marft_envs.plan import Dependency, Roster
-from marft_envs.task import Outcome, Task, UnknownTaskError
-from marft_envs.team import Team
+from marft_envs.plan import Roster
+from marft_envs.task import Outcome, Task
 from marft_envs.tools.bfcl.files import MULTI_TURN, read
 from marft_envs.tools.bfcl.stateful import (
     Made,
@@ -36,15 +35,15 @@ from marft_envs.tools.bfcl.stateful import (
     replayed,
     shown,
 )
+from marft_envs.tools.binding import TeamTools
 from marft_envs.tools.calls import Call, CallError, read_calls
 from marft_envs.tools.execution import Limits, execute
-from marft_envs.tools.session import Event, told_of
-from marft_envs.tools.surface import Surface
-from marft_envs.tools.world import Toolbox
+from marft_envs.tools.session import Event, told_of, unreadable
+from marft_envs.tools.world import Toolbox, WorldKind
 from marft_envs.trace import Turn
 
 
-class MultiTurnTasks:
+class MultiTurnTasks(TeamTools):
     """The entries of a multi-turn category; a `WorldSet` once it is bound to a team.
 
     Args:
@@ -57,7 +56,7 @@ class MultiTurnTasks:
         ValueError: No such category.
     """
 
-    name = "bfcl_multi_turn"
+    agents_finish = False
 
     def __init__(self, category: str = MULTI_TURN[0], *, limits: Limits | None = None, listing: str = "schema") -> None:
         if category not in MULTI_TURN:
@@ -65,53 +64,19 @@ class MultiTurnTasks:
         self.category = category
         self.entries = read(category)
         self.limits = limits or Limits(calls_per_turn=16, calls_per_episode=256, result_chars=16384)
-        self.listing = listing
-        self._places = {entry.id: place for place, entry in enumerate(self.entries)}
-        self._surface: Surface | None = None
+        super().__init__("bfcl_multi_turn", [entry.id for entry in self.entries], listing)
 
-    def for_team(self, team: Team, dependency: Dependency | None = None) -> MultiTurnTasks:
-        """Return the same tasks with the functions given to a team's agents.
-
-        Raises:
-            TeamError: No agent has tools, or one has a tool that no entry knows.
-        """
-        boxes = [Toolbox(entry.id, methods(self.category, place)) for place, entry in enumerate(self.entries)]
-        bound = object.__new__(type(self))
-        bound.__dict__.update(self.__dict__)
-        bound._surface = Surface.of(boxes, team, dependency, self.listing, finish=False)
-        return bound
-
-    @property
-    def surface(self) -> Surface:
-        """Which agent may call what.
-
-        Raises:
-            ValueError: The tasks are not bound to a team.
-        """
-        if self._surface is None:
-            raise ValueError("bfcl: whose tools? Bind the tasks to a team first: tasks.for_team(team)")
-        return self._surface
+    def kinds(self) -> list[WorldKind]:
+        """Return a world for each entry: the methods it allows."""
+        return [Toolbox(entry.id, methods(self.category, place)) for place, entry in enumerate(self.entries)]
 
     @property
     def settings(self) -> dict[str, Any]:
         """What a record and a checkpoint keep: the hash of the surface, and the limits."""
-        return {"tool_surface": self.surface.sha256, "tool_limits": dict(vars(self.limits))}
-
-    def __len__(self) -> int:
-        return len(self.entries)
+        return {**super().settings, "tool_limits": dict(vars(self.limits))}
 
     def __getitem__(self, index: int, /) -> Task:
         return Task(self.entries[index].id, self.wish(index, 0), "", "test", {"category": self.category})
-
-    def index(self, task_id: str, /) -> int:
-        """Return the place of a task.
-
-        Raises:
-            UnknownTaskError: There is none of that id.
-        """
-        if task_id not in self._places:
-            raise UnknownTaskError(task_id, self._places, self.name)
-        return self._places[task_id]
 
     def wish(self, place: int, turn: int) -> str:
         """Return what the user says in a turn."""
@@ -185,11 +150,9 @@ class MultiTurnSession:
 
     def _outcome(self, *, reward: float = 0.0, success: bool = False, fault: str = "", **given: Any) -> Outcome:
         progress = self.turn / len(self.tasks.entries[self.place].turns)
-        unreadable = any(event["status"] == "unreadable" for event in given["events"])
-        detail = {"progress": progress, "fault": fault, "calls": len(self.made)}
-        return Outcome(
-            **{"terminated": False, **given}, reward=reward, success=success, invalid=unreadable, detail=detail
-        )
+        unread = any(event["status"] == "unreadable" for event in given["events"])
+        detail: dict[str, str | int | float] = {"progress": progress, "fault": fault, "calls": len(self.made)}
+        return Outcome(**{"terminated": False, **given}, reward=reward, success=success, invalid=unread, detail=detail)
 
     def _fault(self) -> str:
         """Tell why the user's turn went wrong; empty where it went well."""
@@ -209,9 +172,7 @@ class MultiTurnSession:
         try:
             calls = read_calls(turn.action)
         except CallError as error:
-            return [
-                {"kind": "call", **place, "name": "", "arguments": {}, "status": "unreadable", "result": str(error)}
-            ]
+            return [unreadable(error) | place]
         return [{**self._run(call, turn.agent, number), **place} for number, call in enumerate(calls)]
 
     def _run(self, call: Call, agent: str, number: int) -> Event:

@@ -12,24 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from marft_envs.plan import Dependency, Roster
-from marft_envs.task import Outcome, Task, UnknownTaskError
-from marft_envs.team import Team
+from marft_envs.plan import Roster
+from marft_envs.task import Outcome, Task
 from marft_envs.tools.bfcl.checker import check_calls
 from marft_envs.tools.bfcl.files import SINGLE_TURN, Entry, json_schema, read
+from marft_envs.tools.binding import TeamTools
 from marft_envs.tools.calls import Call, CallError, read_calls
-from marft_envs.tools.surface import Surface
 from marft_envs.tools.tool import Tool
-from marft_envs.tools.world import Toolbox
+from marft_envs.tools.world import Toolbox, WorldKind
 from marft_envs.trace import Turn
 
 
-class BfclTasks:
+class BfclTasks(TeamTools):
     """The entries of one or more single-turn categories; a `WorldSet` once it is bound to a team.
 
     Args:
@@ -41,66 +39,22 @@ class BfclTasks:
         ValueError: No such category.
     """
 
-    name = "bfcl"
+    agents_finish = False
 
     def __init__(self, *categories: str, listing: str = "schema") -> None:
         if unknown := [category for category in categories if category not in SINGLE_TURN]:
             raise ValueError(f"bfcl: found the category {unknown[0]!r}, wanted one of {', '.join(SINGLE_TURN)}")
-        self.listing = listing
-        self._entries = tuple(entry for category in categories or SINGLE_TURN[:1] for entry in read(category))
-        self._places = {entry.id: place for place, entry in enumerate(self._entries)}
-        self._surface: Surface | None = None
+        self._all = tuple(entry for category in categories or SINGLE_TURN[:1] for entry in read(category))
+        super().__init__("bfcl", [entry.id for entry in self._all], listing)
 
-    def for_team(self, team: Team, dependency: Dependency | None = None) -> BfclTasks:
-        """Return the same tasks with the functions given to a team's agents.
-
-        Raises:
-            TeamError: No agent has tools.
-        """
-        bound = object.__new__(type(self))
-        bound.__dict__.update(self.__dict__)
-        bound._surface = Surface.of(self._boxes, team, dependency, self.listing, finish=False)
-        return bound
-
-    @cached_property
-    def _boxes(self) -> list[Toolbox]:
-        return [
-            Toolbox(entry.id, {tool.name: tool for tool in map(tool_of, entry.functions)}) for entry in self._entries
-        ]
-
-    @property
-    def surface(self) -> Surface:
-        """Which agent is told of which functions.
-
-        Raises:
-            ValueError: The tasks are not bound to a team.
-        """
-        if self._surface is None:
-            raise ValueError("bfcl: whose tools? Bind the tasks to a team first: tasks.for_team(team)")
-        return self._surface
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What a record and a checkpoint keep: the hash of the surface."""
-        return {"tool_surface": self.surface.sha256}
-
-    def __len__(self) -> int:
-        return len(self._entries)
+    def kinds(self) -> list[WorldKind]:
+        """Return a world for each question: its functions."""
+        return [Toolbox(entry.id, {tool.name: tool for tool in map(tool_of, entry.functions)}) for entry in self._all]
 
     def __getitem__(self, index: int, /) -> Task:
-        entry = self._entries[index]
+        entry = self._all[index]
         said = "\n\n".join(content for turn in entry.turns for _, content in turn)
         return Task(entry.id, said, "", "test", {"category": entry.id.rsplit("_", 1)[0]})
-
-    def index(self, task_id: str, /) -> int:
-        """Return the place of a task.
-
-        Raises:
-            UnknownTaskError: There is none of that id.
-        """
-        if task_id not in self._places:
-            raise UnknownTaskError(task_id, self._places, self.name)
-        return self._places[task_id]
 
     def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> BfclSession:
         """Start a game; nothing in it is random."""
@@ -112,7 +66,7 @@ class BfclTasks:
         Returns:
             What is wrong, empty where nothing is; and whether it could be read.
         """
-        entry = self._entries[place]
+        entry = self._all[place]
         try:
             calls = [_by_name(call, entry) for call in read_calls(said)]
         except CallError as error:

@@ -49,7 +49,7 @@ class MethodCall:
         instances = replayed(world.state["category"], world.state["place"], made)
         result = call_method(instances, self.name, arguments)
         world.state["made"].append([self.name, arguments])
-        return result
+        return plain(result)
 
 
 def replayed(category: str, place: int, made: Sequence[Made]) -> Instances:
@@ -108,9 +108,18 @@ def named_arguments(tool: Tool, named: Mapping[str, Any], positional: Sequence[A
     return {**dict(zip(names, positional, strict=False)), **named}
 
 
+def plain(result: Any) -> Any:
+    """Return a result, or its text where it is no plain data (a number of mpmath)."""
+    try:
+        json.dumps(result)
+    except (TypeError, ValueError):
+        return str(result)
+    return result
+
+
 def shown(result: Any) -> str:
     """Write a result as the team is told it."""
-    return json.dumps(result, ensure_ascii=False)
+    return json.dumps(plain(result), ensure_ascii=False)
 
 
 @lru_cache(maxsize=16)

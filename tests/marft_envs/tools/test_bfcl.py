@@ -12,6 +12,7 @@ from toy_bank import call, events_of, team_of
 from marft_envs import FlexMG
 from marft_envs.tools.bfcl.checker import check_calls, gold_calls
 from marft_envs.tools.bfcl.files import SINGLE_TURN, json_schema, read
+from marft_envs.tools.bfcl.loading import load
 from marft_envs.tools.bfcl.multi_turn import MultiTurnTasks
 from marft_envs.tools.bfcl.single_turn import BfclTasks
 from marft_envs.tools.bfcl.stateful import reference
@@ -89,7 +90,7 @@ ANSWER = {
         ({"s": "NYC", "x": 3}, False),
         ({"s": "NYC", "l": [1, 2]}, True),
         ({"s": "NYC", "l": [2, 1]}, False),
-        ({"s": "NYC", "l": [1.0, 2.0]}, False),
+        ({"s": "NYC", "l": ["1", "2"]}, False),
         ({"s": "NYC", "d": {"a": "Y"}}, True),
         ({"s": "NYC", "d": {"a": "y", "b": 1}}, True),
         ({"s": "NYC", "d": {"b": 1}}, False),
@@ -111,6 +112,8 @@ def test_calls_are_counted_and_matched_in_any_order():
     assert check_calls(functions, [g, f], possible) == ""
     assert "1 calls, wanted 2" in check_calls(functions, [f], possible)
     assert check_calls(functions, [f, f], possible)
+    assert "'x' is missing" in check_calls(functions, [f], [{"f": {"s": ["a"], "x": [1.0]}}])
+    assert check_calls(functions, [f], [{"f": {"s": ["a"], "x": [1.0, ""]}}]) == ""
     assert check_calls(functions, [f, Call("h", {"s": "b"})], possible)
 
 
@@ -206,3 +209,15 @@ def test_a_copy_goes_on_alone_and_a_record_replays():
     assert not game.episode().terminated
     record = Episode.from_json(play_reference(multi_turn_game(0), 0).episode().to_json())
     assert replay(multi_turn_game(0), record) == []
+
+
+def test_categories_are_loaded_by_name():
+    assert len(load()) == 400
+    assert len(load("multiple+parallel")) == 400
+    assert load("multi_turn_base").name == "bfcl_multi_turn"
+    for given, message in (
+        (("web_search",), "wanted one of simple_python"),
+        (("parallel", "train"), "found the split"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load(*given)

@@ -12,10 +12,12 @@ import pytest
 from toy_bank import bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG
+from marft_envs.tools.calls import Call
 from marft_envs.tools.connectors.http import HttpCall, http_tool
 from marft_envs.tools.goals import Goal
+from marft_envs.tools.schema import ArgumentError
 from marft_envs.tools.task_set import ToolTasks
-from marft_envs.tools.tool import ToolDefinitionError, ToolError
+from marft_envs.tools.tool import Tool, ToolDefinitionError, ToolError
 from marft_envs.tools.world import Toolbox, World
 
 SCHEMA = {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}
@@ -26,7 +28,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server = self.server
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
         server.seen.append((self.path, body, dict(self.headers)))
         basket = server.baskets.setdefault(self.headers["X-Marft-Rollout"], [])
         if self.path == "/slow":
@@ -39,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/wrong":
             self._answer(422, b"no such\nitem")
         elif self.path == "/away":
-            self._answer(307, b"", Location="http://127.0.0.1:9/")
+            self._answer(302, b"", Location="/text")
         elif self.path == "/huge":
             self._answer(200, b"x" * 10_000_000)
         elif self.path == "/text":
@@ -47,6 +49,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             basket.append(body.get("item"))
             self._answer(200, json.dumps(basket).encode())
+
+    do_GET = do_POST
 
     def _answer(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
@@ -113,7 +117,7 @@ def test_a_busy_back_end_is_asked_again_with_the_same_key(server):
     [
         ("/wrong", {}, "the back end says 422: no such item", 1),
         ("/busy", {"retries": 1}, "the back end says 503: busy", 2),
-        ("/away", {}, "the back end says 307", 1),
+        ("/away", {}, "the back end says 302", 1),
         ("/huge", {}, "longer than 65536 bytes", 1),
         ("/slow", {"timeout_s": 0.1, "retries": 0}, "gives no answer", 1),
         ("/drip", {"timeout_s": 0.2, "retries": 0}, "gives no answer: it took too long", 1),
@@ -159,3 +163,13 @@ def test_episodes_are_told_apart(server):
         assert game.episode().success
     assert len(server.baskets) == 2
     assert not any(rollout in game.episode().to_json() for rollout in server.baskets for game in games)
+
+
+def test_a_schema_makes_us_fetch_nothing(server):
+    url = f"http://127.0.0.1:{server.server_address[1]}/text"
+    properties = {"a": {"$ref": url}, "b": {"$ref": "#/nowhere"}}
+    made = Tool("f", "Do.", {"type": "object", "properties": properties}, print)
+    for name in "ab":
+        with pytest.raises(ArgumentError, match="f: its schema refers to"):
+            made.read_arguments(Call("f", {name: 1}))
+    assert server.seen == []
