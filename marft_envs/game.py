@@ -37,7 +37,7 @@ from pettingzoo import AECEnv
 from marft_envs.communication import Communication
 from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
 from marft_envs.rewards import PRESETS, TeamReward
-from marft_envs.session import Session, WorldSet, begin
+from marft_envs.session import JudgedSession, Session, WorldSet, begin
 from marft_envs.spaces import TextObservation, UnicodeText, clean, fit
 from marft_envs.task import Outcome, Task, TaskSet, UnknownTaskError
 from marft_envs.team import Team, as_team
@@ -202,7 +202,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._invalid = 0
         self._visible = dict.fromkeys(self.agents, 0)
         self._session: Session = begin(self.tasks, self.task, self._roster, self.np_random)
-        self._begin_round(clean(self.task.prompt), self._session.opening)
+        self._briefings = {agent: clean(text) for agent, text in self._session.opening.items()}
+        self._begin_round(clean(self.task.prompt), {})
         self._refresh()
 
     def _choose_task(self, options: Mapping[str, Any], generator: np.random.Generator) -> int:
@@ -303,7 +304,8 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def _next_round(self, played: RoundHistory, outcome: Outcome | None) -> None:
         said = [outcome.observation, outcome.verdict if self.feedback == "verdict" else ""] if outcome else []
-        said.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
+        if isinstance(self._session, JudgedSession):  # a world speaks for itself
+            said.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
         self._begin_round(clean("\n".join(part for part in said if part)), outcome.private if outcome else {})
         for viewer, seen in played.plan.later.items():
             self._visible[viewer] += len(seen - played.plan.sees[viewer])
@@ -356,7 +358,8 @@ class FlexMG(AECEnv[str, Any, Any]):
     def observe(self, agent: str) -> TextObservation:
         """Return what an agent sees now; pure, cheap, for every possible agent at any time after a reset."""
         if agent not in self._seen:
-            self._seen[agent] = view(self._profiles[agent], self._rounds, self.communication)
+            briefing = self._briefings.get(agent, "")
+            self._seen[agent] = view(self._profiles[agent], self._rounds, self.communication, briefing)
         return self._seen[agent]
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -369,7 +372,7 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def state(self) -> TextObservation:  # type: ignore[override]
         """Return all that was said, whoever may see it (not the gold answer)."""
-        return transcript(self._rounds)
+        return transcript(self._rounds, self._briefings)
 
     def episode(self) -> Episode:
         """Return the record of the game so far; before the next reset, also after the end."""

@@ -48,8 +48,16 @@ class Profile:
 
     @cached_property
     def opening(self) -> tuple[Message, ...]:
-        """The messages before the game: system prompt and worked examples."""
-        system = "\n\n".join(part for part in (self.system_prompt, self.private) if part)
+        """The messages before a game in which nobody is briefed."""
+        return self.briefed("")
+
+    def briefed(self, briefing: str) -> tuple[Message, ...]:
+        """Return the messages before the game: system prompt with the briefing, and worked examples.
+
+        Args:
+            briefing: What the agent is told of its part in this game, its tools for example; empty: nothing.
+        """
+        system = "\n\n".join(part for part in (self.system_prompt, self.private, briefing) if part)
         messages = [Message("system", clean(system))] if system else []
         for given, said in self.examples:
             parts = ((ENVIRONMENT, given),) if isinstance(given, str) else given

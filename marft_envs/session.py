@@ -23,7 +23,7 @@ class Session(Protocol):
 
     @property
     def opening(self) -> Mapping[str, str]:
-        """What single agents are told when the game begins (their tools, their private resources)."""
+        """What single agents are told in their system prompts (their tools, their private resources)."""
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
         """Take the actions of a round and return what came of them.

@@ -54,13 +54,16 @@ def visible_turns(viewer: str, rounds: Sequence[RoundHistory]) -> list[Turn]:
     ]
 
 
-def view(profile: Profile, rounds: Sequence[RoundHistory], communication: Communication) -> TextObservation:
+def view(
+    profile: Profile, rounds: Sequence[RoundHistory], communication: Communication, briefing: str = ""
+) -> TextObservation:
     """Build the observation of an agent at this point of the game."""
     viewer, current = profile.name, len(rounds) - 1
     carried = None if communication.is_full else _carried(viewer, rounds, communication)
-    messages = list(profile.opening)
+    messages = list(profile.briefed(briefing) if briefing else profile.opening)
     for played in rounds:
-        messages.append(Message("user", played.opening, ENVIRONMENT))
+        if played.opening:
+            messages.append(Message("user", played.opening, ENVIRONMENT))
         if viewer in played.private:
             messages.append(Message("user", played.private[viewer], ENVIRONMENT))
         for turn in played.turns:
@@ -73,11 +76,12 @@ def view(profile: Profile, rounds: Sequence[RoundHistory], communication: Commun
     return TextObservation.of(tuple(messages))
 
 
-def transcript(rounds: Sequence[RoundHistory]) -> TextObservation:
+def transcript(rounds: Sequence[RoundHistory], briefings: Mapping[str, str]) -> TextObservation:
     """Write down everything that was said, whoever saw it."""
-    messages = []
+    messages = [Message("user", _whispered(agent, text), ENVIRONMENT) for agent, text in briefings.items()]
     for played in rounds:
-        messages.append(Message("user", played.opening, ENVIRONMENT))
+        if played.opening:
+            messages.append(Message("user", played.opening, ENVIRONMENT))
         messages += [Message("user", _whispered(agent, text), ENVIRONMENT) for agent, text in played.private.items()]
         messages += [Message("user", turn.action, turn.agent) for turn in played.turns]
     return TextObservation.of(tuple(messages))
@@ -93,7 +97,7 @@ def picture(title: str, rounds: Sequence[tuple[RoundHistory, Outcome | None, flo
     """
     lines = [title]
     for number, (played, outcome, reward) in enumerate(rounds):
-        lines += [f"--- round {number + 1} of {horizon} ---", played.opening]
+        lines += [f"--- round {number + 1} of {horizon} ---", *([played.opening] if played.opening else [])]
         lines += [_whispered(agent, text) for agent, text in played.private.items()]
         for turn in played.turns:
             fault = f"  [invalid: {turn.fault}]" if turn.fault else ""
