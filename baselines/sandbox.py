@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from marft_envs.sandbox import Judge, SandboxError
-from marft_envs.sandbox.image import DEFAULT_BASE, build_image, import_rootfs
-from marft_envs.sandbox.selection import DEFAULT_IMAGE, ISOLATING
+from marft_envs.sandbox.image import DEFAULT_BASE, DEFAULT_IMAGE, build_image, import_rootfs
+from marft_envs.sandbox.selection import ISOLATING
 from marft_envs.sandbox.selftest import Row, run_selftest
 
 
@@ -25,15 +25,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     origin = build.add_mutually_exclusive_group()
     origin.add_argument("--base", default=DEFAULT_BASE, help="image to start from (default: %(default)s)")
     origin.add_argument(
-        "--rootfs", type=Path, metavar="DIR", help="start from a root file system instead; made by debootstrap if missing"
+        "--rootfs",
+        type=Path,
+        metavar="DIR",
+        help="start from a root file system instead; made by debootstrap if missing",
     )
     build.add_argument("--suite", default="bookworm", help="of Debian, for debootstrap (default: %(default)s)")
     build.set_defaults(run=build_sandbox)
 
     check = actions.add_parser("check", help="attack the sandbox and print what held")
-    check.add_argument(
-        "--backend", default="all", choices=("all", "auto", *ISOLATING), help="(default: %(default)s)"
-    )
+    check.add_argument("--backend", default="all", choices=("all", "auto", *ISOLATING), help="(default: %(default)s)")
     check.add_argument("--image", default=DEFAULT_IMAGE, help="of the Docker backend (default: %(default)s)")
     check.add_argument("--full", action="store_true", help="run the whole attack suite: a minute for each backend")
     check.set_defaults(run=check_sandbox)
@@ -76,13 +77,18 @@ def _attack(backend: str, image: str, full: bool, console: Console) -> Sequence[
         if full:
             from marft_envs.sandbox.attacks import run_attacks
 
-            return run_attacks(judge)
+            return [
+                Row(f"{found.klass}: {found.goal}", found.verdict, found.held, found.reason)
+                for found in run_attacks(judge)
+            ]
         return run_selftest(judge)
 
 
 def _print_rows(console: Console, backend: str, rows: Sequence[Row]) -> None:
     held = sum(row.held for row in rows)
-    table = Table("attack", "verdict", "held", "note", title=f"{backend}: {held} of {len(rows)} held", title_justify="left")
+    table = Table(
+        "attack", "verdict", "held", "note", title=f"{backend}: {held} of {len(rows)} held", title_justify="left"
+    )
     for row in rows:
         table.add_row(row.name, row.verdict, "yes" if row.held else "NO", row.note)
     console.print(table)

@@ -20,7 +20,7 @@ import requests
 from docker.types import LogConfig, Ulimit
 
 from marft_envs.sandbox.channel import Channel, SlotError
-from marft_envs.sandbox.image import BOX, PARENT, TOOLS, VERSION_LABEL, image_version
+from marft_envs.sandbox.image import BOX, DEFAULT_IMAGE, PARENT, TOOLS, VERSION_LABEL, image_version
 from marft_envs.sandbox.machine import UIDS_PER_SLOT, physical_cores
 from marft_envs.sandbox.owner import is_gone, owner_mark
 from marft_envs.sandbox.process import runner_command
@@ -112,7 +112,7 @@ class DockerBackend:
         self._client.close()
 
     def _check_image(self) -> None:
-        build = "run `marft sandbox build`" + ("" if self._image == "marft-sandbox" else f" --image {self._image}")
+        build = "run `marft sandbox build`" + ("" if self._image == DEFAULT_IMAGE else f" --image {self._image}")
         try:
             labels = self._client.images.get(self._image).labels
         except docker.errors.ImageNotFound as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import shutil
@@ -11,11 +12,12 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from marft_envs.sandbox.languages import CXX_FLAGS
 from marft_envs.sandbox.verdict import SandboxError
 
+DEFAULT_IMAGE = "marft-sandbox"
 DEFAULT_BASE = "python:3.11-slim-bookworm"
 VERSION_LABEL = "marft.version"
 BOX, PARENT = "/box", "/opt/marft"
@@ -49,21 +51,28 @@ def build_image(image: str, base: str = DEFAULT_BASE, say: Callable[[str], None]
     from marft_envs.sandbox.docker_backend import ENGINE_ERRORS, connect
 
     client = connect()
-    arguments = {"BASE": base, "CXX_FLAGS": " ".join(CXX_FLAGS), "VERSION": image_version()}
-    lines: list[str] = []
     try:
-        options = {"tag": image, "rm": True, "forcerm": True, "network_mode": None, "buildargs": arguments}
-        stream = client.api.build(fileobj=_context(), custom_context=True, decode=True, **options)
-        for event in stream:
-            lines += (text := str(event.get("stream") or event.get("error") or "").strip()).splitlines()
-            if text:
-                say(text)
-            if "error" in event:
-                raise SandboxError(f"image {image!r}: the build failed:\n" + "\n".join(lines[-12:]))
+        before = {found.id for found in client.images.list(image)}
+        _build(client, image, base, say)
+        for stale in before - {client.images.get(image).id}:
+            with contextlib.suppress(*ENGINE_ERRORS):  # a judge of the old version still uses it
+                client.images.remove(stale)
     except ENGINE_ERRORS as error:
         raise SandboxError(f"image {image!r}: the engine failed: {error}") from error
     finally:
         client.close()
+
+
+def _build(client: Any, image: str, base: str, say: Callable[[str], None]) -> None:
+    arguments = {"BASE": base, "CXX_FLAGS": " ".join(CXX_FLAGS), "VERSION": image_version()}
+    options = {"tag": image, "rm": True, "forcerm": True, "buildargs": arguments}
+    lines: list[str] = []
+    for event in client.api.build(fileobj=_context(), custom_context=True, decode=True, **options):
+        lines += (text := str(event.get("stream") or event.get("error") or "").strip()).splitlines()
+        if text:
+            say(text)
+        if "error" in event:
+            raise SandboxError(f"image {image!r}: the build failed:\n" + "\n".join(lines[-12:]))
 
 
 def import_rootfs(folder: Path, name: str, suite: str = "bookworm", say: Callable[[str], None] = print) -> None:

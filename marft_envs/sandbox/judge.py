@@ -17,9 +17,10 @@ from types import TracebackType
 from typing import Self
 
 from marft_envs.sandbox.checkers import AnyChecker
+from marft_envs.sandbox.image import DEFAULT_IMAGE
 from marft_envs.sandbox.machine import physical_cores
 from marft_envs.sandbox.pool import SlotPool
-from marft_envs.sandbox.selection import DEFAULT_IMAGE, open_pool
+from marft_envs.sandbox.selection import open_pool
 from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test
 

@@ -19,7 +19,8 @@ _SLOTS_PER_PROCESS = 64
 def physical_cores() -> list[int]:
     """Return one logical CPU of each physical core that this process may use."""
     cores: dict[str, int] = {}
-    for cpu in sorted(os.sched_getaffinity(0)):
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)  # not Linux
+    for cpu in sorted(usable):
         try:
             siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text().strip()
         except OSError:

@@ -11,7 +11,6 @@ from marft_envs.sandbox.selftest import failures, run_selftest
 from marft_envs.sandbox.unsafe import UnsafeBackend
 from marft_envs.sandbox.verdict import SandboxError
 
-DEFAULT_IMAGE = "marft-sandbox"
 ISOLATING = ("docker", "bubblewrap", "landlock")  # the strongest first
 
 

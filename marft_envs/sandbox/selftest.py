@@ -76,8 +76,9 @@ ATTACKS: Sequence[Attack] = (
         "write a file",
         "import os\n"
         "for folder in ('.', '/', '/tmp', '/var/tmp', '/dev/shm', '/box', '/box/build', os.path.dirname('SECRET')):\n"
-        "    try:\n        open(folder + '/marft-selftest', 'w')\n        print('REACHED')\n"
-        "    except OSError: pass",
+        "    try: os.open(folder, os.O_TMPFILE | os.O_WRONLY)\n"  # leaves nothing behind where it succeeds
+        "    except OSError: continue\n"
+        "    print('REACHED')",
     ),
     Attack(
         "forge the runner's answer",

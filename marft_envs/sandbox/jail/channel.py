@@ -45,7 +45,7 @@ class Channel:
     """
 
     def __init__(self, source: int, sink: int) -> None:
-        self._source, self._sink = source, sink
+        self.source, self._sink = source, sink
         self._left = 0  # bytes of the current payload not yet read
 
     def receive(self) -> Request | None:
@@ -56,7 +56,7 @@ class Channel:
         """
         if self._left:
             raise WireError(f"{self._left} bytes of the last request were not wanted")
-        first = os.read(self._source, HEADER.size)
+        first = os.read(self.source, HEADER.size)
         if not first:
             return None
         length, op, nonce = HEADER.unpack(first + self._exactly(HEADER.size - len(first)))
@@ -70,7 +70,7 @@ class Channel:
     def rest(self) -> Iterator[bytes]:
         """Yield what follows the head of the current payload."""
         while self._left:
-            piece = os.read(self._source, min(self._left, _PIECE))
+            piece = os.read(self.source, min(self._left, _PIECE))
             if not piece:
                 raise WireError(f"the host went away {self._left} bytes before the end of a request")
             self._left -= len(piece)
@@ -96,7 +96,7 @@ class Channel:
     def _exactly(self, count: int) -> bytes:
         data = b""
         while len(data) < count:
-            piece = os.read(self._source, count - len(data))
+            piece = os.read(self.source, count - len(data))
             if not piece:
                 raise WireError(f"the host went away {count - len(data)} bytes before the end of a request")
             data += piece

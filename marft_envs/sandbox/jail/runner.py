@@ -42,7 +42,7 @@ class Runner:
 
     def __init__(self, channel: Channel, isolation: Isolation, box: Box, spawner: Forked) -> None:
         self._channel, self._isolation, self._box, self._spawner = channel, isolation, box, spawner
-        self._watch = Watch()
+        self._watch = Watch(channel.source)
         self._answers = {
             wire.HELLO: self._hello,
             wire.PUT: self._put,

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import time
 from typing import NamedTuple
@@ -26,11 +27,17 @@ class Outcome(NamedTuple):
 
 
 class Watch:
-    """Waits for programs. SIGCHLD must be blocked in this process: it is what we wait for."""
+    """Waits for programs. SIGCHLD must be blocked in this process: it is what we wait for.
 
-    def __init__(self) -> None:
+    Args:
+        host: Descriptor whose end is the host's end: then a program is ended, for nobody is left to tell.
+    """
+
+    def __init__(self, host: int) -> None:
         self._cores = len(os.sched_getaffinity(0))
         self._kills = _oom_kills()
+        self._host = select.poll()
+        self._host.register(host, 0)  # tells of its end alone
 
     def over(self, pid: int, cpu_s: float, wall_s: float, start_s: float, count_threads: bool) -> Outcome:
         """Wait for a program, ending it at its limits, and reap it.
@@ -47,7 +54,8 @@ class Watch:
         while not flags and not _ended(pid):
             wall_left = start_s + wall_s - time.monotonic()
             cpu_left = cpu_s - time.clock_gettime(clock)
-            flags = CPU_LIMIT * (cpu_left <= 0) or WALL_LIMIT * (wall_left <= 0)
+            unwanted = wall_left <= 0 or self._host.poll(0)
+            flags = CPU_LIMIT * (cpu_left <= 0) or WALL_LIMIT * bool(unwanted)
             if count_threads and _threads(pid) > MOST_THREADS:
                 flags |= THREAD_LIMIT
             if not flags:

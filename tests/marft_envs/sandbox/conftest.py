@@ -5,7 +5,7 @@ import pytest
 
 from marft_envs.sandbox import Judge
 
-BACKENDS = ("docker", "bubblewrap", "landlock")
+BACKENDS = (pytest.param("docker", marks=pytest.mark.docker), "bubblewrap", "landlock")
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

@@ -61,6 +61,7 @@ class JailClient:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
+            pass_fds=[self.log.fileno()],  # a careless host's, which no program may see
             user=user,
             group=user,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -222,6 +223,20 @@ print('end')
     assert result.stdout == b"end\n"
 
 
+def test_another_process_of_its_user_cant_look_into_the_runner(jail):
+    """It isn't dumpable: this is what holds where runner and programs share a user and see the same /proc."""
+    jail.hello()
+    owner = (Path("/proc") / str(jail.process.pid) / "status").read_text().partition("Uid:")[2].split()[0]
+    user = int(owner) if ROOT and owner != "0" else None
+    if ROOT and user is None:
+        pytest.skip("root may look into anything")
+    for name in ("environ", "maps", "mem"):
+        command = ["head", "-c1", f"/proc/{jail.process.pid}/{name}"]
+        look = subprocess.run(command, user=user, group=user, capture_output=True, check=False)
+        assert look.returncode != 0
+        assert b"Permission denied" in look.stderr
+
+
 @needs_landlock
 @pytest.mark.parametrize("carrier", [parameter for parameter in CARRIERS if "landlock" in parameter.values[0]])
 def test_nothing_outside_can_be_read(carrier):
@@ -381,7 +396,7 @@ def test_a_build_leaves_no_process(jail):
         "import os, time\n"
         "for _ in range(3):\n"
         "    if os.fork() == 0:\n"
-        "        os.setsid()\n"
+        "        os.setpgid(0, 0)\n"
         "        if os.fork(): os._exit(0)\n"
         "        time.sleep(60)\n"
         "print('done')"

@@ -168,6 +168,11 @@ def test_a_checker_program_runs_in_the_jail(judge, contract):
         assert judge.run("print(3)", tests=tests, checker=checker).passed == 0.5
 
 
+def test_a_checker_program_is_another_tenant_than_the_program(judge):
+    checker = ProgramChecker("import os\ndef check(given, output, expected): return not os.path.exists('main.bin')")
+    assert judge.run("print(3)", tests=[Test(b"", b"3")] * 2, checker=checker).verdict == "OK"
+
+
 def test_a_broken_checker_program_is_no_grade(judge):
     checker = ProgramChecker("def check(given, output, expected):\n    raise OSError(expected)")
     judgement = judge.run("print(3)", tests=[Test(b"", b"top secret")], checker=checker)

@@ -7,9 +7,9 @@ for folder in ("/tmp", "/var/tmp", "/dev/shm", "/box", "/box/build", ".", os.pat
     for target in targets:
         for make in (os.symlink, os.link):
             try:
-                make(target, f"{folder}/marft_left")
+                make(target, f"{folder}/marft_left_link")
                 print("REACHED a link in", folder)
-                os.unlink(f"{folder}/marft_left")
+                os.unlink(f"{folder}/marft_left_link")
             except OSError:
                 pass
 print("contained")

@@ -1,0 +1,143 @@
+"""The backends without an engine: what is theirs ends with them, and root is dropped before a jail is made."""
+
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from marft_envs.sandbox import Judge, Limits, Submission, Test
+from marft_envs.sandbox.machine import UIDS_PER_SLOT, find_tools, physical_cores, slot_uids, stale_folders
+from marft_envs.sandbox.owner import is_gone, owner_mark
+
+LOCAL = [
+    pytest.param(
+        "bubblewrap", marks=pytest.mark.skipif(not (shutil.which("bwrap") or os.environ.get("CI")), reason="no bwrap")
+    ),
+    "landlock",
+]
+
+
+def our_folders():
+    return {path for path, mark in stale_folders() if mark == owner_mark()}
+
+
+def children(pid):
+    """Return all processes that descend from one."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in task.read_text().split():
+                found += [int(child), *children(int(child))]
+    return found
+
+
+@pytest.mark.parametrize("backend", LOCAL)
+def test_nothing_is_left_after_the_end(backend):
+    folders, processes = our_folders(), set(children(os.getpid()))
+    with Judge(backend=backend, workers=2) as judge:
+        assert judge.run("print(1)", tests=[Test(b"", b"1")]).verdict == "OK"
+        assert our_folders() - folders
+    assert our_folders() == folders
+    assert set(children(os.getpid())) <= processes
+
+
+@pytest.mark.parametrize("backend", LOCAL)
+def test_nothing_outlives_an_owner_that_was_killed(backend):
+    code = (
+        "from marft_envs.sandbox import Judge, Limits, Submission, Test\n"
+        "from marft_envs.sandbox.owner import owner_mark\n"
+        f"judge = Judge(backend={backend!r}, workers=1)\njudge.run('', tests=[Test(b'', b'')])\n"
+        "future = judge.submit(Submission('while True: pass', 'python', [Test(b'', b'')], Limits(cpu_s=60)))\n"
+        "print(owner_mark(), flush=True)\nfuture.result()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as owner:
+        mark = owner.stdout.readline().strip()
+        end = time.monotonic() + 20
+        while len(below := children(owner.pid)) < 2 and time.monotonic() < end:  # the runner and its program
+            time.sleep(0.02)
+        owner.send_signal(signal.SIGKILL)
+    assert len(below) >= 2
+    end = time.monotonic() + 10
+    while any(map(is_running, below)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(is_running, below))
+    assert is_gone(mark)
+    with Judge(backend="landlock", workers=1):
+        assert mark not in {left for _, left in stale_folders()}
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("backend", LOCAL)
+def test_killing_runners_in_the_middle_of_a_batch_loses_no_verdict(backend):
+    program = "import time\ntime.sleep(0.1)\nprint(int(input()) + 1)"
+    tests = [Test(b"%d" % n, b"%d" % (n + 1)) for n in range(4)]
+    before = set(children(os.getpid()))
+    with Judge(backend=backend, workers=2) as judge:
+        futures = [judge.submit(Submission(f"{program}  # {n}", "python", tests)) for n in range(6)]
+        futures[1].result()
+        time.sleep(0.2)  # in the middle of the next
+        for pid in set(children(os.getpid())) - before:
+            if is_running(pid):
+                os.kill(pid, signal.SIGKILL)
+        judgements = [future.result() for future in futures]
+    assert [judgement.verdict for judgement in judgements] == ["OK"] * 6
+    assert any(judgement.details for judgement in judgements)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it is about dropping it")
+@pytest.mark.parametrize("backend", LOCAL)
+def test_root_is_dropped(backend):
+    """Who is root outside could write /proc/sys even without a capability, and read whatever root owns."""
+    program = (
+        "import os\n"
+        "def can(path, mode):\n"
+        "    try: open(path, mode).close()\n"
+        "    except OSError: return False\n"
+        "    return True\n"
+        "print(can('/proc/sys/kernel/core_pattern', 'r+'), can('/etc/shadow', 'r'), 0 in os.getresuid())"
+    )
+    with Judge(backend=backend, workers=1) as judge:
+        assert judge.run(program, tests=[Test(b"", b"False False False")]).verdict == "OK"
+
+
+def test_slots_and_processes_share_no_user_id():
+    ranges = [slot_uids(index) for index in range(64)]
+    assert all(last - first + 1 == UIDS_PER_SLOT for first, last in ranges)
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(ranges))
+    assert min(ranges)[0] > 65_536 or max(ranges)[1] < 65_536
+
+
+def test_an_owner_is_gone_when_its_process_is_or_its_id_belongs_to_another():
+    host, pid, start = owner_mark().rsplit("-", 2)
+    assert not is_gone(owner_mark())
+    assert is_gone(f"{host}-{pid}-{int(start) - 1}")
+    assert is_gone(f"{host}-{2**22 + 1}-5")
+    assert not is_gone(f"other-{2**22 + 1}-5")
+    assert not is_gone("nonsense")
+
+
+def test_the_machine_is_known():
+    assert 1 <= len(physical_cores()) <= len(os.sched_getaffinity(0))
+    tools = find_tools()
+    assert Path(tools["python"]).is_absolute()
+
+
+@pytest.mark.parametrize("backend", LOCAL)
+def test_limits_reach_the_program(backend):
+    limits = Limits(cpu_s=1, memory_mb=100)
+    program = "import resource as r\nprint(r.getrlimit(r.RLIMIT_AS)[0] >> 20, r.getrlimit(r.RLIMIT_CORE)[0])"
+    with Judge(backend=backend, workers=1) as judge:
+        assert judge.run(program, tests=[Test(b"", b"132 1")], limits=limits).verdict == "OK"
