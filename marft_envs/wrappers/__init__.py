@@ -1,6 +1,48 @@
-"""Views of a game for algorithms that expect another interface."""
+r"""Views of a game for algorithms that expect another interface.
 
+| View | Actions | For |
+|---|---|---|
+| `CandidateAction` | `Discrete(k)`: a number for each proposed text | every library; the simplest |
+| `TokenAction` | `Discrete(V)`: token by token, with a grammar if wanted | every library |
+| `TokenSequenceAction` | `MultiDiscrete([V] * T)`: a whole utterance | libraries with such actions |
+| `TokenObservation`, `EmbeddingObservation` | | arrays instead of text; a numeric `state()` |
+| `ActionMask` | | AEC libraries: masks in observations or infos |
+| `RenamedAgents` | | one network for all (`agent_0, ...`), or by role |
+| `TurnParallel` | with a no-op for idle agents | parallel libraries |
+| `SharedPolicyEnv` | | Gymnasium libraries: one policy plays all |
+| `RecordTranscript` | | episodes as JSON Lines |
+
+First what agents say, then what they see, then the interface:
+
+    env = marft_envs.make("marft/math_duo-v0")
+    env = EmbeddingObservation(CandidateAction(env, ["\\boxed{1}", "\\boxed{2}"]))
+    env = TurnParallel(RenamedAgents(env), noop=True, mask="info")
+
+They take any AEC environment with text actions, not only ours. In all of them infos are numbers with fixed keys, an
+illegal action is an empty utterance that counts as invalid, and copies in mid-episode go on alike.
+"""
+
+from marft_envs.wrappers.candidate_action import CandidateAction
+from marft_envs.wrappers.masks import ActionMask
+from marft_envs.wrappers.numeric_observation import EmbeddingObservation, HashedNgrams, TokenObservation
+from marft_envs.wrappers.record_transcript import RecordTranscript
+from marft_envs.wrappers.renamed_agents import RenamedAgents
 from marft_envs.wrappers.shared_policy import SharedPolicyEnv
+from marft_envs.wrappers.token_action import TokenAction, TokenSequenceAction
+from marft_envs.wrappers.tokens import VocabularyTokenizer
 from marft_envs.wrappers.turn_parallel import TurnParallel
 
-__all__ = ["SharedPolicyEnv", "TurnParallel"]
+__all__ = [
+    "ActionMask",
+    "CandidateAction",
+    "EmbeddingObservation",
+    "HashedNgrams",
+    "RecordTranscript",
+    "RenamedAgents",
+    "SharedPolicyEnv",
+    "TokenAction",
+    "TokenObservation",
+    "TokenSequenceAction",
+    "TurnParallel",
+    "VocabularyTokenizer",
+]

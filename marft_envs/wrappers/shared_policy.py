@@ -1,7 +1,7 @@
 """An AEC game as one Gymnasium environment: a single policy plays all agents in turn, for the team reward.
 
-Each step is one turn; the reward is what the team gets in it, so that a reward given at the end of a round
-reaches the policy once. `info["agent_index"]` says whose turn is next.
+Each step is one turn; the reward is what the team gets in it (the mean over its agents), so that a reward given at
+the end of a round reaches the policy once. `info["agent_index"]` says whose turn is next.
 """
 
 from __future__ import annotations
@@ -9,60 +9,75 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium
-from pettingzoo import AECEnv
+import numpy as np
+from numpy.typing import NDArray
 
-from marft_envs.wrappers.turn_parallel import numbers_only
+from marft_envs.wrappers.ending import ending, let_go, team_reward
+from marft_envs.wrappers.infos import NumericInfos
+from marft_envs.wrappers.masks import MaskPlace, Where, mask_of
+from marft_envs.wrappers.text_view import AnyAEC
 
 
 class SharedPolicyEnv(gymnasium.Env[Any, Any]):
     """The view.
 
     Args:
-        env: An AEC environment whose agents share one space for observations, one for actions, and end
-            together.
+        env: An AEC environment whose agents share one space for observations and one for actions.
+        mask: Where the masks go: "obs", "info" or nowhere (`action_masks()` is always there, for sb3-contrib).
+        obs_key: With "obs": the key of the observation.
+        mask_key: The key of the mask.
 
     Raises:
-        ValueError: The spaces differ.
+        ValueError: The spaces differ, or `mask` with actions that are not `Discrete`.
     """
 
-    def __init__(self, env: AECEnv[str, Any, Any]) -> None:
+    def __init__(
+        self, env: AnyAEC, *, mask: Where = None, obs_key: str = "observation", mask_key: str = "action_mask"
+    ) -> None:
         self.env = env
         self.metadata = dict(env.metadata)
         self.render_mode = getattr(env, "render_mode", None)
+        self.place = MaskPlace(mask, obs_key, mask_key)
         first, *others = env.possible_agents
-        self.observation_space = env.observation_space(first)
-        self.action_space = env.action_space(first)
+        seen, self.action_space = env.observation_space(first), env.action_space(first)
         for agent in others:
             mine = (env.observation_space(agent), env.action_space(agent))
-            if mine != (self.observation_space, self.action_space):
+            if mine != (seen, self.action_space):
                 raise ValueError(
                     f"one policy cannot play {first} and {agent}: the spaces are "
-                    f"{self.observation_space}, {self.action_space} and {mine[0]}, {mine[1]}"
+                    f"{seen}, {self.action_space} and {mine[0]}, {mine[1]}"
                 )
-        self._first = first
+        self.observation_space = self.place.space(seen, self.action_space)
+        self._numeric = NumericInfos()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin a game; arguments as in the game."""
         super().reset(seed=seed)
         self.env.reset(seed=seed, options=options)
-        agent = self.env.agent_selection
-        return self.env.observe(agent), self._info(agent)
+        self._numeric.of(self.env.infos)
+        return self._look()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one turn."""
-        acting = self.env.agent_selection
         self.env.step(action)
-        agent = self.env.agent_selection
-        return (
-            self.env.observe(agent),
-            float(self.env.rewards[acting]),
-            bool(self.env.terminations[agent]),
-            bool(self.env.truncations[agent]),
-            self._info(agent),
-        )
+        reward = team_reward(self.env.rewards, len(self.env.possible_agents))
+        terminated, truncated = ending(self.env)
+        let_go(self.env)
+        observation, info = self._look()
+        return observation, reward, terminated, truncated, info
 
-    def _info(self, agent: str) -> dict[str, Any]:
-        return numbers_only(self.env.infos[agent])
+    def _look(self) -> tuple[Any, dict[str, Any]]:
+        """Return the observation and info of whose turn it is."""
+        agent = self.env.agent_selection
+        mask = None if self.place.where is None else mask_of(self.env, agent)
+        info = self._numeric.of({agent: self.env.infos[agent]})[agent] | {
+            "agent_index": self.env.possible_agents.index(agent)
+        }
+        return self.place.observation(self.env.observe(agent), mask), self.place.info(info, mask)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return True for each action that is legal now; the form of sb3-contrib."""
+        return mask_of(self.env, self.env.agent_selection).astype(bool)
 
     def render(self) -> Any:
         """Render the game."""

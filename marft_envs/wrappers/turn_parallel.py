@@ -1,8 +1,8 @@
 """An AEC game as PettingZoo's parallel interface: one agent is active per step, other actions are ignored.
 
-Unlike `pettingzoo.utils.turn_based_aec_to_parallel` the infos hold numbers only (a string breaks TorchRL),
-with the same keys at every step, and the game is drained at its end (skrl reads `unwrapped.agents`).
-`infos[a]["active"]` is 1 for the agent whose action the next step takes.
+Unlike `pettingzoo.utils.turn_based_aec_to_parallel` the infos hold numbers only (a string breaks TorchRL), with the
+same keys at every step; all agents end together, with the same flags; and the game is drained at its end (skrl
+reads `unwrapped.agents`). `infos[a]["active"]` is 1 for the agent whose action the next step takes.
 """
 
 from __future__ import annotations
@@ -12,28 +12,65 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from pettingzoo import AECEnv, ParallelEnv
+from gymnasium import spaces
+from pettingzoo import ParallelEnv
 
-_NUMBERS = (int, float, np.number, np.ndarray)
+from marft_envs.wrappers.ending import drain, ending, let_go
+from marft_envs.wrappers.infos import NumericInfos
+from marft_envs.wrappers.masks import Mask, MaskPlace, Where, mask_of
+from marft_envs.wrappers.text_view import AnyAEC
 
 
 class TurnParallel(ParallelEnv[str, Any, Any]):
     """The view.
 
+    An agent that leaves before the others stays, idle and unpaid, and sees what it saw last.
+
     Args:
-        env: An AEC environment whose agents all end together.
+        env: An AEC environment.
+        noop: Add a last action "do nothing" (`Discrete(n + 1)`): for an idle agent the only legal one, for the
+            active agent illegal. Without it, learners train on actions that did nothing.
+        mask: Where the masks go: "obs", "info" or nowhere.
+        obs_key: With "obs": the key of the observation.
+        mask_key: The key of the mask.
+
+    Raises:
+        ValueError: `noop` or `mask` with actions that are not `Discrete`.
     """
 
-    def __init__(self, env: AECEnv[str, Any, Any]) -> None:
+    def __init__(
+        self,
+        env: AnyAEC,
+        *,
+        noop: bool = False,
+        mask: Where = None,
+        obs_key: str = "observation",
+        mask_key: str = "action_mask",
+    ) -> None:
         self.env = env
         self.metadata = dict(env.metadata)
         self.render_mode = getattr(env, "render_mode", None)
         self.possible_agents = list(env.possible_agents)
-        self.observation_spaces = {agent: env.observation_space(agent) for agent in self.possible_agents}
-        self.action_spaces = {agent: env.action_space(agent) for agent in self.possible_agents}
+        self.noop = noop
+        self.place = MaskPlace(mask, obs_key, mask_key)
+        self.action_spaces = {agent: self._actions(env.action_space(agent)) for agent in self.possible_agents}
+        self.observation_spaces = {
+            agent: self.place.space(env.observation_space(agent), self.action_spaces[agent])
+            for agent in self.possible_agents
+        }
         if hasattr(env, "state_space"):
             self.state_space = env.state_space
         self.agents: list[str] = []
+        self._numeric = NumericInfos()
+        self._seen: dict[str, Any] = {}
+        self._told: dict[str, Mapping[str, Any]] = {}
+
+    def _actions(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+        if not self.noop:
+            return space
+        if not isinstance(space, spaces.Discrete):
+            raise ValueError(f"noop: the actions are {space}, wanted Discrete ones")
+        return spaces.Discrete(int(space.n) + 1)
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
         """Return the same object each time."""
@@ -49,7 +86,8 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         """Begin a game; arguments as in the game."""
         self.env.reset(seed=seed, options=options)
         self.agents = list(self.env.agents)
-        return self._observations(), self._infos(self.env.agent_selection)
+        self._seen, self._told = {}, {}
+        return self._look(self.env.agent_selection)
 
     def step(
         self, actions: Mapping[str, Any]
@@ -69,26 +107,35 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
             raise KeyError(f"it is the turn of {active}, but there are only actions of {sorted(actions)}")
         self.env.step(actions[active])
         agents = self.agents
-        rewards = {agent: float(reward) for agent, reward in self.env.rewards.items()}
-        terminations, truncations = dict(self.env.terminations), dict(self.env.truncations)
-        ended = all(terminations[agent] or truncations[agent] for agent in agents)
-        infos = self._infos(None if ended else self.env.agent_selection)
-        observations = self._observations()
-        if ended:
-            self._drain()
-        return observations, rewards, terminations, truncations, infos
+        rewards = {agent: float(self.env.rewards.get(agent, 0.0)) for agent in agents}
+        terminated, truncated = ending(self.env)
+        if terminated or truncated:
+            observations, infos = self._look(None)
+            drain(self.env)
+            self.agents = []
+        else:
+            let_go(self.env)
+            observations, infos = self._look(self.env.agent_selection)
+        return observations, rewards, dict.fromkeys(agents, terminated), dict.fromkeys(agents, truncated), infos
 
-    def _observations(self) -> dict[str, Any]:
-        observe = self.env.observe
-        return {agent: observe(agent) for agent in self.agents}
+    def _look(self, active: str | None) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Return the observations and infos of all agents."""
+        self._seen.update({agent: self.env.observe(agent) for agent in self.env.agents})
+        self._told.update(self.env.infos)
+        numbers = self._numeric.of(self._told)
+        masks = {agent: None if self.place.where is None else self._mask(agent, active) for agent in self.agents}
+        observations = {agent: self.place.observation(self._seen[agent], masks[agent]) for agent in self.agents}
+        infos = {
+            agent: self.place.info(numbers[agent] | {"active": int(agent == active)}, masks[agent])
+            for agent in self.agents
+        }
+        return observations, infos
 
-    def _infos(self, active: str | None) -> dict[str, dict[str, Any]]:
-        return {agent: numbers_only(info) | {"active": int(agent == active)} for agent, info in self.env.infos.items()}
-
-    def _drain(self) -> None:
-        while self.env.agents:
-            self.env.step(None)
-        self.agents = []
+    def _mask(self, agent: str, active: str | None) -> Mask:
+        legal = mask_of(self.env, agent)
+        if not self.noop:
+            return legal
+        return np.append(legal if agent == active else np.zeros_like(legal), np.int8(agent != active))
 
     def state(self) -> Any:
         """Return the state of the game."""
@@ -101,13 +148,3 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
     def close(self) -> None:
         """Close the game."""
         self.env.close()
-
-
-def numbers_only(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep the numbers and arrays of an info.
-
-    Example:
-        >>> numbers_only({"turn": 1, "author": "a_0", "score": None})
-        {'turn': 1}
-    """
-    return {key: value for key, value in info.items() if isinstance(value, _NUMBERS)}

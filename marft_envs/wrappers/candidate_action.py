@@ -1,0 +1,149 @@
+"""Choosing among proposed utterances: one step is one utterance, an action is its number.
+
+The simplest numeric form of a text game, which every library takes; the recommended one for classic algorithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from marft_envs.wrappers.text_view import AnyAEC, UtteranceView, add_message, as_index, wider
+
+
+class Request(NamedTuple):
+    """What a policy is asked: who speaks, what it sees, and the randomness of the answer."""
+
+    agent: str
+    observation: Any
+    generator: np.random.Generator
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """A policy that writes text, such as those of `marft_agents`."""
+
+    def act(self, requests: Any, /) -> Sequence[Any]:
+        """Return one answer per `Request`; its text is the attribute `text`."""
+
+
+Proposals = Sequence[str] | Mapping[str, Sequence[str]] | Callable[[AnyAEC, str], Sequence[str]] | Sampler
+
+
+class CandidateAction(UtteranceView):
+    r"""The view: `Discrete(k)`, and a mask where there are fewer than k candidates.
+
+    Args:
+        env: An AEC environment whose actions are text.
+        candidates: What can be said: the same texts for all agents, or by agent; a function (env, agent) -> texts; a
+            policy (`act`), asked k times a turn, its repetitions left out. None asks the game:
+            `env.unwrapped.candidates(agent)`, or `tasks.candidates(task, agent)` of a Flex-MG.
+        k: Number of actions; needed unless the texts are given themselves.
+        show: Write the candidates below the observation of whoever acts; wanted where they change.
+
+    Raises:
+        ValueError: The actions of `env` are no text, `k` is missing or too small, or the game proposes nothing.
+
+    Example:
+        >>> env = CandidateAction(env, ["\\boxed{1}", "\\boxed{2}"])  # doctest: +SKIP
+    """
+
+    shared = ("_candidates",)
+
+    def __init__(
+        self, env: AnyAEC, candidates: Proposals | None = None, k: int | None = None, *, show: bool = False
+    ) -> None:
+        super().__init__(env)
+        self._candidates = _game_hook(env) if candidates is None else candidates
+        self.k = _size(self._candidates, k)
+        self.show = show
+        self.candidates: tuple[str, ...] = ()
+        self.action_spaces = {agent: spaces.Discrete(self.k) for agent in env.possible_agents}
+        if show:
+            self.observation_spaces = {agent: wider(space) for agent, space in self.observation_spaces.items()}
+        self._generator: np.random.Generator | None = None
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game; arguments as in the game."""
+        if seed is not None or self._generator is None:
+            self._generator = np.random.default_rng(seed)
+        super().reset(seed, options)
+        self._propose()
+
+    def step(self, action: Any) -> None:
+        """Say the candidate of that number."""
+        if not self._is_acting(self.agent_selection):
+            super().step(action)
+        else:
+            self._refuse_none(action)
+            number = as_index(action, len(self.candidates))
+            self._say(None if number is None else self.candidates[number])
+        self._propose()
+
+    def action_mask(self, agent: str) -> NDArray[np.int8]:
+        """Return 1 for each candidate there is; 1 everywhere for an agent whose turn it is not."""
+        legal = len(self.candidates) if self._is_acting(agent) else self.k
+        return (np.arange(self.k) < legal).astype(np.int8)
+
+    def observe(self, agent: str) -> Any:
+        """Return what an agent sees."""
+        seen = super().observe(agent)
+        if not self.show or not self._is_acting(agent):
+            return seen
+        return add_message(seen, "candidates", "\n".join(f"{i}: {text}" for i, text in enumerate(self.candidates)))
+
+    def _propose(self) -> None:
+        """Fix what can be said in this turn; where nothing is proposed, it is saying nothing."""
+        agent = self.agent_selection
+        texts = tuple(self._ask(agent)) if self._is_acting(agent) else ()
+        if len(texts) > self.k:
+            raise ValueError(f"{len(texts)} candidates for {agent}, wanted at most k = {self.k}")
+        self.candidates = texts or ("",)
+
+    def _ask(self, agent: str) -> Sequence[str]:
+        source = self._candidates
+        if isinstance(source, Sampler):
+            assert self._generator is not None
+            seen = self.env.observe(agent)
+            requests = [Request(agent, seen, generator) for generator in self._generator.spawn(self.k)]
+            return list(dict.fromkeys(answer.text for answer in source.act(requests)))
+        if callable(source):
+            return source(self.env, agent)
+        return source[agent] if isinstance(source, Mapping) else source
+
+
+def _size(candidates: Proposals, k: int | None) -> int:
+    if isinstance(candidates, Mapping):
+        needed = max(map(len, candidates.values()))
+    else:
+        needed = len(candidates) if isinstance(candidates, Sequence) else 0
+    k = k or needed
+    if k < max(needed, 1):
+        raise ValueError(f"k: found {k}, wanted at least {max(needed, 1)}, the number of candidates")
+    return k
+
+
+def _game_hook(env: AnyAEC) -> Callable[[AnyAEC, str], Sequence[str]]:
+    """Find what proposes texts in the game itself."""
+    game: Any = env.unwrapped
+    if hasattr(game, "candidates"):
+        return _from_game
+    if hasattr(getattr(game, "tasks", None), "candidates"):
+        return _from_tasks
+    raise ValueError(f"{game} proposes no candidates: give `candidates`, a list of texts or a function (env, agent)")
+
+
+def _from_game(env: AnyAEC, agent: str) -> Sequence[str]:
+    game: Any = env.unwrapped
+    texts: Sequence[str] = game.candidates(agent)
+    return texts
+
+
+def _from_tasks(env: AnyAEC, agent: str) -> Sequence[str]:
+    game: Any = env.unwrapped
+    texts: Sequence[str] = game.tasks.candidates(game.task, agent)
+    return texts

@@ -1,0 +1,43 @@
+"""How a game ends for algorithms that need all agents to end together, and are paid as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+
+def is_over(env: Any, agent: str) -> bool:
+    """Tell whether an agent of an AEC game has ended."""
+    return bool(env.terminations[agent] or env.truncations[agent])
+
+
+def ending(env: Any) -> tuple[bool, bool]:
+    """Return whether the whole game is (terminated, truncated); it is cut off if one of its last agents is."""
+    if not all(is_over(env, agent) for agent in env.agents):
+        return False, False
+    cut = any(env.truncations[agent] and not env.terminations[agent] for agent in env.agents)
+    return not cut, cut
+
+
+def let_go(env: Any) -> None:
+    """Step agents that ended out of the way of those that play on."""
+    while is_over(env, env.agent_selection) and not any(ending(env)):
+        env.step(None)
+
+
+def drain(env: Any) -> None:
+    """Step all agents of a game that is over out of it."""
+    while env.agents:
+        env.step(None)
+
+
+def team_reward(rewards: Mapping[str, float], num_agents: int) -> float:
+    """Return what the team got: the mean over its agents, which of a reward that all share is that reward.
+
+    Example:
+        >>> team_reward({"a_0": 0.1, "b_0": 0.1, "c_0": 0.1}, 3), team_reward({"a_0": 1.0}, 2)
+        (0.1, 0.5)
+    """
+    paid = [float(reward) for reward in rewards.values()] + [0.0] * (num_agents - len(rewards))
+    return paid[0] if len(set(paid)) == 1 else fmean(paid)

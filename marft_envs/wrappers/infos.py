@@ -1,0 +1,58 @@
+"""Infos as libraries want them: numbers only, the same keys and shapes for all agents from the first reset on.
+
+A string or a None in an info, or a key that appears later, breaks TorchRL in four different ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_PLAIN = frozenset((int, float, bool))
+_NUMBERS = (int, float, np.number, np.bool_)
+
+
+class NumericInfos:
+    """Makes infos boring; what they hold is fixed by the first infos it meets."""
+
+    def __init__(self) -> None:
+        self._blank: dict[str, Any] | None = None
+
+    def of(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return new infos: what is no number is left out, what is missing or of another shape is zero.
+
+        Example:
+            >>> numeric = NumericInfos()
+            >>> numeric.of({"a_0": {"turn": 1, "author": "b_0", "score": None}})
+            {'a_0': {'turn': 1}}
+            >>> numeric.of({"a_0": {"late": 2.0}})
+            {'a_0': {'turn': 0}}
+        """
+        if self._blank is None:
+            self._blank = {}
+            for info in infos.values():
+                self._blank = {key: _zero(value) for key, value in info.items() if _is_numeric(value)} | self._blank
+        return {
+            agent: {key: _pick(info, key, zero) for key, zero in self._blank.items()} for agent, info in infos.items()
+        }
+
+
+def _pick(info: Mapping[str, Any], key: str, zero: Any) -> Any:
+    value: Any = info.get(key)
+    if type(value) in _PLAIN and type(zero) in _PLAIN:  # nearly always: this runs for each agent at each turn
+        return value
+    if not _is_numeric(value) or np.shape(value) != np.shape(zero):
+        value = zero
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _zero(value: Any) -> Any:
+    return np.zeros_like(value) if isinstance(value, np.ndarray) else type(value)(0)
+
+
+def _is_numeric(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf"
+    return isinstance(value, _NUMBERS)

@@ -1,0 +1,74 @@
+"""Every finished episode of a text game as one line of JSON, to be read with `marft_envs.trace_files.read_episodes`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pettingzoo.utils.wrappers import BaseWrapper
+
+from marft_envs.game import FlexMG
+from marft_envs.trace import Episode, Turn
+from marft_envs.wrappers.ending import ending, is_over, team_reward
+from marft_envs.wrappers.text_view import AnyAEC
+
+
+class RecordTranscript(BaseWrapper[str, Any, Any]):
+    """The view: the game as it is, and a file that grows by a line with each episode that ends.
+
+    A Flex-MG writes its own record, which replays. Of another game it holds what was seen and said, each action in a
+    round 0, and as one reward what the team got in all; put the view next to such a game, where actions are text.
+
+    Args:
+        env: An AEC environment whose actions are text.
+        path: Ends with .jsonl; made with its folder, and added to where it exists.
+
+    Raises:
+        ValueError: Another ending.
+    """
+
+    def __init__(self, env: AnyAEC, path: str | os.PathLike[str]) -> None:
+        super().__init__(env)
+        self.path = Path(path)
+        if self.path.suffix != ".jsonl":
+            raise ValueError(f"{self.path}: found the ending {self.path.suffix!r}, wanted .jsonl")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._own = not isinstance(env.unwrapped, FlexMG)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game; arguments as in the game."""
+        self.env.reset(seed=seed, options=options)
+        self._seed, self._turns, self._reward = seed, list[Turn](), 0.0
+
+    def step(self, action: Any) -> None:
+        """Take a turn; after the last one write the episode."""
+        agent = self.env.agent_selection
+        if not self.env.agents or is_over(self.env, agent):
+            self.env.step(action)
+            return
+        if self._own:
+            self._turns.append(Turn(agent, 0, 0, (), str(self.env.observe(agent)), str(action)))
+        self.env.step(action)
+        self._reward += team_reward(self.env.rewards, len(self.env.possible_agents))
+        if any(ending(self.env)):
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(self._episode().to_json() + "\n")
+
+    def _episode(self) -> Episode:
+        game = self.env.unwrapped
+        if isinstance(game, FlexMG):
+            return game.episode()
+        terminated, truncated = ending(self.env)
+        return Episode(
+            env_id=str(self.env.metadata.get("name", type(game).__name__)),
+            settings={},
+            seed=self._seed,
+            task_id="",
+            team=",".join(self.env.possible_agents),
+            turns=tuple(self._turns),
+            outcomes=(),
+            rewards=(self._reward,),
+            terminated=terminated,
+            truncated=truncated,
+        )
