@@ -23,6 +23,7 @@ from marft_envs.sandbox.verdict import SandboxError
 
 BOX, PARENT = "/box", "/opt/marft"
 BUILD_BYTES = 128 << 20
+_PACKAGES = ("lib/python*/*-packages", "lib64/python*/*-packages", "local/lib/python*/*-packages")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 
 
@@ -133,7 +134,15 @@ def _walls(folders: Sequence[str]) -> list[str]:
     options += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
     for place in (*_SYSTEM, *folders):
         options += _mount(Path(place))
+    for place in ("/usr", *folders):
+        options += _hide_packages(Path(place))
     return [*options, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+
+
+def _hide_packages(prefix: Path) -> list[str]:
+    """Cover what is installed for Python with nothing: it may hold this package, and with it expected outputs."""
+    found = [path for pattern in _PACKAGES for path in sorted(prefix.glob(pattern)) if path.is_dir()]
+    return [word for path in found for word in ("--tmpfs", str(path), "--remount-ro", str(path))]
 
 
 def _mount(path: Path) -> list[str]:

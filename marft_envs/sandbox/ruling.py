@@ -66,6 +66,8 @@ def _rule_space(request: RunRequest, result: RunResult) -> tuple[Verdict, str] |
     too_long = result.stdout_total >= request.output_bytes or result.exit_status == -signal.SIGXFSZ
     if too_long or result.flags & wire.OUTPUT_LIMIT:
         return Verdict.OLE, f"output over {(request.output_bytes - 1) / _MIB:g} MiB"
+    if result.flags & wire.THREAD_LIMIT:
+        return Verdict.RE, "too many threads"
     reason = f"{result.peak_kb / 1024:.0f} of {request.memory_kb / 1024:.0f} MiB"
     killed = result.flags & wire.OOM or result.exit_status == -signal.SIGKILL
     if killed or result.peak_kb > request.memory_kb:

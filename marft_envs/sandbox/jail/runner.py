@@ -115,10 +115,17 @@ class Runner:
                 write_all(stdin, piece)
             os.lseek(stdin, 0, os.SEEK_SET)
             outcome, failure = self._outcome(run._replace(stdin=b""), (stdin, stdout, stderr))
-            if failure:
+            if failure and self._is_the_programs_own(run, failure):
+                os.write(stderr, failure)  # its exit status is 127, as in a shell
+                self._report(request, run, outcome, stdout, stderr)
+            elif failure:
                 self._not_started(request, failure[: run.stderr_bytes])
             else:
                 self._report(request, run, outcome, stdout, stderr)
+
+    def _is_the_programs_own(self, run: wire.RunRequest, failure: bytes) -> bool:
+        """Tell whether what could not be executed is what was built of the submission (a bad header, too large)."""
+        return run.argv[0].startswith(os.fsencode(self._box.path) + b"/") and b": execute: " in failure
 
     def _outcome(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> tuple[Outcome, bytes]:
         """Run a program; return what became of it, and why it was not started if it wasn't."""
