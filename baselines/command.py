@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from baselines import agreement, browse, play, sandbox
+from baselines import agreement, browse, play, sandbox, scaffold
 
 LAZY_COMMANDS = {"train": "baselines.train", "eval": "baselines.evaluate"}  # these load torch
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib"}
@@ -33,6 +33,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
     play.add_parser(subparsers)
     agreement.add_parser(subparsers)
     sandbox.add_parser(subparsers)
+    scaffold.add_parser(subparsers)
     for name, module in LAZY_COMMANDS.items():
         if name in commands:
             importlib.import_module(module).add_parser(subparsers)
@@ -42,7 +43,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    light = bool(given) and given[0] in {"envs", "show", "check", "data", "play", "grade-agreement", "sandbox"}
+    light = bool(given) and given[0] in {"envs", "show", "check", "data", "play", "grade-agreement", "sandbox", "new"}
 
     def work() -> int:
         parsed = build_parser(() if light else tuple(LAZY_COMMANDS)).parse_args(given)

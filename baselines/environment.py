@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
+from marft_envs.factory import takes
 
 KEYWORDS = (
     *("data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication", "max_action_chars"),
@@ -21,7 +22,8 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     """Add the keywords of `marft_envs.make` as flags; one that is not given is left to the environment."""
     group = parser.add_argument_group("environment")
     group.add_argument("--data", help="embedded[:NAME], a JSON, JSONL, CSV or Parquet file, or hub:owner/name")
-    group.add_argument("--split", default=split, help="train, test, ..." + (f" (default: {split})" if split else ""))
+    group.add_argument("--split", help="train, test, ..." + (f" (default: {split})" if split else ""))
+    parser.set_defaults(default_split=split)
     group.add_argument("--team", metavar="FILE", help="JSON file of a team; default is the id's preset")
     group.add_argument("--dependency", help="independent, chain, full, or a dependency as JSON")
     group.add_argument("--horizon", type=int, metavar="ROUNDS", help="rounds per episode")
@@ -49,6 +51,8 @@ def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in ("dependency", "reward", "communication"):
         if str(found.get(name, "")).lstrip().startswith("{"):
             found[name] = _json(f"--{name}", found[name])
+    if (split := getattr(arguments, "default_split", None)) and takes(arguments.env, "split"):
+        found = {"split": split} | found
     if "team" in found:
         found["team"] = marft_envs.Team.load(found["team"]).to_dict()
     for item in arguments.env_arg:

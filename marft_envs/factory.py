@@ -111,6 +111,17 @@ def make_game(
     return FlexMG(tasks, playing, name=name, **kwargs)
 
 
+def takes(env_id: str, keyword: str) -> bool:
+    """Tell whether an environment can be made with a keyword.
+
+    Raises:
+        UnknownEnvironmentError: No such id.
+    """
+    found = spec(env_id)
+    known = _keywords(_resolve(found.entry_point), found.kwargs)
+    return known is None or keyword in known
+
+
 def _check_keywords(entry_point: Callable[..., Any], given: Mapping[str, Any], env_id: str) -> None:
     known = _keywords(entry_point, given)
     if known is None or not (unknown := [key for key in given if key not in known]):
@@ -238,7 +249,7 @@ def _load_code(
     return CodeTasks.load("codeforces", data, split, judge=judge, languages=languages, grading=grading)
 
 
-def _load_tools(data: Any, split: str, *, listing: str = "signature") -> WorldSet:
+def _load_tools(data: Any, split: str, *, listing: str | None = None) -> WorldSet:
     """Load the tasks of the worlds."""
     from marft_envs.worlds import load
 

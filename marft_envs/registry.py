@@ -37,6 +37,7 @@ class EnvSpec:
         description: One line.
         task: Name of the task set; empty for environments that are no Flex-MG.
         team: Name of the team; likewise.
+        plugin: Name of the plugin that registered it; empty for ours and for the user's own.
     """
 
     id: str
@@ -45,6 +46,7 @@ class EnvSpec:
     description: str = ""
     task: str = ""
     team: str = ""
+    plugin: str = ""
 
 
 class UnknownEnvironmentError(KeyError):
@@ -62,6 +64,7 @@ class UnknownEnvironmentError(KeyError):
 
 _REGISTRY: dict[str, EnvSpec] = {}
 _waiting: list[metadata.EntryPoint] | None = None  # plugins not loaded yet; None: not looked for
+_loading = ""  # the plugin that is being loaded
 
 
 # --------------------------------------------------------------------- look up
@@ -135,8 +138,10 @@ def register(
     if parts is None or parts["version"] is None or not id.endswith(f"-v{parts['version']}"):
         raise ValueError(f"id {id!r}: wanted 'namespace/name-vN', like 'marft/math_duo-v0'")
     if id in _REGISTRY and not force:
-        raise ValueError(f"the id {id!r} is taken by {_REGISTRY[id].entry_point!r}; pass force=True to replace it")
-    entry = EnvSpec(id, entry_point, dict(kwargs or {}), description, task, team)
+        taken = _REGISTRY[id]
+        owner = f"the plugin {taken.plugin!r}" if taken.plugin else repr(taken.entry_point)
+        raise ValueError(f"the id {id!r} is taken by {owner}; choose another, or pass force=True to replace it")
+    entry = EnvSpec(id, entry_point, dict(kwargs or {}), description, task, team, _loading)
     _REGISTRY[id] = entry
     _register_elsewhere(id)
     return entry
@@ -159,21 +164,62 @@ def load_plugins(*, importing: bool = False) -> None:
         importing: `marft_envs` is being imported, perhaps by a plugin that is half imported itself: leave those
             whose package is known already to the next call.
     """
-    global _waiting  # noqa: PLW0603 - once per process
+    global _waiting, _loading  # noqa: PLW0603 - once per process
     if _waiting is None:
-        _waiting = list(metadata.entry_points(group=PLUGIN_GROUP))
+        _waiting = _installed()
     due = [plugin for plugin in _waiting if not (importing and re.split(r"[.:]", plugin.value)[0] in sys.modules)]
     _waiting = [plugin for plugin in _waiting if plugin not in due]
     for plugin in due:
+        before, _loading = set(_REGISTRY), plugin.name
         try:
             loaded = plugin.load()
             if callable(loaded):
                 loaded()
         except (Exception, SystemExit) as error:
             _report(
-                f"the plugin {plugin.name!r} ({plugin.value}) of {PLUGIN_GROUP} could not be loaded: "
-                f"{type(error).__name__}: {error}; the other environments are not affected"
+                f"the plugin {plugin.name!r} ({plugin.value}){_origin(plugin)} could not be loaded: "
+                f"{type(error).__name__}: {error}; {_left(set(_REGISTRY) - before)}"
             )
+        finally:
+            _loading = ""
+
+
+def _installed() -> list[metadata.EntryPoint]:
+    """Return the plugins of all installed packages, also where one package's entry points cannot be read."""
+    try:
+        return list(metadata.entry_points(group=PLUGIN_GROUP))
+    except Exception:
+        found = [plugin for package in metadata.distributions() for plugin in _plugins_of(package)]
+        return list(dict.fromkeys(found))
+
+
+def _plugins_of(package: metadata.Distribution) -> list[metadata.EntryPoint]:
+    try:
+        return list(package.entry_points.select(group=PLUGIN_GROUP))
+    except Exception as error:
+        _report(f"the entry points of the package {package.name!r} cannot be read: {type(error).__name__}: {error}")
+        return []
+
+
+def _origin(plugin: metadata.EntryPoint) -> str:
+    """Say which package brings a plugin and, since that may be why it fails, which version of ours it asks for."""
+    if plugin.dist is None:
+        return ""
+    asked = [line for line in plugin.dist.requires or () if re.match(r"marft(?![\w.-])", line)]
+    conflict = f", which asks for {asked[0]} (this is {_version()})" if asked else ""
+    return f" of {plugin.dist.name} {plugin.dist.version}{conflict}"
+
+
+def _version() -> str:
+    try:
+        return metadata.version("marft")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _left(ids: set[str]) -> str:
+    others = "the other environments are not affected"
+    return f"{others}; registered before it failed: {', '.join(sorted(ids))}" if ids else others
 
 
 def _report(problem: str) -> None:

@@ -23,8 +23,11 @@ from marft_envs.tools.tool import Tool
 from marft_envs.tools.world import WorldKind
 
 ALL = "*"
-LISTINGS = ("schema", "signature")
-_HOW = 'To call a tool, write <tool_call>{"name": ..., "arguments": {...}}</tool_call>; several calls may follow.'
+LISTINGS = ("schema", "signature", "names")
+_HOW = {
+    "schema": 'To call a tool, write <tool_call>{"name": ..., "arguments": {...}}</tool_call>; several may follow.',
+    "signature": "To call a tool, write name(argument=value); several calls may follow, one a line.",
+}
 
 
 def finish(answer: str = "") -> None:
@@ -49,7 +52,8 @@ class Surface:
 
     Attributes:
         owned: Tools by world, agent and name.
-        listing: How agents are told of them: "schema" (JSON Schema, a line each) or "signature" (shorter).
+        listing: How agents are told of them: "schema" (JSON Schema, a line each), "signature" (shorter) or "names" (for
+            very small models, which copy what looks like a call: worked examples must show the arguments).
     """
 
     owned: Mapping[str, Mapping[str, Mapping[str, Tool]]]
@@ -115,16 +119,18 @@ class Surface:
 
     def opening(self, world: str, agent: str) -> str:
         """Return what an agent is told of its tools; empty where it has none."""
-        tools = self.owned[world][agent].values()
+        tools = self.owned[world][agent]
         if not tools:
             return ""
+        if self.listing == "names":
+            return f"Your tools: {', '.join(tools)}"
         told = (
             json.dumps(tool.to_dict(), ensure_ascii=False)
             if self.listing == "schema"
             else f"{tool.signature}: {tool.description}"
-            for tool in tools
+            for tool in tools.values()
         )
-        return "\n".join(["Your tools:", *told, _HOW])
+        return "\n".join(["Your tools:", *told, _HOW[self.listing]])
 
 
 def check_surface(trained: str | None, now: str | None, *, allow: bool = False) -> None:

@@ -22,20 +22,23 @@ WORLDS = (Lookup, Shop, Desk, Travel)
 _COLUMNS = {"id": str, "world": str, "instruction": str, "database": dict, "goal": dict, "calls": list}
 
 
-def load(data: str = "embedded", split: str = "train", *, listing: str = "signature") -> ToolTasks:
+def load(data: str = "embedded", split: str = "train", *, listing: str | None = None) -> ToolTasks:
     """Load tasks.
 
     Args:
         data: "embedded" (all worlds), "embedded:shop" (one of them), or a path to JSON or JSON Lines with rows
             as in the embedded sets.
         split: "train", "test" or "safety"; a file is one split, whatever its name.
-        listing: How agents are told of their tools: "signature" or "schema".
+        listing: How agents are told of their tools: "signature", "schema" or "names". None is "names" where all
+            tasks are of the world lookup, which very small models play, else "signature".
 
     Raises:
         DataError: No such data or split, or a row that holds no task.
     """
     rows = _embedded(data.partition(":")[2], split) if data.partition(":")[0] == "embedded" else _of_file(data)
-    return ToolTasks("tools", WORLDS, [_task(row, split) for row in rows], listing=listing)
+    tasks = [_task(row, split) for row in rows]
+    usual = "names" if all(task.world == Lookup.name for task in tasks) else "signature"
+    return ToolTasks("tools", WORLDS, tasks, listing=listing or usual)
 
 
 def _embedded(world: str, split: str) -> list[Row]:

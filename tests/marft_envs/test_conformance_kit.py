@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
-import random
+import contextlib
+import io
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 
+import broken_games
+import gymnasium
 import pytest
-from toy_games import toy_game, toy_tasks, toy_team
+from pettingzoo.test import performance_benchmark
+from stranger import Stranger
+from toy_games import toy_game
 
 import marft_envs
-from marft_envs import FlexMG, TextObservation
+from marft_envs import registry
 from marft_envs.dependency import full, routed
-from marft_envs.testing import check_environment
+from marft_envs.testing import RULES, NotApplicable, check_environment, run_rule
+from marft_envs.testing.repeatable import compare_elsewhere
+from marft_envs.wrappers import CandidateAction, EmbeddingObservation, TokenAction, VocabularyTokenizer
+
+BY_NAME = {rule.name: rule for rule in RULES}
+QUICK = [rule.name for rule in RULES if not rule.thorough]
+
+
+@cache
+def tasks_of(name):
+    return marft_envs.make(name).unwrapped.tasks
 
 
 @pytest.mark.parametrize("name", marft_envs.envs())
 def test_every_registered_environment_conforms(name):
-    report = check_environment(lambda **kwargs: marft_envs.make(name, data=toy_tasks(), **kwargs))
-    assert report.passed, str(report)
-    assert len(report.checks) == 14
+    report = check_environment(partial(marft_envs.make, name, data=tasks_of(name)), cycles=10)
+    assert [check.name for check in report.checks] == QUICK
+    assert all(check.passed for check in report.checks), str(report)  # None neither: no rule is left out
+
+
+def test_every_registered_environment_plays_alike_in_other_processes():
+    compare_elsewhere([partial(marft_envs.make, name) for name in marft_envs.envs()])
+
+
+def test_pettingzoos_benchmark_runs_on_every_registered_environment():
+    """It takes five seconds of its own, so all run at once."""
+    made = [marft_envs.make(name, data=tasks_of(name)) for name in marft_envs.envs()]
+    with contextlib.redirect_stdout(io.StringIO()) as printed, ThreadPoolExecutor(len(made)) as pool:
+        list(pool.map(performance_benchmark, made))
+    assert printed.getvalue().count("Finished performance benchmark") == len(made)
 
 
 @pytest.mark.parametrize(
@@ -33,107 +62,109 @@ def test_other_settings_conform(kwargs):
     assert report.passed, str(report)
 
 
-class Unfair(FlexMG):
-    """Pays one agent only."""
+# --------------------------------------------------------------- broken games
 
-    def _finish_round(self, played):
-        super()._finish_round(played)
-        self.rewards[self.possible_agents[0]] += 1.0
-
-
-class Uneven(FlexMG):
-    """Agents end with different flags."""
-
-    def _finish_round(self, played):
-        super()._finish_round(played)
-        self.truncations[self.possible_agents[0]] = not self.terminations[self.possible_agents[0]]
-        self.terminations[self.possible_agents[0]] = False
-        self.truncations[self.possible_agents[0]] = True
-
-
-class Wordy(FlexMG):
-    """A string in the infos."""
-
-    def _refresh(self):
-        super()._refresh()
-        self.infos[self.agents[0]]["author"] = "a_0"
-
-
-class Nosy(FlexMG):
-    """Shows everything to everybody."""
-
-    def observe(self, agent):
-        return TextObservation(super().observe(agent) + str(self.state()))
-
-
-class Blind(FlexMG):
-    """Shows nothing of the others."""
-
-    def observe(self, agent):
-        return TextObservation("\n".join(turn.action for turn in self._turns if turn.agent == agent))
-
-
-class Worn(FlexMG):
-    """Looking uses something up."""
-
-    looks = 0
-
-    def observe(self, agent):
-        self.looks += 1
-        return TextObservation(f"{super().observe(agent)} {self.looks}")
+CAUGHT = [
+    (broken_games.Plain, "pettingzoo api_test"),
+    (broken_games.Unseeded, "pettingzoo seed_test"),
+    (broken_games.Wasteful, "pettingzoo parallel_api_test"),
+    (broken_games.Unseeded, "pettingzoo parallel_seed_test"),
+    (broken_games.Silent, "pettingzoo render_test"),
+    (broken_games.Stateless, "pettingzoo state_test"),
+    (broken_games.Fragile, "pettingzoo performance_benchmark"),
+    (broken_games.Unseeded, "gymnasium check_env"),
+    (broken_games.Alphabetic, "gymnasium vectors"),
+    (broken_games.Crowded, "gymnasium vectors"),
+    (broken_games.Wasteful, "spaces are kept"),
+    (broken_games.Alphabetic, "text spaces hold text"),
+    (broken_games.Uneven, "all agents end together"),
+    (broken_games.Unfair, "one team reward"),
+    (broken_games.Boundless, "one team reward"),
+    (broken_games.Wordy, "infos are numbers with fixed keys"),
+    (broken_games.Late, "infos are numbers with fixed keys"),
+    (broken_games.Worn, "observe is pure"),
+    (broken_games.Fussy, "any text is an action"),
+    (broken_games.Lost, "any text is an action"),
+    (broken_games.Generous, "random text wins nothing"),
+    (broken_games.Strict, "unknown options are ignored"),
+    (broken_games.Sticky, "a reset in mid-game starts anew"),
+    (broken_games.Onceler, "closes twice"),
+    (broken_games.Forgetful, "copies go on alike"),
+    (broken_games.Crowded, "games side by side agree"),
+    (broken_games.Hashing, "other processes agree"),
+    (broken_games.Gambler, "global generators untouched"),
+    (broken_games.Nosy, "exactly what D allows is seen"),
+    (broken_games.Blind, "exactly what D allows is seen"),
+    (broken_games.Whispering, "unseen words change nothing"),
+    (broken_games.Moody, "records replay byte for byte"),
+    (broken_games.Slow, "overhead"),
+]
 
 
-class Gambler(FlexMG):
-    """Draws from the global generator."""
-
-    def reset(self, seed=None, options=None):
-        random.random()
-        super().reset(seed, options)
+def test_a_broken_game_for_every_rule():
+    assert {name for _, name in CAUGHT} == set(BY_NAME)
 
 
-class Fussy(FlexMG):
-    """Raises on an empty action."""
-
-    def step(self, action):
-        if action == "":
-            raise ValueError("say something")
-        super().step(action)
-
-
-class Plain(FlexMG):
-    """Observations are plain strings."""
-
-    def observe(self, agent):
-        return str(super().observe(agent))
+@pytest.mark.parametrize(("broken", "name"), CAUGHT)
+def test_each_broken_rule_is_caught(broken, name):
+    check = run_rule(BY_NAME[name], partial(broken_games.make_broken, broken), cycles=10)
+    assert check.passed is False
+    assert check.found
+    assert f"FAIL {name}: " in str(check)
+    assert check.mend in str(check)
 
 
-class Forgetful(FlexMG):
-    """A copy starts anew."""
+def test_markers_do_not_catch_a_leak_of_lengths():
+    """Why there are two rules of visibility."""
+    check = run_rule(
+        BY_NAME["exactly what D allows is seen"], partial(broken_games.make_broken, broken_games.Whispering)
+    )
+    assert check.passed
 
-    def __deepcopy__(self, memo):
-        clone = Forgetful(self.tasks, self.team)
-        clone.reset(seed=1)
-        return clone
+
+def test_a_whole_report_fails_with_one_check_and_says_what_to_do():
+    report = check_environment(partial(broken_games.make_broken, broken_games.Unfair), cycles=5)
+    assert not report.passed
+    assert {check.name for check in report.checks if check.passed is False} >= {"one team reward"}
+    assert "to mend: pay all agents the same finite number" in str(report)
+
+
+# ------------------------------------------------------- not ours, not as text
+
+
+def test_a_stranger_conforms_and_what_cannot_be_known_of_it_is_said():
+    report = check_environment(Stranger, cycles=10)
+    assert report.passed, str(report)
+    left_out = {check.name: check.found for check in report.checks if check.passed is None}
+    assert set(left_out) == {
+        "pettingzoo state_test",
+        "random text wins nothing",
+        "exactly what D allows is seen",
+        "unseen words change nothing",
+        "records replay byte for byte",
+    }
+    assert "no FlexMG" in left_out["records replay byte for byte"]
+
+
+def test_what_no_other_process_can_make_is_left_out_not_failed(monkeypatch):
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    marft_envs.register("here/only-v0", Stranger)
+    check = run_rule(BY_NAME["other processes agree"], partial(marft_envs.make, "here/only-v0"))
+    assert check.passed is None
+    assert "no environment has the id 'here/only-v0'" in check.found
+    with pytest.raises(NotApplicable, match="another process"):
+        compare_elsewhere([partial(marft_envs.make, "here/only-v0")])
+    del gymnasium.registry["here/only-v0"]
 
 
 @pytest.mark.parametrize(
-    ("broken", "check"),
+    "view",
     [
-        (Unfair, "all agents end together"),
-        (Uneven, "all agents end together"),
-        (Wordy, "infos are numbers with fixed keys"),
-        (Nosy, "exactly what D allows is seen"),
-        (Blind, "exactly what D allows is seen"),
-        (Worn, "observe is pure"),
-        (Gambler, "global generators untouched"),
-        (Fussy, "any text is an action"),
-        (Plain, "pettingzoo api_test"),
-        (Forgetful, "copies go on alike"),
+        lambda env: CandidateAction(env, [f"\\boxed{{{number}}}" for number in range(5)]),
+        lambda env: EmbeddingObservation(CandidateAction(env, ["\\boxed{1}", "\\boxed{2}"])),
+        lambda env: TokenAction(env, VocabularyTokenizer(["\\boxed{", *"0123456789", "}"]), max_new_tokens=4),
     ],
 )
-def test_each_broken_rule_is_caught(broken, check):
-    report = check_environment(lambda **kwargs: broken(toy_tasks(), toy_team("a_0", "b_0"), **kwargs))
-    failed = {entry.name: entry.detail for entry in report.checks if not entry.passed}
-    assert failed.get(check)
-    assert not report.passed
-    assert f"FAIL {check}: " in str(report)
+def test_numeric_views_conform(view):
+    report = check_environment(lambda **kwargs: view(toy_game("a_0", "b_0", **kwargs)), cycles=10)
+    assert report.passed, str(report)

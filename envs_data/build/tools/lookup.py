@@ -13,8 +13,23 @@ from envs_data.build.draft import Draft, Group
 from envs_data.build.tools.row import Goal, Tables, call, spec, task
 
 WARES = (
-    "apple", "bread", "butter", "candle", "cheese", "cup", "egg", "flour", "fork", "honey", "jam", "lemon", "milk",
-    "nut", "oil", "onion", "pear", "pen", "plum", "rice", "salt", "soap", "spoon", "tea", "towel", "vase",
+    "anchor", "apple", "apron", "arrow", "axe", "bag", "ball", "balloon", "banana", "basket", "bath", "bean", "bed",
+    "bell", "belt", "bench", "bike", "blanket", "boat", "book", "boot", "bottle", "bowl", "box", "bread", "brick",
+    "bridge", "broom", "brush", "bucket", "bulb", "butter", "button", "cable", "cage", "cake", "camera", "candle",
+    "candy", "cap", "car", "card", "carpet", "carrot", "cart", "chain", "chair", "cheese", "cherry", "chip", "clock",
+    "cloth", "coat", "coffee", "coin", "cookie", "cord", "corn", "couch", "cream", "crown", "cup", "curtain", "desk",
+    "dish", "doll", "door", "dress", "drill", "drum", "egg", "engine", "fan", "fence", "filter", "flag", "flask",
+    "flour", "flute", "fork", "frame", "game", "garlic", "gate", "gift", "glass", "globe", "glove", "glue", "grape",
+    "guitar", "hammer", "hat", "helmet", "honey", "hook", "horn", "hose", "ink", "jacket", "jam", "jar", "jewel",
+    "juice", "key", "kite", "knife", "ladder", "lemon", "lens", "lid", "lock", "map", "mask", "mat", "melon", "milk",
+    "mirror", "motor", "mouse", "nail", "needle", "net", "nut", "oil", "onion", "oven", "paint", "pan", "paper",
+    "pasta", "peach", "pear", "pen", "pepper", "phone", "piano", "picture", "pie", "pillow", "pin", "pipe", "plant",
+    "plate", "plug", "plum", "pot", "powder", "pump", "purse", "puzzle", "quilt", "rack", "radio", "rail", "rice",
+    "ring", "robe", "rocket", "roof", "ruler", "rug", "saddle", "salt", "saw", "scale", "screen", "screw", "sheet",
+    "shell", "shirt", "shoe", "shovel", "sink", "skirt", "soap", "sock", "sofa", "soup", "spice", "spoon", "stamp",
+    "stool", "stove", "sugar", "suit", "sword", "table", "tape", "tea", "tent", "ticket", "tie", "tile", "tool",
+    "towel", "toy", "train", "tray", "truck", "tube", "vase", "vest", "violin", "wagon", "wallet", "watch", "wheel",
+    "whistle", "wine", "wire", "wool",
 )  # fmt: skip
 
 
@@ -36,7 +51,7 @@ def _copy(rng: random.Random, pairs: list[tuple[int, int]], asked: str, level: i
     return task(
         "lookup",
         (first, second, *read.values()),
-        f"{asked.format(first, second)} On the shelf: {', '.join(sorted(wares))}.",
+        asked.format(first, second),
         tables,
         goal,
         calls,

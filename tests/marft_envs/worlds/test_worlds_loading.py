@@ -84,6 +84,14 @@ def test_a_missing_column_is_named(tmp_path):
         load(str(path))
 
 
+def test_lookup_alone_is_told_by_names_for_small_models():
+    env = marft_envs.make("marft/tools_duo-v0", data="embedded:lookup")
+    env.reset(seed=0)
+    assert "Your tools: read_price, hand_off" in env.observe("reader_0")
+    assert "read_price(ware: string)" not in env.observe("reader_0")
+    assert load("embedded").listing == load("embedded:shop").listing == "signature"
+
+
 def test_a_listing_can_be_chosen():
     env = marft_envs.make("marft/tools_duo-v0", data="embedded:lookup", listing="schema")
     env.reset(seed=0)

@@ -1,0 +1,259 @@
+"""Writes the pages of the environments, docs/environments/*.md: what they are is asked of the environments themselves.
+
+python -m baselines.pages            write them
+python -m baselines.pages --check    say which differ from what would be written
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import envs_data
+import marft_envs
+from marft_envs import FlexMG, drawing
+from marft_envs.dependency import Handoff
+from marft_envs.factory import make_game
+from marft_envs.team import PRESETS
+
+FOLDER = Path(__file__).parents[1] / "docs" / "environments"
+FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings say what is played
+    "math": ("marft_envs.tasks.math",),
+    "gsm8k": ("marft_envs.tasks.math",),
+    "aime": ("marft_envs.tasks.math",),
+    "cmath": ("marft_envs.tasks.math",),
+    "codeforces": ("marft_envs.tasks.code",),
+    "tools": ("marft_envs.worlds", "marft_envs.tools.task_set"),
+}
+DRAWN = "trio"
+_INTERNAL = {"task", "team_name", "name", "language", "family", "factory", "tasks", "kwargs"}
+_MADE = "<!-- Written by `python -m baselines.pages`; change the docstrings, not this page. -->"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the pages, or compare them; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m baselines.pages", description="Write the environments' pages.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page would change")
+    parser.add_argument("--dir", type=Path, default=FOLDER, help="where they lie (default: docs/environments)")
+    parsed = parser.parse_args(arguments)
+    made = pages()
+    stale = [name for name, text in made.items() if _read(parsed.dir / name) != text]
+    if parsed.check:
+        print("\n".join(f"{parsed.dir / name} would change: run python -m baselines.pages" for name in stale))
+        return 1 if stale else 0
+    parsed.dir.mkdir(parents=True, exist_ok=True)
+    for name in stale:
+        (parsed.dir / name).write_text(made[name], encoding="utf-8")
+    print(f"{len(stale)} pages written to {parsed.dir}")
+    return 0
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every page by its file name."""
+    families = [Family.of(task) for task in FAMILIES]
+    return {"README.md": _index(families)} | {f"{family.task}.md": _page(family) for family in families}
+
+
+@dataclass(frozen=True)
+class Family:
+    """The environments of one task, by team.
+
+    Attributes:
+        task: Its name.
+        modules: Whose docstrings say what is played.
+        games: One for each registered team, bare.
+    """
+
+    task: str
+    modules: Sequence[str]
+    games: Mapping[str, FlexMG]
+
+    @classmethod
+    def of(cls, task: str) -> Family:
+        """Make the environments of a task."""
+        games: dict[str, FlexMG] = {}
+        for team in PRESETS:
+            game = marft_envs.make(f"marft/{task}_{team}").unwrapped
+            assert isinstance(game, FlexMG)
+            games[team] = game
+        return cls(task, FAMILIES[task], games)
+
+    @property
+    def duo(self) -> FlexMG:
+        """What the page shows."""
+        return self.games["duo"]
+
+    @property
+    def description(self) -> str:
+        """One line."""
+        return marft_envs.spec(self.id_of("duo")).description.removesuffix("; duo")
+
+    def id_of(self, team: str) -> str:
+        """Return the id of the newest version."""
+        return marft_envs.spec(f"marft/{self.task}_{team}").id
+
+
+# ---------------------------------------------------------------------- pages
+
+
+def _index(families: Sequence[Family]) -> str:
+    rows = [
+        (f"[{family.task}]({family.task}.md)", family.description, _horizons(family), _data(family))
+        for family in families
+    ]
+    teams = ", ".join(f"`{team}`" for team in families[0].games)
+    return "\n".join(
+        [
+            "# Environments",
+            "",
+            _MADE,
+            "",
+            f"Ids are `marft/TASK_TEAM-v0`, with the teams {teams}. `marft show ID` prints any of them.",
+            "",
+            *_table(("task", "what", "rounds", "problems, train / test"), rows),
+            "",
+        ]
+    )
+
+
+def _page(family: Family) -> str:
+    rules, history = _docstrings(family.modules)
+    creation = f'import marft_envs\nenv = marft_envs.make("{family.id_of("duo")}")'
+    parts = [
+        f"# {family.task}\n{_MADE}",
+        f"{family.description[0].upper()}{family.description[1:]}.",
+        _fenced("python", creation),
+        "\n".join(_table(("", ""), _facts(family))),
+        "## Rules",
+        rules,
+        "## What an agent sees",
+        f"`{family.duo.possible_agents[0]}` of the duo, the shortest problem of the split `train`, word for word:",
+        _fenced("text", _prompt(family.duo)),
+        "## Teams",
+        "\n".join(_table(("team", "agents, layer by layer; those that answer are bold"), _teams(family))),
+        f"*D* in the first round of the {DRAWN}:",
+        _fenced("mermaid", drawing.mermaid(family.games[DRAWN].dependency, family.games[DRAWN].team.roster)),
+        "## Arguments",
+        "\n".join(_table(("keyword", "default", "meaning"), _arguments(family))),
+        "## Version history",
+        history,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts(family: Family) -> Iterator[tuple[str, str]]:
+    duo, seen = family.duo, family.duo.possible_agents[0]
+    yield "Ids", ", ".join(f"`{family.id_of(team)}`" for team in family.games)
+    yield "Actions", f"`{duo.action_space(seen)!r}`: any text; longer is cut"
+    said = f"`{duo.observation_space(seen)!r}`: text, and the same as chat `messages`; the state is all that was said"
+    yield "Observations, state", said
+    yield "Reward", f'0.0 or 1.0 for all agents, at the end of a round (`reward="{duo.settings["reward"]}"`)'
+    yield "Rounds", _horizons(family)
+    yield "Problems", f"{_data(family)} (train / test), {_licences(family.task)}"
+
+
+def _horizons(family: Family) -> str:
+    found = {team: game.horizon for team, game in family.games.items()}
+    if len(set(found.values())) == 1:
+        return str(family.duo.horizon)
+    return ", ".join(f"{team} {horizon}" for team, horizon in found.items())
+
+
+def _sets(task: str) -> list[dict[str, Any]]:
+    """Return the manifest's entries of a task: one, or one for each world."""
+    return [entry for name, entry in envs_data.manifest().items() if name.partition("/")[0] == task]
+
+
+def _data(family: Family) -> str:
+    rows = [sum(entry["splits"][split]["rows"] for entry in _sets(family.task)) for split in ("train", "test")]
+    return f"{rows[0]} / {rows[1]}"
+
+
+def _licences(task: str) -> str:
+    entries = _sets(task)
+    return f"{', '.join(sorted({entry['licence'] for entry in entries}))}; {entries[0]['origin']}"
+
+
+def _teams(family: Family) -> Iterator[tuple[str, str]]:
+    for team, game in family.games.items():
+        roster = game.team.roster
+        if isinstance(game.dependency, Handoff):  # whoever has control acts
+            layers: Sequence[Sequence[str]] = [[agent] for agent in roster.agents]
+        else:
+            layers = game.dependency.plan(roster).layers
+        written = [", ".join(f"**{a}**" if a in roster.answering else a for a in layer) for layer in layers]
+        yield team, " / ".join(written)
+
+
+def _prompt(game: FlexMG) -> str:
+    prompts = [game.tasks[place].prompt for place in range(len(game.tasks))]
+    shortest = min(prompts, key=lambda prompt: (prompt.count("\n"), len(prompt)))
+    game.reset(seed=0, options={"index": prompts.index(shortest)})
+    return str(game.observe(game.possible_agents[0]))
+
+
+def _docstrings(modules: Sequence[str]) -> tuple[str, str]:
+    """Return the docstrings of some modules, and the version history they hold."""
+    parts = [
+        inspect.cleandoc(importlib.import_module(module).__doc__ or "").partition("Version history: ")
+        for module in modules
+    ]
+    history = [f"- {line}" for _, _, lines in parts for line in lines.strip().splitlines()]
+    return "\n\n".join(rules.strip() for rules, _, _ in parts), "\n".join(history)
+
+
+# ------------------------------------------------------------------ arguments
+
+
+def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
+    """Yield keyword, default and meaning, from signatures and docstrings; what the id sets itself comes first."""
+    given = marft_envs.spec(family.id_of("duo")).kwargs
+    sources: list[Callable[..., Any]] = [make_game, FlexMG, given["factory"]]
+    told = {name: text for source in (type(family.duo.tasks), *sources[::-1]) for name, text in _told(source).items()}
+    seen = set(_INTERNAL)
+    for source in sources:
+        for parameter in inspect.signature(source).parameters.values():
+            if parameter.name in seen or parameter.kind is parameter.VAR_KEYWORD:
+                continue
+            seen.add(parameter.name)
+            default = given.get(parameter.name, parameter.default)
+            yield f"`{parameter.name}`", f"`{default!r}`", told.get(parameter.name, "")
+
+
+def _told(source: Callable[..., Any]) -> dict[str, str]:
+    """Return what the section "Args" of a docstring says of each argument, on one line."""
+    section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.getdoc(source) or "", re.MULTILINE | re.DOTALL)
+    if section is None:
+        return {}
+    entries = re.findall(r"^    \*{0,2}(\w+): (.*?)(?=^    \S|\Z)", section[1], re.MULTILINE | re.DOTALL)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+# ------------------------------------------------------------------- markdown
+
+
+def _table(head: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+def _fenced(language: str, text: str) -> str:
+    """Fence a text, also one that holds fences."""
+    longest = max((len(ticks) for ticks in re.findall(r"^`{3,}", text, re.MULTILINE)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""`marft new`: a package with an environment of one's own, which installs, conforms and trains as it stands.
+
+The files are those of `template/`: `PACKAGE` in their names becomes the name, `$name` in their text too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import keyword
+import os
+import re
+import runpy
+import shutil
+from collections.abc import Iterator, Mapping
+from importlib import metadata, resources
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+from string import Template
+
+import marft_envs
+
+MAX_NAME_CHARS = 40
+TEAMS = ("solo", "duo")
+
+
+class ScaffoldError(ValueError):
+    """A name that no package can have, or a place that is taken; the message says what to do."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `marft new`."""
+    parser = commands.add_parser("new", help="make a package with an environment of your own")
+    parser.add_argument("name", metavar="NAME", help="of the package and of its task: a-z, 0-9 and _, like word_games")
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="where the folder NAME is made (default: here)",
+    )
+    parser.add_argument(
+        "--namespace", default="my", help="of the ids, NAMESPACE/NAME_solo-v0 and NAMESPACE/NAME_duo-v0 (default: my)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `marft new`."""
+    made = create(arguments.name, arguments.dir, arguments.namespace)
+    duo = f"{arguments.namespace}/{arguments.name}_duo-v0"
+    print(
+        f"{made}: a package with {duo.replace('duo', 'solo')} and {duo}; its README says more. Try it:\n\n"
+        f"  pip install -e {made}\n"
+        f"  marft check {duo}\n"
+        f"  marft train --env {duo} --model tiny --updates 2 --out runs/{arguments.name}"
+    )
+    return 0
+
+
+def create(name: str, parent: Path, namespace: str = "my") -> Path:
+    """Make the package, under a temporary name first, so that no half of it is left.
+
+    Args:
+        name: Of the package, its folder and its task.
+        parent: Where the folder is made; made itself where it is missing.
+        namespace: Of the ids.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ScaffoldError: The name or the namespace can not be used, or the folder exists.
+        OSError: The folder cannot be written.
+    """
+    check_name(name, namespace)
+    target = parent.expanduser() / name
+    if target.exists():
+        raise ScaffoldError(f"{target} exists already; choose another name or another --dir")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{name}.{os.getpid()}.part")
+    try:
+        _fill(temporary, name, namespace)
+        temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def check_name(name: str, namespace: str) -> None:
+    """Refuse a name that cannot be installed beside what is there.
+
+    Raises:
+        ScaffoldError: See the message.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or len(name) > MAX_NAME_CHARS:
+        raise ScaffoldError(
+            f"NAME {name!r}: wanted a Python name of a-z, 0-9 and _, at most {MAX_NAME_CHARS} long, like word_games"
+        )
+    if not re.fullmatch(r"[a-zA-Z][\w-]*", namespace, re.ASCII) or namespace == "marft":
+        raise ScaffoldError(f"--namespace {namespace!r}: wanted a word like 'my'; 'marft' is taken by the suite")
+    taken = [
+        id for id in marft_envs.envs() if marft_envs.spec(id).task == name or id.startswith(f"{namespace}/{name}_")
+    ]
+    if taken:
+        raise ScaffoldError(f"NAME {name!r}: a task of that name is registered ({', '.join(taken)}); choose another")
+    if importlib.util.find_spec(name) is not None or _is_installed(name):
+        raise ScaffoldError(f"NAME {name!r}: a package of that name is installed; choose another")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _fill(folder: Path, name: str, namespace: str) -> None:
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    words = {"name": name, "namespace": namespace, "class_name": class_name}
+    for path, text in _rendered(words):
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    runpy.run_path(str(folder / "src" / name / "make_data.py"), run_name="__main__")
+
+
+def _rendered(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the path and text of each file of the template."""
+    for path, file in _files(resources.files(__name__).joinpath("template"), PurePosixPath()):
+        text = Template(file.read_text(encoding="utf-8")).substitute(words)
+        yield str(path).removesuffix(".txt").replace("PACKAGE", words["name"]), text
+
+
+def _files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _files(entry, path / entry.name)
+        else:
+            yield path / entry.name, entry

@@ -1,0 +1,78 @@
+"""All rules, and the function that runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from marft_envs.testing import contract, others, overhead, repeatable, visibility
+from marft_envs.testing.report import Check, Make, NotApplicable, Report, Rule
+
+_SHOWN_CHARS = 500
+_SEE_ABOVE = "the assertion above names the call; the environment must follow PettingZoo's AEC interface"
+
+RULES = (
+    Rule("pettingzoo api_test", others.api, f"{_SEE_ABOVE}; return text as marft_envs.TextObservation"),
+    Rule("pettingzoo seed_test", others.seeds, "draw from a generator made in reset(seed) alone; no times in infos"),
+    Rule("pettingzoo parallel_api_test", others.parallel_api, f"{_SEE_ABOVE}; let all agents end in the same step"),
+    Rule("pettingzoo parallel_seed_test", others.parallel_seeds, "as for seed_test"),
+    Rule("pettingzoo render_test", others.render, "'human' prints and returns None, 'ansi' returns the text"),
+    Rule("pettingzoo state_test", others.state, "let state() return a member of state_space"),
+    Rule("pettingzoo performance_benchmark", others.benchmark, _SEE_ABOVE, thorough=True),
+    Rule("gymnasium check_env", others.gymnasium_check, "give all agents equal spaces, and infos of numbers"),
+    Rule("gymnasium vectors", others.vectors, "use marft_envs.UnicodeText for text; keep no state in the class"),
+    Rule("spaces are kept", contract.spaces_kept, "make the spaces once, in __init__, as two dicts by agent"),
+    Rule("text spaces hold text", contract.texts_fit, "use marft_envs.UnicodeText(max_length)"),
+    Rule("all agents end together", contract.ends_together, "set the same one flag for all agents in the same step"),
+    Rule("one team reward", contract.team_reward, "pay all agents the same finite number in the same step"),
+    Rule("infos are numbers with fixed keys", contract.numeric_infos, "leave text to the trace; 0 where it is unset"),
+    Rule("observe is pure", contract.looking_is_free, "compute from the history; change nothing in observe()"),
+    Rule("any text is an action", contract.any_text, "cut and repair the text (marft_envs.spaces.fit), never raise"),
+    Rule("random text wins nothing", contract.random_wins_nothing, "read a marked answer, such as a box or a line"),
+    Rule("unknown options are ignored", contract.unknown_options, "read the options you know with options.get"),
+    Rule("a reset in mid-game starts anew", contract.reset_midway, "make everything that changes anew in reset()"),
+    Rule("closes twice", contract.closes_twice, "let close() check what is still open"),
+    Rule("copies go on alike", repeatable.copies_go_on, "hold no open handles, locks or lambdas; no state elsewhere"),
+    Rule("games side by side agree", repeatable.side_by_side, "keep no state in the class or the module"),
+    Rule("other processes agree", repeatable.other_processes, "sort sets before use; never hash()", thorough=True),
+    Rule("global generators untouched", repeatable.generators_untouched, "draw from a generator made in reset(seed)"),
+    Rule("exactly what D allows is seen", visibility.markers_seen, "build observations with marft_envs.view"),
+    Rule("unseen words change nothing", visibility.words_that_reach_nobody, "build observations with marft_envs.view"),
+    Rule("records replay byte for byte", visibility.records_replay, "let judge() be a pure function of its arguments"),
+    Rule("overhead", overhead.overhead, "judge only where the answer changed; leave slow judges to the background"),
+)
+
+
+def check_environment(make: Make, *, cycles: int = 100, thorough: bool = False) -> Report:
+    """Run every rule on an environment.
+
+    Args:
+        make: Makes a new environment; takes `render_mode`.
+        cycles: How long the tests of PettingZoo run.
+        thorough: Run also those that take seconds: PettingZoo's performance benchmark, and other processes.
+
+    Returns:
+        The report; a rule that raises counts as failed and does not stop the others.
+    """
+    return Report(tuple(run_rule(rule, make, cycles) for rule in RULES if thorough or not rule.thorough))
+
+
+def run_rule(rule: Rule, make: Make, cycles: int = 100) -> Check:
+    """Run one rule on an environment; arguments as of `check_environment`."""
+    try:
+        found = _quiet(lambda: rule.check(make, cycles))
+    except NotApplicable as reason:
+        return Check(rule.name, None, str(reason)[:_SHOWN_CHARS])
+    except Exception as error:
+        return Check(rule.name, False, f"{type(error).__name__}: {error}"[:_SHOWN_CHARS], rule.mend)
+    return Check(rule.name, True, found)
+
+
+def _quiet(call: Callable[[], Any]) -> Any:
+    """Without the prints and warnings of the tests of others (such as "probably should be a Box")."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call()

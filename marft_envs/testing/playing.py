@@ -1,0 +1,93 @@
+"""Plays an environment with actions that are always the same, for checks that compare."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from marft_envs.testing.report import AnyAEC, Make, NotApplicable, RuleBrokenError
+
+MAX_TURNS = 10_000
+Say = Callable[[str], Any]
+
+
+def begun(make: Make, seed: int = 1) -> AnyAEC:
+    """Return a new environment, reset."""
+    env = make()
+    env.reset(seed=seed)
+    return env
+
+
+def play(env: AnyAEC, say: Say | None = None) -> Iterator[str]:
+    """Yield the agent before each turn of a live one; end when all have ended, without draining.
+
+    Args:
+        env: After a reset.
+        say: From agent to action; None says the agent's name, or takes an action that is always the same.
+    """
+    for _ in range(MAX_TURNS):
+        agent = env.agent_selection
+        if env.terminations[agent] or env.truncations[agent]:
+            return
+        yield agent
+        env.step(plain_action(env, agent) if say is None else say(agent))
+    raise RuleBrokenError(f"the game did not end within {MAX_TURNS} turns")
+
+
+def play_out(env: AnyAEC, say: Say | None = None) -> AnyAEC:
+    """Play to the end; return the environment."""
+    for _ in play(env, say):
+        pass
+    return env
+
+
+def plain_action(env: AnyAEC, agent: str) -> Any:
+    """Return an action that is always the same: the agent's name, or a draw from a fixed seed."""
+    space = env.action_space(agent)
+    if isinstance(space, spaces.Text) and space.contains(agent):
+        return agent
+    drawn = copy.deepcopy(space)
+    drawn.seed(0)
+    mask = env.action_mask(agent) if hasattr(env, "action_mask") else None
+    return drawn.sample(mask if isinstance(space, spaces.Discrete) else None)
+
+
+def require_text_actions(env: AnyAEC) -> None:
+    """Leave a rule about text out where the actions are none.
+
+    Raises:
+        NotApplicable: They are none.
+    """
+    for agent in env.possible_agents:
+        if not isinstance(env.action_space(agent), spaces.Text):
+            raise NotApplicable(f"the actions of {agent} are no text: {env.action_space(agent)}")
+
+
+def transcript(env: AnyAEC) -> list[str]:
+    """Play to the end; return a hash for every turn, of all that it showed to anyone."""
+    told = [shown(env) for _ in play(env)]
+    return [*told, shown(env)]
+
+
+def shown(env: AnyAEC) -> str:
+    """Return a hash of all that the environment shows to anyone now, and of whose turn it is."""
+    seen = [_plain(env.observe(anyone)) for anyone in env.possible_agents]
+    told = {agent: sorted((key, _plain(value)) for key, value in info.items()) for agent, info in env.infos.items()}
+    whole = repr((env.agent_selection, seen, sorted(env.rewards.items()), sorted(told.items())))
+    return hashlib.sha256(whole.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return (value.shape, value.tolist()) if isinstance(value, np.ndarray) else value
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Compare two observations, which may be arrays or hold some."""
+    return bool(_plain(one) == _plain(other))

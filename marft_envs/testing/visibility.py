@@ -1,0 +1,98 @@
+"""What a Flex-MG owes its dependency function: exactly what D allows is seen, and records replay."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from marft_envs.game import FlexMG
+from marft_envs.testing.playing import play, play_out
+from marft_envs.testing.report import Make, NotApplicable, require
+from marft_envs.trace import Episode, replay
+
+
+def _begun_game(make: Make, seed: int = 1) -> FlexMG:
+    """Return the game inside, whatever views are around it."""
+    game = make().unwrapped
+    if not isinstance(game, FlexMG):
+        raise NotApplicable("it is no FlexMG: who may see what is not known here")
+    game.reset(seed=seed)
+    return game
+
+
+def markers_seen(make: Make, cycles: int) -> str:
+    """Plant a marker in each action, and look for all of them in all observations after each turn."""
+    game = _begun_game(make)
+    planted: list[tuple[int, str]] = []
+
+    def say(agent: str) -> str:
+        planted.append((len(game.plans) - 1, agent))
+        return _marker(*planted[-1])
+
+    whole = _is_whole(game)
+    for _ in play(game, say):
+        _check_markers(game, planted, whole)
+    _check_markers(game, planted, whole)
+    return f"{len(planted)} markers"
+
+
+def _is_whole(game: FlexMG) -> bool:
+    """Tell whether an action reaches those that may see it unchanged."""
+    return game.communication.is_full and game.max_action_chars > 100
+
+
+def _marker(number: int, agent: str) -> str:
+    return f"marker<{number}.{agent}>"
+
+
+def _check_markers(game: FlexMG, planted: Sequence[tuple[int, str]], whole: bool) -> None:
+    now = len(game.plans) - 1
+    for viewer in game.possible_agents:
+        text = str(game.observe(viewer))
+        for number, author in planted:
+            plan = game.plans[number]
+            allowed = author in plan.sees[viewer] or (number < now and author in plan.later[viewer])
+            found = _marker(number, author) in text
+            said = f"what {author} said in round {number}"
+            require(found <= (allowed or author == viewer), f"{viewer} sees {said}, which D does not allow")
+            if whole or author == viewer:
+                require(found or not (allowed or author == viewer), f"{viewer} does not see {said}, which D allows")
+
+
+def words_that_reach_nobody(make: Make, cycles: int) -> str:
+    """Let each agent say two different things: within the round, only those that may see it see a difference.
+
+    It catches what markers do not: a leak of the length of an action, or of a part of it.
+    """
+    game = _begun_game(make)
+    for agent in play(game):
+        one, other = copy.deepcopy(game), copy.deepcopy(game)
+        one.step("a word")
+        other.step("another word, and some more of them")
+        if len(one.plans) == len(game.plans) and not _is_over(one):
+            _compare(one, other, agent)
+    return ""
+
+
+def _is_over(game: FlexMG) -> bool:
+    return any(game.terminations.values()) or any(game.truncations.values())
+
+
+def _compare(one: FlexMG, other: FlexMG, author: str) -> None:
+    plan, number = one.plans[-1], len(one.plans) - 1
+    for viewer in one.possible_agents:
+        allowed = viewer == author or author in plan.sees[viewer]
+        same = str(one.observe(viewer)) == str(other.observe(viewer))
+        said = f"what {author} says in round {number}"
+        require(same or allowed, f"{said} changes what {viewer} sees, which D does not allow")
+        require(not same or not allowed or not _is_whole(one), f"{said} does not reach {viewer}, which D allows")
+
+
+def records_replay(make: Make, cycles: int) -> str:
+    """Seed, task and actions rebuild every observation, from the JSON form of a record."""
+    game = _begun_game(make, seed=3)
+    play_out(game, lambda agent: f"{agent} says \\boxed{{1}}")
+    record = Episode.from_json(game.episode().to_json())
+    differences = replay(make().unwrapped, record)
+    require(not differences, "; ".join(differences))
+    return ""

@@ -1,0 +1,62 @@
+"""The committed pages of the environments are what the environments say of themselves, and their examples run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import marft_envs
+from baselines import pages
+
+WRITTEN = ["README.md", *(f"{task}.md" for task in pages.FAMILIES)]
+
+
+@pytest.fixture(scope="module")
+def made():
+    return pages.pages()
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_committed_page_is_what_the_command_makes(name, made):
+    assert (pages.FOLDER / name).read_text(encoding="utf-8") == made[name], "run python -m baselines.pages"
+
+
+def test_no_page_is_left_over():
+    assert sorted(path.name for path in pages.FOLDER.iterdir()) == sorted(WRITTEN)
+
+
+def test_every_task_of_ours_has_a_page():
+    ours = {marft_envs.spec(id).task for id in marft_envs.envs() if id.startswith("marft/")}
+    assert {f"{task}.md" for task in ours} | {"README.md"} == set(WRITTEN)
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if name != "README.md"])
+def test_a_page_says_what_a_user_must_know(name, made):
+    page = made[name]
+    assert page.count("\n") < 150
+    assert "flowchart LR" in page
+    assert "## Version history\n\n- v0" in page
+    keywords = set(re.findall(r"^\| `(\w+)` \| `.*?` \| \S", page, re.MULTILINE))  # with a meaning each
+    assert keywords >= {"data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication"}
+    assert set(re.findall(r"^\| `(\w+)` \| `", page, re.MULTILINE)) == keywords
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(example, names)
+    env = names["env"]
+    assert env.unwrapped.metadata["name"] in page
+    prompts = [env.unwrapped.tasks[place].prompt for place in range(len(env.unwrapped.tasks))]
+    assert any(prompt in page for prompt in prompts)
+
+
+def test_check_says_what_would_change_and_writing_mends_it(tmp_path, capsys, monkeypatch, made):
+    monkeypatch.setattr(pages, "pages", lambda: made)  # made once: it takes a second
+    assert pages.main(["--check", "--dir", str(tmp_path)]) == 1
+    assert f"{tmp_path / 'math.md'} would change: run python -m baselines.pages" in capsys.readouterr().out
+    assert pages.main(["--dir", str(tmp_path)]) == 0
+    assert pages.main(["--check", "--dir", str(tmp_path)]) == 0
+    stale = Path(tmp_path / "math.md")
+    stale.write_text(stale.read_text() + "more\n")
+    assert pages.main(["--check", "--dir", str(tmp_path)]) == 1
+    assert [line.split(" would")[0] for line in capsys.readouterr().out.splitlines()[-1:]] == [str(stale)]

@@ -1,0 +1,156 @@
+"""`marft new`: what it makes installs, conforms and trains untouched; what it cannot make, it says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import site
+import subprocess
+import sys
+import sysconfig
+import venv
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from baselines import scaffold
+from baselines.scaffold import ScaffoldError, create
+
+DUO = "my/riddle_book_duo-v0"
+
+
+def make(*arguments):
+    parser = argparse.ArgumentParser()
+    scaffold.add_parser(parser.add_subparsers())
+    parsed = parser.parse_args(["new", *map(str, arguments)])
+    return parsed.run(parsed)
+
+
+def test_what_it_prints_are_the_next_commands(tmp_path, capsys):
+    assert make("riddle_book", "--dir", tmp_path / "deep" / "down") == 0
+    printed = capsys.readouterr().out
+    folder = tmp_path / "deep" / "down" / "riddle_book"
+    assert f"pip install -e {folder}\n" in printed
+    assert f"marft check {DUO}\n" in printed
+    assert f"marft train --env {DUO} --model tiny" in printed
+    assert [entry.name for entry in folder.parent.iterdir()] == ["riddle_book"]  # nothing temporary stays
+
+
+def test_the_files_hold_the_names_and_nothing_of_the_template(tmp_path):
+    folder = create("word2_games", tmp_path, "lab")
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert files == {
+        *("pyproject.toml", "README.md", "tests/test_word2_games.py"),
+        *(f"src/word2_games/{name}" for name in ("__init__.py", "tasks.py", "make_data.py")),
+        *(f"src/word2_games/{name}" for name in ("data/train.jsonl", "data/test.jsonl")),
+        *(f"src/word2_games/{name}" for name in ("teams/solo.json", "teams/duo.json")),
+    }
+    whole = "\n".join((folder / name).read_text() for name in files)
+    assert "lab/word2_games_duo-v0" in whole
+    assert "class Word2GamesTasks(TaskList)" in whole
+    assert "$" not in whole
+    assert "PACKAGE" not in whole
+
+
+@pytest.mark.parametrize("name", ["Riddles", "2cold", "a-b", "", "class", "../up", "ärger", "x" * 41])
+def test_a_name_that_is_none_is_refused(tmp_path, name):
+    with pytest.raises(ScaffoldError, match="wanted a Python name"):
+        create(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path):
+    with pytest.raises(ScaffoldError, match=r"a task of that name is registered \(marft/gsm8k_duo-v0, "):
+        create("gsm8k", tmp_path)
+    for installed in ("numpy", "json", "marft"):
+        with pytest.raises(ScaffoldError, match="a package of that name is installed"):
+            create(installed, tmp_path)
+    with pytest.raises(ScaffoldError, match="'marft' is taken by the suite"):
+        create("riddles", tmp_path, "marft")
+    with pytest.raises(ScaffoldError, match="wanted a word"):
+        create("riddles", tmp_path, "a/b")
+
+
+def test_a_folder_that_exists_stays_as_it_is(tmp_path):
+    kept = tmp_path / "riddles" / "notes.txt"
+    kept.parent.mkdir()
+    kept.write_text("mine")
+    with pytest.raises(ScaffoldError, match=r"riddles exists already; choose another name"):
+        create("riddles", tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["riddles", "notes.txt"]
+
+
+def test_what_fails_midway_leaves_nothing(tmp_path, monkeypatch):
+    def fails(*arguments, **keywords):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(scaffold.runpy, "run_path", fails)
+    with pytest.raises(OSError, match="no space"):
+        create("riddles", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------- from the command to an adapter
+
+
+def _lay_environment(folder):
+    """Make a virtual environment that also sees what is installed here; return its Python."""
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    inner = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
+    seen = [*site.getsitepackages(), sysconfig.get_path("purelib")]
+    lines = [f"import site; site.addsitedir({path!r})\n" for path in dict.fromkeys(seen)]
+    (Path(inner) / "outer.pth").write_text("".join(lines))
+    return python
+
+
+def _run(command, folder):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(
+        [str(part) for part in command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "plugin" not in done.stderr  # it was loaded without a complaint
+    return done.stdout
+
+
+def test_a_new_package_installs_is_listed_conforms_and_trains_untouched(tmp_path):
+    package = create("riddle_book", tmp_path)
+    python = _lay_environment(tmp_path / "venv")
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation"]
+    _run([*install, "-e", package], tmp_path)
+    marft = [python, "-m", "baselines.command"]
+    small = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updates", "1", "--device", "cpu"]
+    commands = [
+        [*marft, "envs", "--json"],
+        [*marft, "check", DUO],
+        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", package],
+        [*marft, "train", "--env", DUO, "--model", "tiny", *small, "--out", tmp_path / "run"],
+    ]
+    with ThreadPoolExecutor(len(commands)) as pool:
+        listed, checked, tested, trained = pool.map(lambda command: _run(command, tmp_path), commands)
+    assert {DUO, DUO.replace("duo", "solo")} <= {entry["id"] for entry in json.loads(listed)}
+    assert "FAIL" not in checked
+    assert " passed" in tested
+    assert "1 updates" in trained
+    adapters = {path.parent.name for path in (tmp_path / "run").rglob("adapter_model.safetensors")}
+    assert adapters == {"sorter_0", "writer_0"}
+
+
+def test_a_plugin_with_a_game_of_its_own_trains_without_a_split(tmp_path):
+    """A class with keywords of its own, and no other: what the command adds by itself must not reach it."""
+    stranger = Path(__file__).parents[1] / "marft_envs" / "stranger.py"
+    (tmp_path / "stranger.py").write_bytes(stranger.read_bytes())
+    (tmp_path / "plugged.py").write_text("import marft_envs\nmarft_envs.register('plug/in-v0', 'stranger:Stranger')\n")
+    info = tmp_path / "plugged-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[marft_envs.plugins]\nplugged = plugged\n")
+    small = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updates", "1", "--device", "cpu"]
+    train = [sys.executable, "-m", "baselines.command", "train", "--env", "plug/in-v0", "--model", "tiny", *small]
+    printed = _run([*train, "--env-arg", "turns=1", "--out", "run"], tmp_path)
+    assert "1 updates" in printed
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["keywords"] == {"turns": 1}

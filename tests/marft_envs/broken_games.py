@@ -1,0 +1,271 @@
+"""Games that break one rule of the conformance kit each; their docstrings say how."""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+import uuid
+from typing import ClassVar
+
+from gymnasium import spaces
+from toy_games import toy_tasks, toy_team
+
+from marft_envs import FlexMG, TextObservation, UnicodeText
+
+
+class Plain(FlexMG):
+    """Observations are plain strings."""
+
+    def observe(self, agent):
+        return str(super().observe(agent))
+
+
+class Unseeded(FlexMG):
+    """Shows what no seed decides."""
+
+    def reset(self, seed=None, options=None):
+        self.mark = uuid.uuid4().hex
+        super().reset(seed, options)
+
+    def observe(self, agent):
+        return TextObservation(f"{super().observe(agent)} {self.mark}")
+
+
+class Lost(FlexMG):
+    """Sees what is not in its space once it has acted."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        return seen if not self._turns else TextObservation(seen + "\ud800")
+
+
+class Silent(FlexMG):
+    """Renders nothing."""
+
+    def render(self):
+        return None
+
+
+class Stateless(FlexMG):
+    """Its state is not in the space of states."""
+
+    def state(self):
+        return 3
+
+
+class Fragile(FlexMG):
+    """Plays only with a seed."""
+
+    def reset(self, seed=None, options=None):
+        if seed is None:
+            raise ValueError("give a seed")
+        super().reset(seed, options)
+
+
+class Alphabetic(FlexMG):
+    """Gymnasium's own text spaces."""
+
+    def _make_spaces(self):
+        super()._make_spaces()
+        letters = {agent: spaces.Text(100_000, min_length=0) for agent in self.possible_agents}
+        self.observation_spaces, self.action_spaces = letters, letters
+
+
+class Wasteful(FlexMG):
+    """A new space at each call."""
+
+    def observation_space(self, agent):
+        return UnicodeText(2**20)
+
+
+class Uneven(FlexMG):
+    """Agents end with different flags."""
+
+    def _finish_round(self, played):
+        super()._finish_round(played)
+        first = self.possible_agents[0]
+        self.truncations[first], self.terminations[first] = self.terminations[first], False
+
+
+class Unfair(FlexMG):
+    """Pays one agent more."""
+
+    def _finish_round(self, played):
+        super()._finish_round(played)
+        self.rewards[self.possible_agents[0]] += 1.0
+
+
+class Boundless(FlexMG):
+    """Pays no finite number."""
+
+    def _finish_round(self, played):
+        super()._finish_round(played)
+        self.rewards = dict.fromkeys(self.rewards, float("nan"))
+
+
+class Wordy(FlexMG):
+    """A string in the infos."""
+
+    def _refresh(self):
+        super()._refresh()
+        self.infos[self.agents[0]]["author"] = "a_0"
+
+
+class Late(FlexMG):
+    """A key in the infos that comes later."""
+
+    def _refresh(self):
+        super()._refresh()
+        if self._turns:
+            for info in self.infos.values():
+                info["late"] = 1
+
+
+class Worn(FlexMG):
+    """Looking uses something up."""
+
+    looks = 0
+
+    def observe(self, agent):
+        self.looks += 1
+        return TextObservation(f"{super().observe(agent)} {self.looks}")
+
+
+class Fussy(FlexMG):
+    """Raises on an empty action."""
+
+    def step(self, action):
+        if action == "":
+            raise ValueError("say something")
+        super().step(action)
+
+
+class Generous(FlexMG):
+    """Whatever is said solves it."""
+
+    def _refresh(self):
+        super()._refresh()
+        for info in self.infos.values():
+            info["success"] = 1
+
+
+class Strict(FlexMG):
+    """Raises on an unknown option."""
+
+    def reset(self, seed=None, options=None):
+        if set(options or {}) - {"index", "task_id"}:
+            raise ValueError("an unknown option")
+        super().reset(seed, options)
+
+
+class Sticky(FlexMG):
+    """A reset in mid-game leaves something of the game before."""
+
+    left = 0
+
+    def reset(self, seed=None, options=None):
+        self.left = len(self._turns)
+        super().reset(seed, options)
+
+    def observe(self, agent):
+        return TextObservation(f"{super().observe(agent)} {self.left}")
+
+
+class Onceler(FlexMG):
+    """Closes once."""
+
+    closed = False
+
+    def close(self):
+        if self.closed:
+            raise ValueError("closed already")
+        self.closed = True
+
+
+class Forgetful(FlexMG):
+    """A copy starts anew."""
+
+    def __deepcopy__(self, memo):
+        clone = Forgetful(self.tasks, self.team)
+        clone.reset(seed=1)
+        return clone
+
+
+class Crowded(FlexMG):
+    """Counts the turns of all games in one place."""
+
+    turns: ClassVar[list[int]] = [0]
+
+    def step(self, action):
+        self.turns[0] += 1
+        super().step(action)
+
+    def observe(self, agent):
+        return TextObservation(f"{super().observe(agent)} {self.turns[0]}")
+
+
+class Hashing(FlexMG):
+    """Shows what each process hashes differently."""
+
+    def observe(self, agent):
+        return TextObservation(f"{super().observe(agent)} {hash(agent)}")
+
+
+class Gambler(FlexMG):
+    """Draws from the global generator."""
+
+    def reset(self, seed=None, options=None):
+        random.random()
+        super().reset(seed, options)
+
+
+class Nosy(FlexMG):
+    """Shows everything to everybody."""
+
+    def observe(self, agent):
+        return TextObservation(super().observe(agent) + str(self.state()))
+
+
+class Blind(FlexMG):
+    """Shows nothing of the others."""
+
+    def observe(self, agent):
+        return TextObservation("\n".join(turn.action for turn in self._turns if turn.agent == agent))
+
+
+class Whispering(FlexMG):
+    """Shows to everybody how much was said, though not what."""
+
+    def observe(self, agent):
+        return TextObservation(f"{super().observe(agent)} {sum(len(turn.action) for turn in self._turns)}")
+
+
+class Moody(FlexMG):
+    """The same actions are paid differently in each game that it makes."""
+
+    made: ClassVar[list[int]] = [0]
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.made[0] += 1
+        self.mood = self.made[0]
+
+    def _score(self, outcome, ended):
+        return float(self.mood)
+
+
+class Slow(FlexMG):
+    """Computes for 10 ms in each turn."""
+
+    def step(self, action):
+        end = time.process_time() + 0.01
+        while time.process_time() < end:
+            copy.copy(action)
+        super().step(action)
+
+
+def make_broken(kind, **kwargs):
+    """Two that do not see each other, then one that answers and sees the first."""
+    dependency = {"kind": "matrix", "rows": [[0, 0, 1], [0, 0, 1], [0, 0, 0]]}
+    return kind(toy_tasks(), toy_team("a_0", "b_0", "c_0"), dependency=dependency, **kwargs)
