@@ -134,7 +134,7 @@ def evaluate_with_bar(
 def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
     """Write evaluation.json and episodes.jsonl."""
     out.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(episode_record(0, t), ensure_ascii=False) + "\n" for t in result.trajectories)
+    lines = (json.dumps(episode_record(0, t, whole=True), ensure_ascii=False) + "\n" for t in result.trajectories)
     with tempfile.NamedTemporaryFile("w", dir=out, delete=False, encoding="utf-8") as stream:
         stream.writelines(lines)
     Path(stream.name).rename(out / "episodes.jsonl")

@@ -95,7 +95,17 @@ class LiveGame:
             final_prompt_ids=final_prompt,
             infos=self._infos,
             failure=self.failure,
+            game=self._record(),
         )
+
+    def _record(self) -> dict[str, Any] | None:
+        """Return what the environment recorded of the game, with the tokens that it could not count."""
+        if self.failure is not None or not (getattr(self.env, "metadata", None) or {}).get("records_episodes"):
+            return None
+        record: dict[str, Any] = self.env.unwrapped.episode().to_dict()
+        for written, turn in zip(record["turns"], self._turns, strict=True):
+            written["tokens"] = len(turn.action.token_ids) or None
+        return record
 
     @contextlib.contextmanager
     def _recorded(self, doing: str) -> Iterator[None]:

@@ -85,6 +85,9 @@ class Trajectory:
         final_prompt_ids: int32 [P], its prompt; empty if there is no final agent.
         infos: the numeric infos of the last step (success, invalid, ...); missing keys mean not reported.
         failure: cause if the environment failed; such an episode is a record, never trained on. None if fine.
+        game: the environment's own record of the game as JSON (what was seen, who saw whom, what tools did, terms of
+            the reward) with the tokens of each turn, where its metadata say "records_episodes" and
+            `unwrapped.episode().to_dict()` gives it; else None.
     """
 
     seed: int
@@ -96,6 +99,7 @@ class Trajectory:
     final_prompt_ids: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
     infos: Mapping[str, float] = field(default_factory=dict)
     failure: str | None = None
+    game: Mapping[str, Any] | None = None
 
     @property
     def team_return(self) -> float:

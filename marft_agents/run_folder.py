@@ -45,8 +45,19 @@ def versions() -> dict[str, str]:
     return found
 
 
-def episode_record(update: int, trajectory: Trajectory) -> dict[str, Any]:
-    """Return a trajectory as JSON: what was said, seen as tokens only by their number, and what came of it."""
+def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) -> dict[str, Any]:
+    """Return a trajectory as JSON: what was said, and what came of it.
+
+    Args:
+        update: index of the update.
+        trajectory: the episode.
+        whole: "game" is the environment's whole record, which can be replayed; otherwise without what was seen, which
+            a replay makes again.
+    """
+    game = trajectory.game
+    if game is not None and not whole:
+        turns = [{key: turn[key] for key in ("agent", "round", "visible", "fault")} for turn in game["turns"]]
+        game = {key: game[key] for key in ("task_id", "outcomes", "terms")} | {"turns": turns}
     return {
         "update": update,
         "group": trajectory.group,
@@ -56,6 +67,7 @@ def episode_record(update: int, trajectory: Trajectory) -> dict[str, Any]:
         "truncated": trajectory.truncated,
         "infos": dict(trajectory.infos),
         "failure": trajectory.failure,
+        "game": game,
         "turns": [
             {
                 "agent": turn.agent,

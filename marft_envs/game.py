@@ -87,6 +87,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         "name": "marft/custom-v0",
         "render_modes": ["human", "ansi"],
         "is_parallelizable": False,
+        "records_episodes": True,
         "render_fps": 1,
     }
     rewards_by_name: ClassVar[Mapping[str, Callable[[Outcome], float]]] = {

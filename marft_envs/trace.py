@@ -165,7 +165,7 @@ def _compare_ends(record: Episode, now: Episode, differs: bool) -> list[str]:
 
 
 def _faultless(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    return tuple(turn._replace(fault="") for turn in turns)
+    return tuple(turn._replace(fault="", tokens=None) for turn in turns)
 
 
 def _is_live(env: Any) -> bool:

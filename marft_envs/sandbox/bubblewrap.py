@@ -21,7 +21,7 @@ from marft_envs.sandbox.process import Workplace, runner_command, start_slot
 from marft_envs.sandbox.slot import RunnerSlot, Slot
 from marft_envs.sandbox.verdict import SandboxError
 
-BOX, PARENT = "/box", "/opt/marft"
+BOX, PARENT = "/box", "/marft"
 BUILD_BYTES = 128 << 20
 _PACKAGES = ("lib/python*/*-packages", "lib64/python*/*-packages", "local/lib/python*/*-packages")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")

@@ -20,7 +20,7 @@ from marft_envs.sandbox.verdict import SandboxError
 DEFAULT_IMAGE = "marft-sandbox"
 DEFAULT_BASE = "python:3.11-slim-bookworm"
 VERSION_LABEL = "marft.version"
-BOX, PARENT = "/box", "/opt/marft"
+BOX, PARENT = "/box", "/marft"
 TOOLS: Mapping[str, str] = {
     "python": f"{PARENT}/bin/python3",
     "c++": f"{PARENT}/bin/g++",

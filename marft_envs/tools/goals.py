@@ -63,8 +63,8 @@ def path_of(*keys: str | int) -> str:
     """Join keys to a path.
 
     Example:
-        >>> path_of("files", "/home/a.txt", "content")
-        'files/~1home~1a.txt/content'
+        >>> path_of("files", "/notes/a.txt", "content")
+        'files/~1notes~1a.txt/content'
     """
     return "/".join(str(key).replace("~", "~0").replace("/", "~1") for key in keys)
 

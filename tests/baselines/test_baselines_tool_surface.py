@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+import marft_envs
 from baselines.command import main
-from marft_envs import Team
+from marft_envs import Episode, Team, replay
 
 ENV = ["--env", "marft/tools_duo-v0", "--data", "embedded:lookup", "--horizon", "2"]
 
@@ -41,8 +42,22 @@ def test_run_and_checkpoint_hold_the_hash(trained):
     assert len(noted) == 64
 
 
-def test_the_same_tools_are_evaluated(trained, tmp_path):
+def test_the_same_tools_are_evaluated_and_the_record_replays(trained, tmp_path):
     assert evaluate(trained, tmp_path) == 0
+    (line,) = (tmp_path / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
+    written = json.loads(line)
+    record = Episode.from_dict(written["game"])
+    assert [turn.tokens for turn in record.turns] == [turn["tokens"] for turn in written["turns"]]
+    env = marft_envs.make("marft/tools_duo-v0", data="embedded:lookup", horizon=2, split="train")
+    assert replay(env, record) == []
+
+
+def test_a_training_record_says_who_saw_whom_and_what_the_tools_did(trained):
+    (first, _) = (trained / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
+    game = json.loads(first)["game"]
+    assert set(game) == {"task_id", "outcomes", "terms", "turns"}
+    assert set(game["turns"][0]) == {"agent", "round", "visible", "fault"}
+    assert len(game["outcomes"]) == 2
 
 
 def test_other_tools_are_refused_unless_told(trained, tmp_path, other_team, capsys):

@@ -75,18 +75,32 @@ def test_the_checks_are_all_run():
 def test_ci_can_run_its_script():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    subprocess.run(["bash", "-n", str(script)], check=True)
+    subprocess.run(["bash", "-n", str(script), str(ROOT / ".ci" / "engine")], check=True)
     assert "make test" in script.read_text(encoding="utf-8")
+
+
+def _with_ci(folder, engine, recipe):
+    """Make a folder with CI's script, an engine that starts or not, and a Makefile."""
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
+    (folder / ".ci" / "engine").write_text(f"#!/bin/sh\n{engine}\n")
+    (folder / ".ci" / "engine").chmod(0o755)
+    (folder / "Makefile").write_text(f"sandbox:\n\t@true\n\ntest:\n\t{recipe}\n")
+
+
+@needs_make
+def test_ci_fails_without_an_engine(tmp_path):
+    _with_ci(tmp_path, engine="false", recipe="@echo tested")
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "tested" not in done.stdout
 
 
 @needs_make
 @pytest.mark.parametrize(("make_says", "expected"), [("true", 0), ("false", 2)])
 def test_ci_ends_with_pytests_line_and_makes_status(make_says, expected, tmp_path):
     closing = "==== 3 passed, 1 skipped in 1.23s ===="
-    (tmp_path / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
-    recipe = f"test:\n\t@echo '{closing}'\n\t@echo later\n\t@{make_says}\n"
-    (tmp_path / "Makefile").write_text(recipe)
+    _with_ci(tmp_path, engine="true", recipe=f"@echo '{closing}'\n\t@echo later\n\t@{make_says}")
     done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == expected
     assert done.stdout.splitlines()[-1] == closing

@@ -140,7 +140,7 @@ def test_nothing_is_left_for_the_next_program(judge):
 def test_expected_outputs_and_other_tests_are_not_to_be_found(judge):
     program = (
         "import os\nexpected, other = ('4711-%s' % word for word in ('expected', 'input'))\n"
-        "for folder in ('.', '/box', '/opt/marft', '/tmp'):\n"
+        "for folder in ('.', '/box', '/marft', '/tmp'):\n"
         "    for path, _, names in os.walk(folder):\n"
         "        for name in names:\n"
         "            try: data = open(os.path.join(path, name), 'rb').read(1 << 20)\n"
