@@ -104,7 +104,7 @@ def _program(language: str, folder: Path) -> list[str]:
     source = folder / ("main.py" if language == "python" else "main.cpp")
     source.write_text(SOURCES[language])
     if language == "python":
-        return [getattr(sys, "_base_executable", sys.executable), "-I", str(source)]
+        return [getattr(sys, "_base_executable", sys.executable), "-I", "-S", str(source)]
     binary = folder / "main"
     subprocess.run(["g++", "-O2", "-static", "-o", str(binary), str(source)], check=True)
     return [str(binary)]
@@ -118,11 +118,11 @@ def in_docker(image: str, tests: int) -> list[Row]:
         check=True, capture_output=True, text=True,
     ).stdout.strip()  # fmt: skip
     try:
-        each = ["docker", "exec", "-i", container, "python3", "-I", "-c", PYTHON]
+        each = ["docker", "exec", "-i", container, "python3", "-I", "-S", "-c", PYTHON]
         rows = [spawned("docker exec per test", each, "python", 1, tests)]
     finally:
         subprocess.run(["docker", "rm", "-f", container], check=True, capture_output=True)
-    each = ["docker", "run", "--rm", "-i", *options, image, "-I", "-c", PYTHON]
+    each = ["docker", "run", "--rm", "-i", *options, image, "-I", "-S", "-c", PYTHON]
     return [*rows, spawned("docker run per test", each, "python", 1, max(1, tests // 3))]
 
 
