@@ -129,7 +129,7 @@ def _index(families: Sequence[Family]) -> str:
 
 def _page(family: Family) -> str:
     rules, history = _docstrings(family.modules)
-    creation = f'import marft_envs\nenv = marft_envs.make("{family.id_of("duo")}")'
+    creation = f'import marft_envs\n\nenv = marft_envs.make("{family.id_of("duo")}")'
     parts = [
         f"# {family.task}\n{_MADE}",
         f"{family.description[0].upper()}{family.description[1:]}.",
