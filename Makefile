@@ -11,25 +11,32 @@ STAMP := $(VENV)/.marft-installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test lint test-slow sandbox bench-judge bench-envs data install clean
+.PHONY: help quickstart test lint test-attacks test-slow sandbox bench-judge bench-envs data install clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo "Variables: PYTHON=$(PYTHON) (3.11 or newer), VENV=$(VENV), ARGS= (for the command)."
 
 quickstart: $(STAMP)  ## evaluate a duo, train it, evaluate again (ARGS="--seed 1 --out DIR")
 	$(BIN)/python -m baselines.quickstart $(ARGS)
 
 # Tests of Docker and bubblewrap fail without them, where CI is set; elsewhere they are left out, and that is said.
-test: lint  ## everything that CI runs: lint, then all quick tests with coverage
-	@marks="not slow"; \
-	if [ -z "$$CI" ]; then \
-	  docker image inspect marft-sandbox >/dev/null 2>&1 || { marks="$$marks and not docker"; \
-	    echo "no tests of the Docker judge: no engine, or no image (make sandbox)"; }; \
-	  command -v bwrap >/dev/null || { marks="$$marks and not bubblewrap"; \
-	    echo "no tests of the bubblewrap judge: no bwrap"; }; \
-	fi; \
+define LEAVE_OUT
+if [ -z "$$CI" ]; then \
+  docker image inspect marft-sandbox >/dev/null 2>&1 || { marks="$$marks and not docker"; \
+    echo "no tests of the Docker judge: no engine, or no image (make sandbox)"; }; \
+  command -v bwrap >/dev/null || { marks="$$marks and not bubblewrap"; \
+    echo "no tests of the bubblewrap judge: no bwrap"; }; \
+fi
+endef
+
+test: lint  ## lint, then all quick tests with coverage
+	@marks="not slow and not attacks"; $(LEAVE_OUT); \
 	$(PYTEST) -n 2 -m "$$marks" --cov --cov-report=term
+
+test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
+	@marks="attacks and not slow"; $(LEAVE_OUT); \
+	$(PYTEST) -n 2 -m "$$marks" tests/marft_envs/sandbox/test_attacks.py
 
 sandbox: $(STAMP)  ## build the image of the Docker judge (ARGS="--rootfs DIR" where no registry can be reached)
 	$(BIN)/marft sandbox build $(ARGS)

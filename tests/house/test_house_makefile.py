@@ -85,7 +85,7 @@ def _with_ci(folder, engine, recipe):
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
     (folder / ".ci" / "engine").write_text(f"#!/bin/sh\n{engine}\n")
     (folder / ".ci" / "engine").chmod(0o755)
-    (folder / "Makefile").write_text(f"sandbox:\n\t@true\n\ntest:\n\t{recipe}\n")
+    (folder / "Makefile").write_text(f"sandbox test-attacks:\n\t@true\n\ntest:\n\t{recipe}\n")
 
 
 @needs_make

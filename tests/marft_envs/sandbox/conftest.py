@@ -5,7 +5,11 @@ import pytest
 
 from marft_envs.sandbox import Judge
 
-BACKENDS = (pytest.param("docker", marks=pytest.mark.docker), "bubblewrap", "landlock")
+BACKENDS = (
+    pytest.param("docker", marks=pytest.mark.docker),
+    pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+    "landlock",
+)
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

@@ -4,6 +4,7 @@ import pytest
 
 from marft_envs.sandbox.attacks import CATALOGUE, run_attacks
 
+pytestmark = pytest.mark.attacks
 CLASSES = sorted({attack.klass for attack in CATALOGUE})
 
 
