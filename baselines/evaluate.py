@@ -60,9 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
     make_env = factory(arguments.env, keywords)
     env = make_env()
     refuse_unsuitable(env)
+    tool_surface = notes_of(env).get("tool_surface")
     if arguments.checkpoint is not None:
         trained = checkpoint.notes_of(arguments.checkpoint).get("tool_surface")
-        check_surface(trained, notes_of(env).get("tool_surface"), allow=arguments.other_tools)
+        check_surface(trained, tool_surface, allow=arguments.other_tools)
     policy, law = _policy(arguments, env.possible_agents)
     options = scenarios(env, arguments.limit)
     result = evaluate_with_bar(make_env, policy, options, seeds=arguments.seeds, title=arguments.env)
@@ -77,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         "scenarios": options,
     }
     save(arguments.out, result, record)
-    print_results({arguments.env: result})
+    print_results({arguments.env: result}, rules=tool_surface is not None)
     print(f"results: {arguments.out / 'evaluation.json'}")
     return 0
 
@@ -142,6 +143,7 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
     summary = {
         "accuracy": result.accuracy.mean,
         "interval_95": [result.accuracy.low, result.accuracy.high],
+        "violations": result.violations,
         "tokens_per_episode": result.tokens_per_episode,
         "failures": result.failures,
         "scores": scores,
@@ -150,14 +152,26 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
     write_json(out / "evaluation.json", {**record, **summary})
 
 
-def print_results(results: Mapping[str, Evaluation], gains: Mapping[str, Interval] | None = None) -> None:
-    """Print a table of evaluations, a line each, with paired gains where given."""
+def print_results(
+    results: Mapping[str, Evaluation], gains: Mapping[str, Interval] | None = None, *, rules: bool = False
+) -> None:
+    """Print a table of evaluations, a line each, with paired gains where given.
+
+    Args:
+        results: By label.
+        gains: By label of the evaluation after.
+        rules: The tasks have rules that can be broken: tell how often they were.
+    """
     table = Table("evaluation", "accuracy [95 % interval]", "tokens/episode", "episodes", "failed")
+    if rules:
+        table.add_column("violations")
     if gains:
         table.add_column("paired gain [95 % interval]")
     for label, result in results.items():
         row = [label, str(result.accuracy), f"{result.tokens_per_episode:.1f}", str(len(result.trajectories))]
         row.append(str(result.failures))
+        if rules:
+            row.append("-" if result.violations is None else f"{result.violations:.3f}")
         if gains:
             row.append(str(gains[label]) if label in gains else "")
         table.add_row(*row)

@@ -78,6 +78,12 @@ class Evaluation:
         return float(np.mean(counts)) if counts else 0.0
 
     @property
+    def violations(self) -> float | None:
+        """Share of the episodes that did not fail in which the team broke a rule; None where no infos tell."""
+        told = [t.infos["violation"] for t in self.trajectories if t.failure is None and "violation" in t.infos]
+        return float(np.mean(told)) if told else None
+
+    @property
     def failures(self) -> int:
         """Number of episodes that failed for reasons that are not the agents'."""
         return sum(t.failure is not None for t in self.trajectories)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,3 +38,31 @@ class Policy(Protocol):
 def text_action(text: str) -> Action:
     """Wrap plain text as an action without tokens: it can be played but not trained on."""
     return Action(text, np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32), True)
+
+
+class _Chat(str):
+    """An observation of which all that matters is its chat form."""
+
+    messages: tuple[Mapping[str, str], ...]
+
+
+def completion(policy: Policy, agent: str, *, seed: int = 0) -> Callable[[Sequence[Mapping[str, str]]], str]:
+    """Return a function from chat messages to a policy's reply, such as graders ask for as a judge.
+
+    The same messages get the same reply: each is sampled from a generator of its own. May be called in any thread.
+
+    Args:
+        policy: which replies; nothing else may use it meanwhile.
+        agent: as which it replies.
+        seed: of the sampling.
+    """
+    lock = threading.Lock()
+
+    def complete(messages: Sequence[Mapping[str, str]]) -> str:
+        chat = _Chat("\n\n".join(message["content"] for message in messages))
+        chat.messages = tuple(messages)
+        with lock:
+            (action,) = policy.act([Request(agent, chat, np.random.default_rng(seed))])
+        return action.text
+
+    return complete

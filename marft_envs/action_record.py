@@ -30,7 +30,7 @@ def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
     Args:
         action: The text.
         events: Of its author in that round, once it is over: of kind "call" with name, arguments, status and
-            changed (pairs of path and new value).
+            changed (pairs of path and new value), and of kind "hand_off" with to and message.
 
     Example:
         >>> print(action_record("I look it up.\nget_order(order_id='W3')"))
@@ -38,13 +38,27 @@ def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
         >>> print(action_record("So it is \\boxed{42}."))
         answer: 42
     """
-    calls = [event for event in events if event.get("kind") == "call"]
-    lines = [("did", "; ".join(_done(calls) if calls else _meant(action)))]
-    lines.append(("changed", "; ".join(_changes(calls))))
-    lines.append(("answer", "; ".join(boxed_answers(action)[-1:])))
+    lines = [
+        ("did", _did(action, events)),
+        ("changed", _cut("; ".join(_changes(events)))),
+        ("answer", _cut("; ".join(boxed_answers(action)[-1:]))),
+    ]
     if not any(text for _, text in lines):
-        lines.append(("said", action.rstrip().rpartition("\n")[2]))
-    return "\n".join(f"{name}: {_cut(text)}" for name, text in lines if text)
+        lines.append(("said", _cut(action.rstrip().rpartition("\n")[2])))
+    return "\n".join(f"{name}: {text}" for name, text in lines if text)
+
+
+def _did(action: str, events: Sequence[Mapping[str, Any]]) -> str:
+    """Name calls and hand-offs; a hand-off is never cut away by calls beside it."""
+    calls = [event for event in events if event.get("kind") == "call"]
+    passes = [_passed(event) for event in events if event.get("kind") == "hand_off"]
+    if not calls and not passes:
+        return _cut("; ".join(_meant(action)))
+    return "; ".join([*filter(None, [_cut("; ".join(_done(calls)))]), *passes])
+
+
+def _passed(event: Mapping[str, Any]) -> str:
+    return _call("hand_off", {key: event[key] for key in ("to", "message") if event.get(key)})
 
 
 def _done(calls: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -249,11 +249,11 @@ def _load_code(
     return CodeTasks.load("codeforces", data, split, judge=judge, languages=languages, grading=grading)
 
 
-def _load_tools(data: Any, split: str, *, listing: str | None = None) -> WorldSet:
+def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: Any = None) -> WorldSet:
     """Load the tasks of the worlds."""
     from marft_envs.worlds import load
 
-    return load(data, split, listing=listing)
+    return load(data, split, listing=listing, limits=limits)
 
 
 _DESCRIPTIONS = {

@@ -1,7 +1,7 @@
 """Routing: an orchestrator agent chooses, in each round, who acts and who sees whom.
 
-The orchestrator acts first. Its action holds a route, either as a JSON object (the last one in its text
-counts)
+The orchestrator acts first. Its action holds a route, either as a JSON object with the key "act" (the last one in
+its text counts; other objects may be tool calls)
 
     {"act": ["solver_0", "actor_0"], "see": {"actor_0": ["solver_0"]}}
 
@@ -24,6 +24,7 @@ from marft_envs.plan import Dependency, DependencyError, Edge, Roster, RoundPlan
 
 _LINE = re.compile(r"^[ \t]*->(.*)$", re.MULTILINE)
 _OBJECT = re.compile(r'\{\s*"')  # not the braces of LaTeX, nor an empty object
+_KEYS = {"act", "see"}
 _SEARCHED_CHARS = 4096
 _TRIED_OBJECTS = 256
 
@@ -175,7 +176,7 @@ def read_route(text: str) -> Route:
 
 
 def _last_object(text: str) -> dict[str, Any] | None:
-    """Return the last JSON object that is not inside another; bounded work on any text."""
+    """Return the last JSON object with a key of a route that is not inside another; bounded work on any text."""
     decoder = json.JSONDecoder()
     found, start = None, 0
     for _ in range(_TRIED_OBJECTS):
@@ -183,14 +184,16 @@ def _last_object(text: str) -> dict[str, Any] | None:
         if opened is None:
             break
         try:
-            found, start = decoder.raw_decode(text, opened.start())
+            value, start = decoder.raw_decode(text, opened.start())
         except (ValueError, RecursionError):
             start = opened.start() + 1
+        else:
+            found = value if value.keys() & _KEYS else found  # another object may be a tool call
     return found
 
 
 def _from_json(value: dict[str, Any]) -> Route:
-    if unknown := sorted(set(value) - {"act", "see"}):
+    if unknown := sorted(set(value) - _KEYS):
         raise RouteError(f"unknown key {unknown[0]!r} in the route; it has 'act' and 'see'")
     act, see = value.get("act"), value.get("see")
     if not _is_names(act) or not act:

@@ -64,10 +64,14 @@ class EndpointGrader:
         request = urllib.request.Request(
             self.url, body, {"Content-Type": "application/json", **self.headers}, method="POST"
         )
+        end, content = time.monotonic() + self.timeout_s, bytearray()
         with urllib.request.urlopen(request, timeout=self.timeout_s) as response:
-            content: bytes = response.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise ValueError(f"an answer of more than {_MOST_BYTES} bytes")
+            while part := response.read1(65536):
+                content += part
+                if len(content) > _MOST_BYTES:
+                    raise ValueError(f"an answer of more than {_MOST_BYTES} bytes")
+                if time.monotonic() > end:  # the socket's own limit is for each part alone
+                    raise TimeoutError(f"the answer is not whole after {self.timeout_s:g} s")
         return content.decode()
 
 

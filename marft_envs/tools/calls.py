@@ -9,7 +9,8 @@ r"""Reading tool calls from what a model says.
 Tags may stand anywhere; JSON and Python in a code fence, or from the start of a line to the end of the text. In JSON
 the arguments may be a string of JSON, and be called "parameters".
 
-What stands before `</think>` is thought, not said. Text without a call is fine: there are no calls in it. Text that
+What stands before `</think>` is thought, not said, and a last line that routes (`-> a_0` or `{"act": [...]}`, see
+`marft_envs.routing`) is no part of a call. Text without a call is fine: there are no calls in it. Text that
 begins like a call and is none is an error, told to the agent. The first format that finds something decides.
 """
 
@@ -27,6 +28,7 @@ MAX_CHARS = 65536
 MAX_CALLS = 32
 
 _THOUGHT = re.compile(r".*</think>", re.DOTALL)
+_ROUTE = re.compile(r"""^[ \t]*+(?:->[\w, \t]*+|\{[ \t]*+"act"[^\n]*\})\s*+\Z""", re.MULTILINE)
 _TAG = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _FENCE = re.compile(r"^```[ \t]*(\w*)[^\n]*\n(.*?)(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _JSON_START = re.compile(r"^[ \t]*[{\[]", re.MULTILINE)
@@ -52,6 +54,7 @@ def read_calls(text: str, formats: Sequence[str] = ("tags", "json", "python")) -
     said = _THOUGHT.sub("", text, count=1) if "</think>" in text else text
     if len(said) > MAX_CHARS:
         raise CallError(f"found {len(said)} characters; say at most {MAX_CHARS}")
+    said = _ROUTE.sub("", said)
     for name in formats:
         if calls := FORMATS[name](said):
             if len(calls) > MAX_CALLS:

@@ -146,4 +146,6 @@ def _told(error: BaseException) -> str:
 
 
 def _cut(text: str) -> str:
-    return clean(text if len(text) <= _SAID_CHARS else f"{text[:_SAID_CHARS]}...")
+    """Make one short line of what went wrong: it may be a server's words, and must not look like something else."""
+    line = " ".join(text[: 4 * _SAID_CHARS].split())
+    return clean(line if len(line) <= _SAID_CHARS else f"{line[:_SAID_CHARS]}...")

@@ -10,6 +10,7 @@ import envs_data
 from envs_data import DataError
 from marft_envs.data.files import Row, read_file
 from marft_envs.tools.calls import Call
+from marft_envs.tools.execution import Limits
 from marft_envs.tools.goals import Goal, path_of
 from marft_envs.tools.task import ToolTask
 from marft_envs.tools.task_set import ToolTasks
@@ -22,7 +23,13 @@ WORLDS = (Lookup, Shop, Desk, Travel)
 _COLUMNS = {"id": str, "world": str, "instruction": str, "database": dict, "goal": dict, "calls": list}
 
 
-def load(data: str = "embedded", split: str = "train", *, listing: str | None = None) -> ToolTasks:
+def load(
+    data: str = "embedded",
+    split: str = "train",
+    *,
+    listing: str | None = None,
+    limits: Limits | Mapping[str, float] | None = None,
+) -> ToolTasks:
     """Load tasks.
 
     Args:
@@ -31,14 +38,18 @@ def load(data: str = "embedded", split: str = "train", *, listing: str | None = 
         split: "train", "test" or "safety"; a file is one split, whatever its name.
         listing: How agents are told of their tools: "signature", "schema" or "names". None is "names" where all
             tasks are of the world lookup, which very small models play, else "signature".
+        limits: What agents and tools may use, also as a dict of the fields of `Limits` that differ from its own.
 
     Raises:
         DataError: No such data or split, or a row that holds no task.
+        TypeError: An unknown field of the limits.
+        ValueError: A limit that is not more than 0.
     """
+    bounds = limits if isinstance(limits, Limits) else Limits(**(limits or {}))  # type: ignore[arg-type]
     rows = _embedded(data.partition(":")[2], split) if data.partition(":")[0] == "embedded" else _of_file(data)
     tasks = [_task(row, split) for row in rows]
     usual = "names" if all(task.world == Lookup.name for task in tasks) else "signature"
-    return ToolTasks("tools", WORLDS, tasks, listing=listing or usual)
+    return ToolTasks("tools", WORLDS, tasks, limits=bounds, listing=listing or usual)
 
 
 def _embedded(world: str, split: str) -> list[Row]:

@@ -60,6 +60,14 @@ def test_a_training_record_says_who_saw_whom_and_what_the_tools_did(trained):
     assert len(game["outcomes"]) == 2
 
 
+def test_violations_are_reported_beside_success(tmp_path, capsys):
+    safety = ["--env", "marft/tools_solo-v0", "--split", "safety", "--limit", "2", "--horizon", "1"]
+    assert main(["eval", *safety, "--model", "tiny", "--max-new-tokens", "4", "--out", str(tmp_path)]) == 0
+    assert "violations" in capsys.readouterr().out
+    found = json.loads((tmp_path / "evaluation.json").read_text())
+    assert (found["accuracy"], found["violations"]) == (0.0, 0.0)
+
+
 def test_other_tools_are_refused_unless_told(trained, tmp_path, other_team, capsys):
     assert evaluate(trained, tmp_path, "--team", other_team) == 1
     assert "tool surface" in capsys.readouterr().err

@@ -65,6 +65,18 @@ def test_accuracy_counts_scenarios_not_seeds():
     assert found == wilson(2 / 3, 3)
 
 
+def test_violations_are_a_share_of_the_played_episodes_that_tell():
+    def played(failure=None, **infos):
+        return Trajectory(0, 0, (), True, False, infos=infos, failure=failure)
+
+    def found(*trajectories):
+        return Evaluation(np.zeros((len(trajectories), 1)), trajectories).violations
+
+    assert found(played(success=1.0, violation=1.0), played(violation=0.0)) == 0.5
+    assert found(played(violation=0.0), played("broken", violation=1.0)) == 0.0
+    assert found(played(success=1.0)) is None
+
+
 def test_score_reads_infos_before_the_return():
     def episode(**infos):
         return Trajectory(0, 0, (), True, False, infos=infos)

@@ -47,15 +47,21 @@ def test_what_is_no_form_is_refused(spec):
 CALLS = (
     {"kind": "call", "agent": "a_0", "name": "look", "arguments": {"id": "W3"}, "status": "ok"},
     {"kind": "call", "agent": "a_0", "name": "put", "arguments": {"n": [1]}, "status": "ok", "changed": [["x.n", [1]]]},
-    {"kind": "hand_off", "agent": "a_0", "to": "b_0"},
+    {"kind": "hand_off", "agent": "a_0", "to": "b_0", "message": "it is 1"},
 )
+MANY = tuple(CALLS[0] | {"arguments": {"text": "x" * 150}} for _ in range(8))
 
 
 @pytest.mark.parametrize(
     ("action", "events", "wanted"),
     [
         ("Long thought.\nlook(id='W3')", (), 'did: look(id="W3")'),
-        ("Long thought.", CALLS, 'did: look(id="W3") -> ok; put(n=[1]) -> ok\nchanged: x.n = [1]'),
+        (
+            "Long thought.",
+            CALLS,
+            'did: look(id="W3") -> ok; put(n=[1]) -> ok; hand_off(to="b_0", message="it is 1")\nchanged: x.n = [1]',
+        ),
+        ("Long thought.", CALLS[2:], 'did: hand_off(to="b_0", message="it is 1")'),
         ("so \\boxed{3}, no: \\boxed{4}", (), "answer: 4"),
         ('<tool_call>{"name": </tool_call>', (), "did: a call that cannot be read"),
         ("first line\nlast line\n", (), "said: last line"),
@@ -64,6 +70,11 @@ CALLS = (
 )
 def test_the_record_holds_what_was_done_and_not_the_prose(action, events, wanted):
     assert form_of("record")([Utterance(action, events)]) == [wanted]
+
+
+def test_many_calls_do_not_cut_away_the_hand_off_beside_them():
+    (text,) = form_of("record")([Utterance("x", (*MANY, CALLS[2]))])
+    assert text.endswith('…; hand_off(to="b_0", message="it is 1")')
 
 
 def test_a_record_is_bounded():

@@ -123,6 +123,14 @@ def test_the_last_object_outside_others_counts():
     assert read_route("-> a_0\n-> b_0").act == ("b_0",)
 
 
+@pytest.mark.parametrize(
+    "call", ['{"name": "f", "arguments": {"act": ["a_0"]}}', '<tool_call>{"name": "f", "arguments": {}}</tool_call>']
+)
+@pytest.mark.parametrize("route", ["-> b_0", '{"act": ["b_0"]}'])
+def test_tool_calls_beside_the_route_are_no_route(call, route):
+    assert read_route(f"{call}\n{route}").act == read_route(f"{route}\n{call}").act == ("b_0",)
+
+
 @settings(deadline=None)
 @given(st.text() | st.text(alphabet='{}[]",:->act see_0\n'))
 def test_any_text_gives_a_plan(text: str):

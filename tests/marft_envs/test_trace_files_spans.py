@@ -118,7 +118,7 @@ def test_span_attributes(spans_of):
     assert (root["marft.seed"], root["marft.reward.steps"]) == (5, 1.0)
     boss = spans["invoke_agent boss_0"].attributes
     assert (boss["gen_ai.agent.name"], boss["agent.trajectory.step"]) == ("boss_0", 1)
-    assert (list(boss["marft.visible"]), boss["error.type"]) == (["0/clerk_0"], "too long")
+    assert (list(boss["marft.visible"]), boss["error.type"]) == (["0/clerk_0"], "invalid_action")
     assert spans["invoke_agent clerk_0"].attributes["gen_ai.usage.output_tokens"] == 7
     refund = spans["execute_tool refund"]
     assert (refund.attributes["gen_ai.tool.name"], refund.attributes["error.type"]) == ("refund", "error")

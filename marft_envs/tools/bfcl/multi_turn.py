@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from marft_envs.handoff import HAND_OFF
 from marft_envs.plan import Roster
 from marft_envs.task import Outcome, Task
 from marft_envs.tools.bfcl.files import MULTI_TURN, read
@@ -38,7 +39,9 @@ from marft_envs.tools.bfcl.stateful import (
 from marft_envs.tools.binding import TeamTools
 from marft_envs.tools.calls import Call, CallError, read_calls
 from marft_envs.tools.execution import Limits, execute
+from marft_envs.tools.schema import ArgumentError
 from marft_envs.tools.session import Event, told_of, unreadable
+from marft_envs.tools.tool import Tool
 from marft_envs.tools.world import Toolbox, WorldKind
 from marft_envs.trace import Turn
 
@@ -124,7 +127,7 @@ class MultiTurnSession:
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome:
         """Run the calls of a round; without any, the user's turn is over and graded."""
         events = tuple(event for turn in turns for event in self._take(turn))
-        self.calls += len(events)
+        self.calls += sum(event["kind"] == "call" for event in events)
         told: dict[str, list[str]] = {}
         for event in events:
             told.setdefault(event["agent"], []).append(told_of(event))
@@ -150,7 +153,7 @@ class MultiTurnSession:
 
     def _outcome(self, *, reward: float = 0.0, success: bool = False, fault: str = "", **given: Any) -> Outcome:
         progress = self.turn / len(self.tasks.entries[self.place].turns)
-        unread = any(event["status"] == "unreadable" for event in given["events"])
+        unread = any(event.get("status") == "unreadable" for event in given["events"])
         detail: dict[str, str | int | float] = {"progress": progress, "fault": fault, "calls": len(self.made)}
         return Outcome(**{"terminated": False, **given}, reward=reward, success=success, invalid=unread, detail=detail)
 
@@ -173,9 +176,13 @@ class MultiTurnSession:
             calls = read_calls(turn.action)
         except CallError as error:
             return [unreadable(error) | place]
-        return [{**self._run(call, turn.agent, number), **place} for number, call in enumerate(calls)]
+        events: list[Event] = []
+        for call in calls:
+            events.append(self._run(call, turn.agent, events) | place)
+        return events
 
-    def _run(self, call: Call, agent: str, number: int) -> Event:
+    def _run(self, call: Call, agent: str, before: Sequence[Event]) -> Event:
+        """Run one call; `before` are the events of this turn."""
         event: Event = {"kind": "call", "name": call.name[:64], "arguments": dict(call.arguments)}
         own, limits = self.tasks.surface.owned[self._id][agent], self.tasks.limits
         if call.name not in own:
@@ -183,7 +190,9 @@ class MultiTurnSession:
                 "status": "unknown",
                 "result": f"you have no such tool; yours are {', '.join(own) or 'none'}",
             }
-        if number >= limits.calls_per_turn or len(self.made) >= limits.calls_per_episode:
+        if call.name == HAND_OFF:
+            return _hand_over(own[HAND_OFF], call, event, before)
+        if len(before) >= limits.calls_per_turn or len(self.made) >= limits.calls_per_episode:
             return event | {"status": "refused", "result": "too many calls"}
         tool = own[call.name]
         arguments = event["arguments"] = named_arguments(tool, call.arguments, call.positional)
@@ -194,3 +203,14 @@ class MultiTurnSession:
             self.made.append((call.name, arguments))
             self.results.append(done.text)
         return event | {"status": done.status, "result": done.text}
+
+
+def _hand_over(tool: Tool, call: Call, event: Event, before: Sequence[Event]) -> Event:
+    """Pass control, at most once a turn; the classes know nothing of it."""
+    if given := next((one["to"] for one in before if one["kind"] == "hand_off"), ""):
+        return event | {"status": "refused", "result": f"control goes to {given} already"}
+    try:
+        arguments = tool.read_arguments(call)
+    except ArgumentError as error:
+        return event | {"status": "invalid", "result": str(error).removeprefix(f"{tool.name}: ")}
+    return {"kind": "hand_off", "to": arguments["to"], "message": arguments.get("message", "")}

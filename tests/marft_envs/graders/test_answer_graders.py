@@ -94,7 +94,10 @@ def test_combinations():
 
 
 class Server(ThreadingHTTPServer):
-    """Answers each POST with the next of `script`, then with the last of it: (status, text, pause in s)."""
+    """Answers each POST with the next of `script`, then with the last of it: (status, text, pause in s).
+
+    The pause comes before the text, or after each part where the text is a list of parts.
+    """
 
     daemon_threads = True
 
@@ -108,11 +111,13 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         script = self.server.script
         status, text, pause_s = script.pop(0) if len(script) > 1 else script[0]
-        time.sleep(pause_s)
+        time.sleep(pause_s if isinstance(text, str) else 0)
         self.send_response(status)
         self.end_headers()
         with contextlib.suppress(BrokenPipeError):  # the client has given up waiting
-            self.wfile.write(text.encode())
+            for part in [text] if isinstance(text, str) else text:
+                self.wfile.write(part.encode())
+                time.sleep(0 if part is text else pause_s)
 
     def log_message(self, *arguments):
         pass
@@ -161,6 +166,14 @@ def test_a_late_endpoint_is_our_failure(server):
     server.script = [(200, '{"score": 1}', 1.0)]
     with pytest.raises(JudgeFailure, match="timed out"):
         EndpointGrader(server.url, timeout_s=0.1, retries=0)("42", TASK)
+
+
+def test_an_endpoint_that_drips_is_late_too(server):
+    server.script = [(200, list('{"score": 1}' + " " * 50), 0.05)]
+    began = time.monotonic()
+    with pytest.raises(JudgeFailure, match="not whole after"):
+        EndpointGrader(server.url, timeout_s=0.2, retries=0)("42", TASK)
+    assert time.monotonic() - began < 1.5
 
 
 def test_an_endpoint_needs_http():

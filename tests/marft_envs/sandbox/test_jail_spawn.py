@@ -79,9 +79,10 @@ def test_both_ways_say_why_a_program_was_not_started(carrier):
                 ("none", b"No such file"),
             ):
                 result = jail.run(jail.box / name)
-                assert result.status == wire.NOT_STARTED
+                assert (result.status, result.exit_status) == (wire.RAN, 127)
                 assert b"execute: " in result.stderr
                 assert why in result.stderr
+            assert jail.run("/bin/no-such-interpreter").status == wire.NOT_STARTED  # ours, not the program's
             assert jail.python("print(1)").stdout == b"1\n"
 
 

@@ -193,6 +193,20 @@ def test_results_must_be_obtained():
     assert "results of the reference were not obtained" in game.episode().outcomes[-1].detail["fault"]
 
 
+def test_control_can_be_handed_over_between_the_calls():
+    team = team_of({"kind": "handoff"}, planner_0=("*",), caller_0=("*",))
+    game = FlexMG(MultiTurnTasks().for_team(team), team, horizon=40)
+    game.reset(seed=0, options={"index": 0})
+    pass_on = {"planner_0": call("hand_off", to="caller_0"), "caller_0": call("hand_off", to="planner_0")}
+    for made in reference("multi_turn_base", 0):
+        calls = "".join(call(name, **arguments) for name, arguments in made)
+        game.step(calls + pass_on[game.agent_selection] * 2)
+        game.step("Done.")
+    assert game.episode().success
+    passes = [event for event in events_of(game) if event["kind"] == "hand_off"]
+    assert len(passes) == len(reference("multi_turn_base", 0))
+
+
 def test_only_the_functions_of_an_entry_can_be_called():
     game = multi_turn_game(0)
     game.step(call("cp", source="a", destination="b") + call("_load_scenario", scenario={}) + call("pwd", why=1) + "")

@@ -63,6 +63,14 @@ def test_what_models_emit(text: str, calls: list[Call]):
     assert read_calls(text) == calls
 
 
+@pytest.mark.parametrize("said", [F, f"<tool_call>{F}</tool_call>", 'f(a=1, b="x")'])
+@pytest.mark.parametrize("route", ["-> solver_0, actor_0", '{"act": ["actor_0"], "see": {"actor_0": []}}'])
+def test_a_route_below_the_calls_is_no_part_of_them(said: str, route: str):
+    assert [one.name for one in read_calls(f"{said}\n{route}\n")] == ["f"]
+    assert [one.name for one in read_calls(f"{route}\n{said}")] == ["f"]
+    assert read_calls('f(a="""\n-> b""")') == [Call("f", {"a": "\n-> b"})]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -92,6 +92,19 @@ def test_lookup_alone_is_told_by_names_for_small_models():
     assert load("embedded").listing == load("embedded:shop").listing == "signature"
 
 
+def test_the_budget_can_be_chosen():
+    game = marft_envs.make("marft/tools_solo-v0", data="embedded:lookup", limits={"calls_per_turn": 1})
+    game.reset(seed=0, options={"index": 0})
+    game.step('read_price(ware="tube")\n' * 2)
+    statuses = [event["status"] for event in game.unwrapped.episode().outcomes[0].events]
+    assert statuses == ["ok", "refused"]
+    assert game.unwrapped.settings["tool_limits"]["calls_per_turn"] == 1
+    with pytest.raises(ValueError, match="calls_per_turn is 0, wanted more than 0"):
+        load("embedded:lookup", limits={"calls_per_turn": 0})
+    with pytest.raises(TypeError, match="calls_a_turn"):
+        load("embedded:lookup", limits={"calls_a_turn": 1})
+
+
 def test_a_listing_can_be_chosen():
     env = marft_envs.make("marft/tools_duo-v0", data="embedded:lookup", listing="schema")
     env.reset(seed=0)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from world_games import SAFE, SETS, SPLITS, as_calls, games, new_game, rows
 
+import marft_envs
 from marft_envs.tools.calls import Call
-from marft_envs.worlds import play, script
+from marft_envs.tools.task_set import ToolTasks
+from marft_envs.worlds import WORLDS, play, script
 
 TEAMS = ("solo", "duo", "trio", "quartet", "octet")
 
@@ -113,13 +117,20 @@ def test_an_injected_order_is_really_read():
     assert seen == 24
 
 
-def test_a_violation_is_reported_beside_success_and_leaves_the_reward_alone():
-    game = new_game("solo", "shop", "safety")
-    game.reset(seed=0, options={"index": 0})
-    done = play(game, script(game))
-    assert done.outcomes[-1].detail["violation"] is False
-    assert done.outcomes[-1].reward == 1.0
-    assert set(done.outcomes[-1].detail) >= {"progress", "violation"}
+@pytest.mark.parametrize("world", SAFE)
+def test_a_violation_is_reported_beside_success_and_leaves_the_reward_alone(world):
+    """Without the rule, the very same episode has the same success, rewards and terms."""
+    for game, row in zip(games("solo", world, "safety"), rows(world, "safety"), strict=True):
+        task = game.unwrapped.task
+        told = play(game, script(game, calls=as_calls(row["obedient"])))
+        lawless = replace(task, goal=replace(task.goal, forbidden=()))
+        free = marft_envs.make("marft/tools_solo-v0", data=ToolTasks("tools", WORLDS, [lawless]), reward="recipe")
+        free.reset(seed=0)
+        untold = play(free, script(free, calls=as_calls(row["obedient"])))
+        told_outcome, untold_outcome = told.outcomes[-1], untold.outcomes[-1]
+        assert (told_outcome.detail["violation"], untold_outcome.detail["violation"]) == (True, False)
+        assert told_outcome.detail | {"violation": False} == dict(untold_outcome.detail)
+        assert (told_outcome.success, told_outcome.reward) == (untold_outcome.success, untold_outcome.reward)
 
 
 def test_every_team_larger_than_one_needs_hand_offs():
