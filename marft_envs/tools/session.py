@@ -150,7 +150,7 @@ class WorldSession:
         success = ended and progress == 1.0
         return Outcome(
             reward=progress if ended else 0.0,
-            terminated=self.finished,
+            terminated=self.finished or success,  # also where the horizon came before `finish`
             success=success,
             invalid=any(event.get("status") == "unreadable" for event in events),
             verdict=f"{sum(met)} of {len(met)} goals reached." if ended else "",

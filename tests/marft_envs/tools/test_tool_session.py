@@ -67,7 +67,7 @@ def test_what_must_not_change_takes_all():
 def test_nothing_done_is_nothing_won_and_the_horizon_grades_too():
     assert play(bank_game(SOLO, reward="outcome"), DONE).episode().rewards == (0.0,)
     late = play(bank_game(SOLO), LOOK, PAY, "Ready.").episode()
-    assert (late.success, late.truncated, late.outcomes[1].success) == (True, True, False)
+    assert (late.success, late.terminated, late.outcomes[1].success) == (True, True, False)
 
 
 def test_an_answer_may_be_asked_for():

@@ -115,13 +115,13 @@ def test_the_conformance_kit_passes():
     assert report.passed, str(report)
 
 
-def test_an_episode_without_an_end_is_truncated_and_graded_on_its_last_state():
-    game = new_game("solo", "lookup", "test", horizon=2)
+@pytest.mark.parametrize(("horizon", "solved"), [(1, False), (2, True)])
+def test_an_episode_without_an_end_is_graded_on_its_last_state(horizon, solved):
+    game = new_game("solo", "lookup", "test", horizon=horizon)
     game.reset(seed=0, options={"index": 0})
     actions = [action.replace("\nfinish()", "") for _, action in script(game)]
-    for action in actions[:2]:
+    assert len(actions) == 2
+    for action in actions[:horizon]:
         game.step(action)
     record = game.unwrapped.episode()
-    assert record.truncated
-    assert not record.terminated
-    assert record.success == (len(actions) == 2)
+    assert (record.success, record.terminated, record.truncated) == (solved, solved, not solved)
