@@ -100,7 +100,7 @@ class Problem:
 
 
 def clip(content: bytes | str, most_chars: int = _SHOWN_CHARS) -> str:
-    """Return text to show: decoded, without blank ends, its middle left out where it is too long."""
+    """Return text to show: decoded, without blank ends, cut where it is too long."""
     if isinstance(content, bytes):
         content = content[: 8 * most_chars].decode("utf-8", "replace")
     text = content.strip("\r\n")

@@ -29,6 +29,7 @@ from marft_envs.data.limits import UnsuitedError, read_limits
 from marft_envs.data.packed_tests import unpack_tests
 from marft_envs.problem import Problem
 from marft_envs.sandbox.checkers import AnyChecker, ProgramChecker, read_checker
+from marft_envs.sandbox.submission import MAX_TEST_BYTES
 from marft_envs.sandbox.verdict import Test
 
 
@@ -158,6 +159,8 @@ FORMATS = (
 def _problem(row: Row, *, statement: str, **about: Any) -> Problem:
     tests = about.get("tests", ()) + about.get("examples", ())
     _refuse(row, not tests, "no tests", "at least one")
+    largest = max(len(text) for test in tests for text in (test.input, test.output))
+    _refuse(row, largest > MAX_TEST_BYTES, f"a test of {largest:,} bytes", f"at most {MAX_TEST_BYTES:,}")
     return Problem(statement=_mathematics(statement), **about)
 
 

@@ -41,10 +41,13 @@ def read_limits(row: Row, time: Any, memory: Any) -> Limits:
         UnsuitedError: They can't be read, or are more than the judge allows.
     """
     usual = Limits()
-    cpu_s = _quantity(row, "time_limit", _seconds(time), _SECONDS) or usual.cpu_s
-    memory_mb = _quantity(row, "memory_limit", memory, _MEGABYTES) or usual.memory_mb
+    cpu_s = _quantity(row, "time_limit", _seconds(time), _SECONDS)
+    memory_mb = _quantity(row, "memory_limit", memory, _MEGABYTES)
     try:
-        return Limits(cpu_s=cpu_s, memory_mb=min(MOST_MEMORY_MB, math.ceil(memory_mb)))
+        return Limits(
+            cpu_s=usual.cpu_s if cpu_s is None else cpu_s,
+            memory_mb=usual.memory_mb if memory_mb is None else min(MOST_MEMORY_MB, math.ceil(memory_mb)),
+        )
     except ValueError as error:
         raise UnsuitedError(row.where, str(error), "limits within these bounds", "mend or remove the row") from error
 
@@ -52,7 +55,7 @@ def read_limits(row: Row, time: Any, memory: Any) -> Limits:
 def _seconds(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    return (value.get("seconds") or 0) + (value.get("nanos") or 0) / 1e9
+    return (value.get("seconds") or 0) + (value.get("nanos") or 0) / 1e9 or None  # a protobuf's zero is no value
 
 
 def _quantity(row: Row, name: str, value: Any, units: Mapping[str, float]) -> float | None:

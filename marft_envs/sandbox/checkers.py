@@ -127,8 +127,8 @@ class ProgramChecker:
             `checker.py input.txt correct_output.txt solution_output.txt` and prints a number from 0 to 1
             (generated_checker of open-r1/codeforces).
 
-    A checker that fails on an output but works on the expected one has met garbage, which scores 0; one that
-    fails on both is broken, and says nothing.
+    A checker that fails on an output, or exceeds its limits, but works on the expected one has met garbage, which
+    scores 0; one that fails on both is broken, and says nothing.
     """
 
     source: str

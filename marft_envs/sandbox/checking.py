@@ -72,6 +72,16 @@ def check_in_jail(
 
 
 def _check(slot: Slot, checker: ProgramChecker, test: Test, output: bytes) -> Check:
+    score, failure = _ask(slot, checker, test, output)
+    if score is not None:
+        return Check(score, "" if score == 1.0 else f"the checker gives {score:g}")
+    if _ask(slot, checker, test, test.output)[0] is not None:  # it works: the output is what it could not cope with
+        return Check(0.0, f"the checker failed on this output alone: {failure}")
+    return _broken(failure)
+
+
+def _ask(slot: Slot, checker: ProgramChecker, test: Test, output: bytes) -> tuple[float | None, str]:
+    """Run a checker program over an output; return its score, or None and what became of it instead."""
     for name, content in checker.submission_files(test.input, output, test.output).items():
         slot.put(name, content, 0o444)
     argv = _LANGUAGE.command(_LANGUAGE.run, slot.places)
@@ -81,8 +91,7 @@ def _check(slot: Slot, checker: ProgramChecker, test: Test, output: bytes) -> Ch
     score = checker.read_score(run.stdout) if verdict is Verdict.OK else None
     if score is None:
         _log.warning("a checker program failed: %s", run.stderr.decode(errors="replace").strip())
-        return _broken(f"{verdict} {reason}".strip())
-    return Check(score, "" if score == 1.0 else f"the checker gives {score:g}")
+    return score, f"{verdict} {reason}".strip()
 
 
 def _broken(why: str) -> Check:

@@ -112,7 +112,7 @@ class DockerBackend:
         self._client.close()
 
     def _check_image(self) -> None:
-        build = "run `marft sandbox build`" + ("" if self._image == DEFAULT_IMAGE else f" --image {self._image}")
+        build = "run `marft sandbox build" + ("`" if self._image == DEFAULT_IMAGE else f" --image {self._image}`")
         try:
             labels = self._client.images.get(self._image).labels
         except docker.errors.ImageNotFound as error:

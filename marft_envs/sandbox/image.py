@@ -72,7 +72,8 @@ def _build(client: Any, image: str, base: str, say: Callable[[str], None]) -> No
         if text:
             say(text)
         if "error" in event:
-            raise SandboxError(f"image {image!r}: the build failed:\n" + "\n".join(lines[-12:]))
+            advice = "where no registry can be reached, use `marft sandbox build --rootfs DIR`"
+            raise SandboxError("\n".join([f"image {image!r}: the build failed; {advice}:", *lines[-12:]]))
 
 
 def import_rootfs(folder: Path, name: str, suite: str = "bookworm", say: Callable[[str], None] = print) -> None:

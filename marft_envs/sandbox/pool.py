@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import logging
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -61,6 +62,7 @@ class SlotPool:
     def __init__(self, backend: Backend, workers: int) -> None:
         self.backend = backend
         self.workers = workers
+        self._pid = os.getpid()
         self._builds = BuildCache()
         self._jobs: collections.deque[_Job] = collections.deque()
         self._change = threading.Condition()
@@ -86,8 +88,10 @@ class SlotPool:
         """Queue a submission.
 
         Raises:
-            SandboxError: The pool is closed.
+            SandboxError: The pool is closed, or another process's.
         """
+        if os.getpid() != self._pid:  # a fork has our sockets, but no threads
+            raise SandboxError("the judge belongs to the process that this one was forked from: make another one here")
         job = _Job(submission)
         with self._change:
             if self._closing:
@@ -98,6 +102,8 @@ class SlotPool:
 
     def close(self) -> None:
         """End the jails and the threads; what waits is cancelled, what runs is INTERNAL. May be called twice."""
+        if os.getpid() != self._pid:  # the jails, the folder and the containers are still in use
+            return
         with self._change:
             self._closing = True
             jobs, slots = list(self._jobs), list(self._slots.values())
@@ -171,7 +177,7 @@ class SlotPool:
             if worn or index not in self._slots:
                 raise SlotError("worn out")
             self._slots[index].reset()
-        except SlotError as error:
+        except (SlotError, SandboxError, OSError) as error:
             _log.debug("slot %d: %s", index, error)
             self._drop(index)
             self._refill(index)

@@ -10,9 +10,10 @@ from marft_envs.sandbox.jail.wire import KIND_BUILD, KIND_RUN, RunRequest, RunRe
 from marft_envs.sandbox.languages import Language
 from marft_envs.sandbox.verdict import Limits, Verdict
 
-BUILD_CPU_S, BUILD_WALL_S, BUILD_MEMORY_MB, BUILD_FILE_MB, BUILD_PROCESSES = 20, 90, 2048, 64, 32
+BUILD_CPU_S, BUILD_WALL_S, BUILD_MEMORY_MB, BUILD_FILE_MB, BUILD_PROCESSES = 20, 90, 2048, 32, 32
 _MIB = 1 << 20
 _OUT_OF_MEMORY = (b"MemoryError", b"bad_alloc")
+_FLOOR_KB = 16 << 10  # the peak of a program that uses less is the runner's own, from which it was started
 _NEARLY_ALL = 0.95  # of the memory limit: an allocation that was refused there explains a crash
 
 
@@ -29,9 +30,9 @@ def run_request(argv: tuple[bytes, ...], stdin: bytes, limits: Limits, language:
         kind=KIND_RUN,
         cpu_ms=math.ceil(limits.cpu_s * language.cpu_factor * 1000),
         wall_ms=math.ceil(limits.wall_limit_s * language.cpu_factor * 1000),
-        memory_kb=(limits.memory_mb + language.extra_memory_mb) * 1024,
+        memory_kb=math.ceil((limits.memory_mb + language.extra_memory_mb) * 1024),
         output_bytes=int(limits.output_mb * _MIB) + 1,
-        stderr_bytes=limits.stderr_kb * 1024,
+        stderr_bytes=math.ceil(limits.stderr_kb * 1024),
         processes=0,
         argv=argv,
         stdin=stdin,
@@ -70,11 +71,12 @@ def _rule_space(request: RunRequest, result: RunResult) -> tuple[Verdict, str] |
         return Verdict.RE, "too many threads"
     reason = f"{result.peak_kb / 1024:.0f} of {request.memory_kb / 1024:.0f} MiB"
     killed = result.flags & wire.OOM or result.exit_status == -signal.SIGKILL
-    if killed or result.peak_kb > request.memory_kb:
+    used_kb = result.peak_kb if result.peak_kb > _FLOOR_KB else 0
+    if killed or used_kb > request.memory_kb:
         return Verdict.MLE, reason
     failed = result.exit_status not in (0, -signal.SIGSYS)
     refused = any(word in result.stderr[-1024:] for word in _OUT_OF_MEMORY)
-    if failed and (refused or result.peak_kb >= _NEARLY_ALL * request.memory_kb):
+    if failed and (refused or used_kb >= _NEARLY_ALL * request.memory_kb):
         return Verdict.MLE, reason
     return None
 

@@ -29,7 +29,7 @@ class Attack(NamedTuple):
 
     Attributes:
         name: What it tries.
-        program: In Python; SECRET stands for the path of a file of the host.
+        program: In Python; SECRET stands for the path of a file of the host, SUITE for that of this file.
         verdicts: What it may be given.
     """
 
@@ -72,6 +72,7 @@ ATTACKS: Sequence[Attack] = (
     Attack("kill everything", "import os\nos.kill(-1, 0)\nprint('REACHED')"),
     Attack("leave the namespaces", _CALL + "print('REACHED' if call.unshare(0x10000000) == 0 else '-')"),
     Attack("read a file of the host", "print(open('SECRET').read())"),
+    Attack("read the suite itself", "open('SUITE').read(1)\nprint('REACHED')"),  # beside it lie the embedded answers
     Attack(
         "write a file",
         "import os\n"
@@ -116,9 +117,8 @@ def failures(rows: Sequence[Row]) -> list[str]:
 
 def _submission(attack: Attack, secret: str) -> Submission:
     limits = Limits(cpu_s=0.3, wall_s=0.6, memory_mb=64, output_mb=1) if Verdict.ILE in attack.verdicts else _LIMITS
-    return Submission(
-        attack.program.replace("SECRET", secret), "python", [Test(b"", b"never printed")], limits, "exact"
-    )
+    program = attack.program.replace("SECRET", secret).replace("SUITE", __file__)
+    return Submission(program, "python", [Test(b"", b"never printed")], limits, "exact")
 
 
 def _row(attack: Attack, judgement: Judgement, secret: bytes) -> Row:

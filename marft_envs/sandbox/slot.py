@@ -10,8 +10,10 @@ from typing import Protocol, Self
 from marft_envs.sandbox.channel import Channel, SlotError
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
+from marft_envs.sandbox.ruling import BUILD_FILE_MB
 
-MAX_PRODUCT_BYTES = 32 << 20  # what a build may leave
+# What a build may leave: all that its file limit lets it write, or a large product would look like a jail that failed.
+MAX_PRODUCT_BYTES = (BUILD_FILE_MB << 20) + 1
 GRACE_S = 10.0  # for the runner's own work and the carrier, on a busy machine
 START_S = 60.0
 _BYTES_PER_S = 10e6  # the slowest carrier, for deadlines

@@ -1,7 +1,8 @@
 """Landlock: a process gives up all files but those named, TCP, and signals and abstract sockets beyond itself.
 
-Needs no privilege: Linux 5.13 (files), 6.7 (TCP), 6.12 (signals, abstract sockets). Source: the kernel's
-userspace-api/landlock.rst; what an older kernel lacks the seccomp filter covers (no socket, no signal).
+Needs no privilege: Linux 5.13 (files), 6.2 (truncation), 6.7 (TCP), 6.12 (signals, abstract sockets). Source:
+the kernel's userspace-api/landlock.rst; what an older kernel lacks the seccomp filter covers (no O_TRUNC, no socket,
+no signal).
 """
 
 import ctypes
@@ -17,6 +18,7 @@ LIST = _READ_DIR
 READ = _EXECUTE | _READ_FILE | _READ_DIR
 DEVICE = _READ_FILE | _WRITE_FILE
 ALL = (1 << 16) - 1
+TRUNCATES = 3  # the first version that can deny O_TRUNC
 _VERSION, _PATH_BENEATH = 1, 1
 
 

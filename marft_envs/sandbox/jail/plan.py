@@ -78,6 +78,7 @@ class Isolation:
         self.mode, self.box, self.uids, self._read = mode, box, uids, read
         self._run_uid = uids[0] + 1 if uids else None
         self._run_ruleset = landlock.ruleset(self._readable()) if mode == "landlock" else None
+        self._truncates = mode != "landlock" or landlock.abi() >= landlock.TRUNCATES
         self._filters = mode != "none" or os.uname().machine in MACHINES
         if self._filters:
             filter_for(KIND_BUILD)  # an unknown machine shows now
@@ -108,7 +109,7 @@ class Isolation:
             _clamped(resource.RLIMIT_AS, request.memory_kb * 1024 if request.memory_kb else _UNLIMITED),
             uid,
             ruleset,
-            filter_for(request.kind) if self._filters else None,
+            filter_for(request.kind, truncates=self._truncates) if self._filters else None,
             _found(request.argv[0]),
             request.argv,
             self._environment(build),

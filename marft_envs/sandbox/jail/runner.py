@@ -125,7 +125,8 @@ class Runner:
 
     def _is_the_programs_own(self, run: wire.RunRequest, failure: bytes) -> bool:
         """Tell whether what could not be executed is what was built of the submission (a bad header, too large)."""
-        return run.argv[0].startswith(os.fsencode(self._box.path) + b"/") and b": execute: " in failure
+        ours = any(os.strerror(code).encode() in failure for code in (errno.ETXTBSY, errno.EAGAIN, errno.ENFILE))
+        return not ours and run.argv[0].startswith(os.fsencode(self._box.path) + b"/") and b": execute: " in failure
 
     def _outcome(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> tuple[Outcome, bytes]:
         """Run a program; return what became of it, and why it was not started if it wasn't."""

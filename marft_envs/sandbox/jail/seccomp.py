@@ -62,6 +62,8 @@ def _checks(build: bool) -> dict[str, Check]:
     }
 
 
+_NO_TRUNCATION = {"open": Check(((1, os.O_TRUNC, (0,)),)), "openat": Check(((2, os.O_TRUNC, (0,)),))}
+
 _Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 _Action = int | Check
 
@@ -125,12 +127,14 @@ class Filter(NamedTuple):
 
 
 @functools.cache
-def filter_for(kind: int, machine: str = os.uname().machine) -> Filter:
+def filter_for(kind: int, machine: str = os.uname().machine, truncates: bool = True) -> Filter:
     """Return the filter of a run or a build.
 
     Args:
         kind: KIND_RUN or KIND_BUILD.
         machine: As `os.uname` names it.
+        truncates: Whether a run may open with O_TRUNC: not under Landlock before Linux 6.2, which would let it empty
+            any file that it may read.
 
     Raises:
         OSError: We have no system call table for the machine.
@@ -140,6 +144,9 @@ def filter_for(kind: int, machine: str = os.uname().machine) -> Filter:
     if build:
         actions |= _numbered(tables.build.values(), _ALLOW)
     actions |= {tables.checked[name]: check for name, check in _checks(build).items()}
+    if not (truncates or build):
+        actions[tables.run["openat2"]] = _ENOSYS  # its flags are in memory, where no filter sees them
+        actions |= {tables.run[name]: check for name, check in _NO_TRUNCATION.items() if name in tables.run}
     code = [
         (_LOAD, 0, 0, 4),  # seccomp_data.arch; another one is the 32-bit entry of the kernel
         (_EQUAL, 1, 0, _ARCHITECTURE[machine]),

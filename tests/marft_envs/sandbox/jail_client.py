@@ -42,9 +42,18 @@ class JailClient:
         carrier: An isolation mode; `landlock-same-uid` starts the runner as nobody where we are root.
         native: Whether it starts programs by spawn.c.
         options: Its options instead of those of the carrier.
+        landlock_abi: The version of Landlock that it takes the kernel for; None is the kernel's.
     """
 
-    def __init__(self, carrier: str, *, native: bool = False, options: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        carrier: str,
+        *,
+        native: bool = False,
+        options: Sequence[str] | None = None,
+        landlock_abi: int | None = None,
+    ) -> None:
+        self._landlock_abi = landlock_abi
         self.folder = Path(tempfile.mkdtemp(prefix="jail-test-"))
         self.folder.chmod(0o755)
         self.box = self.folder / "box"
@@ -68,7 +77,10 @@ class JailClient:
         self._nonces = itertools.count(7_000_000_000)
 
     def _command(self, carrier: str, options: Sequence[str] | None) -> list[str]:
-        start = f"import sys; sys.path.insert(0, {str(self.folder)!r}); from jail.runner import main; main()"
+        start = f"import sys; sys.path.insert(0, {str(self.folder)!r}); from jail.runner import main; "
+        if self._landlock_abi is not None:
+            start += f"from jail import landlock; landlock.abi = lambda: {self._landlock_abi}; "
+        start += "main()"
         mode = carrier.removesuffix("-same-uid")
         uids = ["--uids", f"{FIRST_UID}:{FIRST_UID + 3}"] if ROOT and carrier in ("landlock", "uid") else []
         given = ["--isolation", mode, *uids] if options is None else options

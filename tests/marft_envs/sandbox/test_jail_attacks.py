@@ -442,3 +442,16 @@ os.symlink('/etc/passwd', 'build/link')
     assert held(run)
     assert jail.reset() == b"\0"
     assert [path.name for path in jail.box.rglob("*")] in ([], ["build"])
+
+
+@needs_landlock
+@pytest.mark.parametrize("abi", [1, 2])
+def test_a_kernel_whose_landlock_can_not_deny_truncation_is_helped_out(abi):
+    with JailClient("landlock-same-uid", landlock_abi=abi) as jail:
+        victim = jail.box / "victim"
+        victim.write_text("kept")
+        victim.chmod(0o666)
+        body = f"import os\nos.open({str(victim)!r}, os.O_RDONLY | os.O_TRUNC)\nprint('REACHED')"
+        assert held(jail.python(body))
+        assert victim.read_text() == "kept"
+        assert jail.python("print(open('/dev/null').read() == '')").stdout == b"True\n"

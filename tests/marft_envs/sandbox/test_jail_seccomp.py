@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import struct
 from pathlib import Path
@@ -23,9 +24,11 @@ HEADERS = {
 PID = 4321
 
 
-def verdict(machine: str, kind: int, number: int, *arguments: int, architecture: int | None = None) -> int:
+def verdict(
+    machine: str, kind: int, number: int, *arguments: int, architecture: int | None = None, truncates: bool = True
+) -> int:
     """Run the filter as the kernel does (Documentation/networking/filter.rst) and return its answer."""
-    code = filter_for(kind, machine).bound(PID)
+    code = filter_for(kind, machine, truncates).bound(PID)
     steps = list(struct.iter_unpack("<HBBI", code))
     words = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("<IIQ6Q", number, ARCHITECTURE[machine] if architecture is None else architecture, 0, *words)
@@ -123,6 +126,21 @@ def test_arguments_decide(machine):
     ]
     for name, arguments, expected in cases:
         assert verdict(machine, KIND_RUN, number[name], *arguments) == expected, (name, arguments)
+
+
+@MACHINES
+def test_no_run_truncates_where_landlock_can_not_see_it(machine):
+    run = syscalls.calls(machine).run
+    cases = [
+        ("openat", (0, 0), ALLOW),
+        ("openat", (0, 0, os.O_TRUNC), EPERM),
+        ("openat2", (), ENOSYS),
+        ("read", (), ALLOW),
+    ]
+    cases += [("open", (0, os.O_TRUNC), EPERM), ("open", (0, os.O_WRONLY), ALLOW)] if "open" in run else []
+    for name, arguments, expected in cases:
+        assert verdict(machine, KIND_RUN, run[name], *arguments, truncates=False) == expected, name
+    assert filter_for(KIND_BUILD, machine, False) == filter_for(KIND_BUILD, machine)
 
 
 @MACHINES

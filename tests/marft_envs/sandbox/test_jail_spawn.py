@@ -83,6 +83,9 @@ def test_both_ways_say_why_a_program_was_not_started(carrier):
                 assert b"execute: " in result.stderr
                 assert why in result.stderr
             assert jail.run("/bin/no-such-interpreter").status == wire.NOT_STARTED  # ours, not the program's
+            assert jail.put("busy", b"#!/bin/sh\n", 0o555) == b"\0"
+            with open(jail.box / "busy", "ab"):
+                assert jail.run(jail.box / "busy").status == wire.NOT_STARTED  # nor is what somebody else holds open
             assert jail.python("print(1)").stdout == b"1\n"
 
 

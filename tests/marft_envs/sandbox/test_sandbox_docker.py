@@ -16,7 +16,7 @@ import pytest
 
 from marft_envs.sandbox import Judge, SandboxError, Submission, Test
 from marft_envs.sandbox.docker_backend import OWNER_LABEL, connect
-from marft_envs.sandbox.image import DEFAULT_IMAGE
+from marft_envs.sandbox.image import DEFAULT_IMAGE, build_image
 from marft_envs.sandbox.owner import owner_mark
 
 pytestmark = pytest.mark.docker
@@ -192,13 +192,17 @@ def test_an_engine_without_permission_says_what_to_do(monkeypatch):
 
 
 def test_no_image_and_a_stale_image_say_what_to_do(client):
-    with pytest.raises(SandboxError, match="no image 'marft-nothing': run `marft sandbox build` --image marft-nothing"):
+    with pytest.raises(SandboxError, match="no image 'marft-nothing': run `marft sandbox build --image marft-nothing`"):
         Judge(backend="docker", image="marft-nothing")
     empty = io.BytesIO()
     tarfile.open(fileobj=empty, mode="w").close()
     client.api.import_image_from_data(empty.getvalue(), repository="marft-stale", tag="latest")
     try:
-        with pytest.raises(SandboxError, match="of another version of marft: run `marft sandbox build`"):
+        with pytest.raises(
+            SandboxError, match="of another version of marft: run `marft sandbox build --image marft-stale` again"
+        ):
             Judge(backend="docker", image="marft-stale")
     finally:
         client.images.remove("marft-stale")
+    with pytest.raises(SandboxError, match="no registry can be reached, use `marft sandbox build --rootfs DIR`"):
+        build_image("marft-nothing", base="localhost:1/marft-nothing", say=lambda line: None)

@@ -71,7 +71,7 @@ def test_what_is_no_root_file_system_is_refused(tmp_path, monkeypatch):
 def test_check_prints_what_held_and_fails_where_nothing_is(capsys, monkeypatch):
     assert command("check", "--backend", "landlock") == 0
     printed = capsys.readouterr().out
-    assert "landlock: 15 of 15 held" in printed
+    assert "landlock: 16 of 16 held" in printed
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
     assert command("check", "--backend", "docker") == 1
     assert "unix:///nowhere does not answer" in capsys.readouterr().err
@@ -81,7 +81,7 @@ def test_check_fails_where_an_attack_reaches_its_goal(capsys, monkeypatch):
     rows = sandbox.run_selftest
     monkeypatch.setattr(sandbox, "run_selftest", lambda judge: [row._replace(held=False) for row in rows(judge)])
     assert command("check", "--backend", "landlock") == 1
-    assert "0 of 15 held" in capsys.readouterr().out
+    assert "0 of 16 held" in capsys.readouterr().out
 
 
 def test_unsafe_can_not_be_attacked(capsys):

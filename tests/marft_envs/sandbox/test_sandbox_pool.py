@@ -1,5 +1,6 @@
 """Nothing that is handed in is lost, whatever becomes of the slots. The slots here are fakes; the pool is not."""
 
+import os
 import threading
 import time
 from concurrent.futures import CancelledError, wait
@@ -48,6 +49,8 @@ class FakeSlot:
 
     def reset(self):
         self.backend.num_resets += 1
+        if self.backend.num_resets in self.backend.broken_resets:
+            raise OSError("too many open files")
 
     def abort(self):
         self.gone.set()
@@ -61,8 +64,9 @@ class FakeBackend:
     name = "fake"
     tools = PLACES
 
-    def __init__(self, crashes=0, slow_runs=0, broken_opens=()):
+    def __init__(self, crashes=0, slow_runs=0, broken_opens=(), broken_resets=()):
         self.crashes, self.slow_runs, self.broken_opens = crashes, slow_runs, broken_opens
+        self.broken_resets = broken_resets
         self.num_opened = self.num_closed = self.num_builds = self.num_resets = 0
         self.is_closed = False
 
@@ -132,6 +136,27 @@ def test_slots_that_can_not_be_opened_again_lose_nothing(open_pool):
     verdicts = [future.result().verdict for future in futures]
     assert verdicts[0] == "INTERNAL"
     assert verdicts[-1] == "OK"
+
+
+def test_a_slot_that_can_not_be_made_ready_gives_way_and_its_thread_goes_on(open_pool):
+    pool = open_pool(broken_resets=(1, 3))
+    futures = [pool.submit(submission(b"1")) for _ in range(4)]
+    assert [future.result(timeout=5).verdict for future in futures] == ["OK"] * 4
+    assert pool.backend.num_opened == 3
+
+
+def test_a_forked_process_can_neither_use_nor_end_the_pool(open_pool):
+    pool = open_pool()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            pool.submit(submission(b"1"))
+            os._exit(1)
+        except SandboxError as error:
+            pool.close()
+            os._exit(3 if "forked" in str(error) and not pool.backend.is_closed else 2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    assert pool.submit(submission(b"1")).result().verdict == "OK"
 
 
 def test_a_first_slot_that_can_not_be_opened_is_an_error():

@@ -173,6 +173,35 @@ def test_a_checker_program_is_another_tenant_than_the_program(judge):
     assert judge.run("print(3)", tests=[Test(b"", b"3")] * 2, checker=checker).verdict == "OK"
 
 
+def test_an_output_that_breaks_a_working_checker_is_wrong(judge):
+    """Nobody gets out of a grade by an output that its checker dies of, or loops over until it is ended."""
+    checker = ProgramChecker("import os\ndef check(given, output, expected): return int(output) < 9 or os._exit(1)")
+    tests = [Test(b"", b"3")] * 2
+    assert judge.run("print(9)", tests=tests, checker=checker).verdict == "WA"
+    assert judge.run("print(4)", tests=tests, checker=checker).verdict == "OK"
+
+
+@pytest.mark.parametrize(
+    ("language", "program"),
+    [
+        ("python", "x = (" + ", ".join(f"'{chr(0x1F600 + n % 1000)}' * {4000 + n // 1000}" for n in range(3000)) + ")"),
+        ("c++", "int x[9500000] = {1};\nint main() {}"),
+    ],
+    ids=["constants that are folded", "a table"],
+)
+def test_a_program_that_grows_when_it_is_built_does_not_compile(judge, language, program):
+    """More than a build may leave is the program's fault: nobody gets out of a grade by it."""
+    judgement = judge.run(program, language, TESTS)
+    assert judgement.verdict == "CE"
+    assert judgement.compile_output
+
+
+def test_a_program_within_a_limit_below_the_runners_own_memory_is_right(judge):
+    program = HEAD + 'int main() { long n; scanf("%ld", &n); printf("%ld", 2 * n); }'
+    assert judge.run(program, "c++", TESTS, Limits(memory_mb=1)).verdict == "OK"
+    assert judge.run("print(int(input()) * 2)", tests=TESTS, limits=Limits(memory_mb=64.5, stderr_kb=0.5)).passed == 1
+
+
 def test_a_broken_checker_program_is_no_grade(judge):
     checker = ProgramChecker("def check(given, output, expected):\n    raise OSError(expected)")
     judgement = judge.run("print(3)", tests=[Test(b"", b"top secret")], checker=checker)
