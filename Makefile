@@ -11,7 +11,7 @@ STAMP := $(VENV)/.marft-installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test lint test-attacks test-slow sandbox bench-judge bench-envs data install clean
+.PHONY: help quickstart third-party test lint test-attacks test-slow sandbox bench-judge bench-envs data install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ test: lint  ## lint, then all quick tests with coverage
 test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
 	@marks="attacks and not slow"; $(LEAVE_OUT); \
 	$(PYTEST) -n 2 -m "$$marks" tests/marft_envs/sandbox/test_attacks.py
+
+third-party: $(STAMP)  ## algorithms of other libraries in our games, each installed apart (ARGS="--only sb3")
+	$(BIN)/python -m baselines.third_party.run $(ARGS)
 
 sandbox: $(STAMP)  ## build the image of the Docker judge (ARGS="--rootfs DIR" where no registry can be reached)
 	$(BIN)/marft sandbox build $(ARGS)

@@ -74,7 +74,7 @@ HOSTILE = {
 def test_a_megabyte_of_anything_is_read_at_once(answer):
     started = time.process_time()
     extract_program(answer)
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < 8.0  # quadratic work would take hours
 
 
 @given(st.text(alphabet="`~\n apythonc+{}.\r\t#", max_size=300))

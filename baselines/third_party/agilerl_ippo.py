@@ -1,0 +1,67 @@
+"""AgileRL IPPO: a policy per agent, through `TurnParallel`; the loop is our own.
+
+AgileRL's `train_multi_agent_on_policy` clears the flags of an episode that ends for all agents together before it
+stores them, so that returns run on into the next episode; and its update leaves masks out of account. Hence this loop
+around `get_action` and `learn`, without masks and without a no-op.
+
+    python -m baselines.third_party.agilerl_ippo
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from agilerl.algorithms import IPPO
+
+from baselines.third_party.games import Game
+from baselines.third_party.outcome import Algorithm, main
+from marft_envs.wrappers import TurnParallel
+
+LEARN_STEP = 512
+
+
+def make_team(env: TurnParallel) -> IPPO:
+    """Return the agents; their names differ before the number, so each has networks of its own."""
+    return IPPO(
+        observation_spaces=[env.observation_space(agent) for agent in env.possible_agents],
+        action_spaces=[env.action_space(agent) for agent in env.possible_agents],
+        agent_ids=env.possible_agents,
+        net_config={"encoder_config": {"hidden_size": [64]}},
+        batch_size=128,
+        lr=1e-3,
+        learn_step=LEARN_STEP,
+        update_epochs=8,
+        device="cpu",
+    )
+
+
+def train(game: Game, steps: int, seed: int) -> None:
+    """Choose among candidates; the returns stay within `learn`, so there is no credit to see."""
+    np.random.seed(seed)  # AgileRL shuffles with the global generator
+    torch.manual_seed(seed)
+    env = TurnParallel(game.choosing())
+    team = make_team(env)
+    seen, done = env.reset(seed=seed)[0], False
+    for _ in range(0, steps, LEARN_STEP):
+        rollout: list[dict[str, list[Any]]] = [{agent: [] for agent in env.possible_agents} for _ in range(6)]
+        for _ in range(LEARN_STEP):
+            actions, log_probs, _, values = team.get_action(obs=seen)
+            turn = {agent: int(action[0]) for agent, action in actions.items()}
+            after, rewards, terminations, _, _ = env.step(turn)
+            began = dict.fromkeys(seen, np.array([float(done)]))  # whether a game ended just before
+            for agent in seen:
+                paid = np.array([rewards[agent]])
+                for field, value in zip(rollout, (seen, actions, log_probs, paid, began, values), strict=True):
+                    field[agent].append(value if value is paid else value[agent])
+            done = all(terminations.values())
+            seen = env.reset()[0] if done else after
+        team.learn((*rollout, seen, dict.fromkeys(seen, np.array([float(done)]))))
+
+
+ALGORITHMS = {"ippo": Algorithm("CandidateAction, TurnParallel", train)}
+
+if __name__ == "__main__":
+    sys.exit(main("agilerl", ALGORITHMS))

@@ -1,0 +1,138 @@
+"""The two games that every library plays, and the numeric views that all scripts begin with.
+
+| Game | What it is | Chance |
+|---|---|---|
+| `cheap_talk` | a probe: a secret digit must be told (`CheapTalk`) | 1/3 |
+| `gsm8k` | `marft/gsm8k_duo-v0` with six of its problems; what can be said are their six answers | 1/6 |
+
+Both have two agents who speak once each; the team is paid after the second. A policy that learns nothing is paid by
+chance, one that ignores what it sees as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import marft_envs
+from baselines.third_party.cheap_talk import SECRETS, CheapTalk
+from marft_envs.tasks.math import MathTasks
+from marft_envs.wrappers import (
+    CandidateAction,
+    EmbeddingObservation,
+    HashedNgrams,
+    TokenAction,
+    VocabularyTokenizer,
+)
+from marft_envs.wrappers.text_view import AnyAEC, TextView
+
+NUM_TASKS = 6
+_PIECE = re.compile(r"\\boxed\{|.")
+
+
+@dataclass
+class Scores:
+    """Whether each finished game was won, in the order they ended."""
+
+    won: list[bool] = field(default_factory=list)
+
+    def last(self, games: int = 200) -> float:
+        """Return the share won of the last games.
+
+        Raises:
+            ValueError: None has ended.
+        """
+        if not self.won:
+            raise ValueError("no game has ended yet: train for more steps")
+        return fmean(self.won[-games:])
+
+
+@dataclass(frozen=True)
+class Game:
+    """A text game with few things to say.
+
+    Attributes:
+        name: Of the game.
+        make: Makes it, as an AEC environment.
+        candidates: What any agent can say.
+        chance: Success of a team that guesses, 0 to 1.
+        embed: From an observation to a vector.
+        scores: Of all games played in the environments made here.
+    """
+
+    name: str
+    make: Callable[[], AnyAEC]
+    candidates: tuple[str, ...]
+    chance: float
+    embed: Callable[[str], NDArray[np.float32]]
+    scores: Scores = field(default_factory=Scores)
+
+    def choosing(self) -> EmbeddingObservation:
+        """Make the game with a `Discrete` choice among the candidates, and vectors to look at."""
+        return EmbeddingObservation(CandidateAction(Scored(self.make(), self.scores), self.candidates), self.embed)
+
+    def writing(self) -> EmbeddingObservation:
+        """Make the game token by token; a grammar allows what begins like a candidate."""
+        pieces = [_PIECE.findall(text) for text in self.candidates]
+        tokenizer = VocabularyTokenizer(sorted({piece for text in pieces for piece in text}))
+        allowed = [(*tokenizer.encode(text), tokenizer.eos_token_id) for text in self.candidates]
+
+        def grammar(written: tuple[int, ...]) -> Iterable[int]:
+            return {ids[len(written)] for ids in allowed if ids[: len(written)] == written}
+
+        view = TokenAction(Scored(self.make(), self.scores), tokenizer, max(map(len, pieces)), grammar=grammar)
+        return EmbeddingObservation(view, self.embed)
+
+
+class Scored(TextView):
+    """A game that notes in `scores` whether it was won; copies share them."""
+
+    shared = ("scores",)
+
+    def __init__(self, env: AnyAEC, scores: Scores) -> None:
+        super().__init__(env)
+        self.scores = scores
+
+    def step(self, action: Any) -> None:
+        """Take a turn."""
+        before = self._ended()
+        super().step(action)
+        if self._ended() and not before:
+            self.scores.won.append(bool(self.infos[self.agents[0]]["success"]))
+
+    def _ended(self) -> bool:
+        return all(self.env.terminations[agent] or self.env.truncations[agent] for agent in self.env.agents)
+
+
+def cheap_talk() -> Game:
+    """Return the probe."""
+    return Game("cheap_talk", CheapTalk, SECRETS, 1 / len(SECRETS), HashedNgrams(dim=64))
+
+
+def gsm8k() -> Game:
+    """Return the duo with six problems whose answers differ."""
+    every = MathTasks.load("gsm8k")
+    by_answer = {every[index].answer: every[index] for index in range(len(every))}
+    tasks = list(by_answer.values())[:NUM_TASKS]
+    candidates = tuple(f"\\boxed{{{task.answer}}}" for task in tasks)
+
+    def make() -> AnyAEC:
+        return marft_envs.make("marft/gsm8k_duo-v0", data=MathTasks("gsm8k, six", tasks))
+
+    return Game("gsm8k", make, candidates, 1 / NUM_TASKS, HashedNgrams(dim=256))
+
+
+GAMES: dict[str, Callable[[], Game]] = {"cheap_talk": cheap_talk, "gsm8k": gsm8k}
+
+
+@cache
+def find_game(name: str) -> Game:
+    """Return a game by its name: in a process always the same one, so that `scores` outlive a library's pickles."""
+    return GAMES[name]()

@@ -1,0 +1,81 @@
+"""RLlib PPO: a policy per agent in the AEC game itself, through RLlib's `PettingZooEnv`.
+
+RLlib adds the reward that comes after the last speaker to the last transition of each agent, which is its only one
+here: so the return of a speaker's transition is the team reward itself.
+
+    python -m baselines.third_party.rllib_ppo
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import ray
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
+from ray.tune.registry import register_env
+
+from baselines.third_party.credit import Credit
+from baselines.third_party.games import Game, find_game
+from baselines.third_party.outcome import Algorithm, main
+
+BATCH = 512
+
+
+class WitnessedLearner(PPOTorchLearner):  # type: ignore[misc]
+    """A PPO learner that shows the returns of its agent named in `learner_config_dict`; each transition is a game."""
+
+    def build(self) -> None:
+        """Begin without any."""
+        super().build()
+        self.credit = Credit()
+
+    def compute_loss_for_module(self, *, module_id: str, config: Any, batch: Any, fwd_out: Any) -> Any:
+        """Note the returns of a minibatch."""
+        if module_id == config.learner_config_dict["first"]:
+            real = batch["loss_mask"]  # RLlib adds a step to each episode
+            self.credit.add(batch["value_targets"][real], batch["rewards"][real], [True] * int(real.sum()))
+        return super().compute_loss_for_module(module_id=module_id, config=config, batch=batch, fwd_out=fwd_out)
+
+
+def settings(game: Game, seed: int) -> PPOConfig:
+    """Return PPO in this process, with a small network for each agent."""
+    agents = game.make().possible_agents
+    return (
+        PPOConfig()
+        .environment("marft", env_config={"game": game.name})
+        .env_runners(num_env_runners=0)
+        .learners(num_learners=0, learner_class=WitnessedLearner, learner_config_dict={"first": agents[0]})
+        .multi_agent(policies=set(agents), policy_mapping_fn=lambda agent, episode, **_: agent)
+        .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[64], vf_share_layers=False))
+        .training(
+            lr=1e-3,
+            train_batch_size=BATCH,
+            minibatch_size=128,
+            num_epochs=8,
+            entropy_coeff=0.01,
+        )
+        .debugging(seed=seed, log_level="ERROR")
+    )
+
+
+def train(game: Game, steps: int, seed: int) -> Credit:
+    """Choose among candidates."""
+    ray.init(include_dashboard=False, log_to_driver=False, num_cpus=1)
+    register_env("marft", lambda config: PettingZooEnv(find_game(config["game"]).choosing()))
+    algorithm = settings(game, seed).build_algo()
+    for _ in range(0, steps, BATCH):
+        algorithm.train()
+    credit: Credit = algorithm.learner_group._learner.credit
+    algorithm.stop()
+    ray.shutdown()
+    return credit
+
+
+ALGORITHMS = {"ppo": Algorithm("CandidateAction", train, steps=8_192)}
+
+if __name__ == "__main__":
+    sys.exit(main("ray", ALGORITHMS))

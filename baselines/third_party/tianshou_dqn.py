@@ -1,0 +1,102 @@
+"""Tianshou multi-agent DQN: one Q-network per agent in the AEC game itself, masks in the observations.
+
+Tianshou notes the rewards of all agents with whoever acted, so a transition of the first speaker holds 0 and the
+team reward stands in the next one. Returns over as many steps as there are agents fetch it; with one step the first
+speaker would learn nothing.
+
+    python -m baselines.third_party.tianshou_dqn
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from tianshou.algorithm import DQN, MultiAgentOffPolicyAlgorithm
+from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+from tianshou.algorithm.optim import AdamOptimizerFactory
+from tianshou.data import Collector, VectorReplayBuffer
+from tianshou.env import DummyVectorEnv, PettingZooEnv
+from tianshou.trainer import OffPolicyTrainerParams
+from tianshou.utils.net.common import Net
+
+from baselines.third_party.credit import Credit
+from baselines.third_party.games import Game
+from baselines.third_party.outcome import Algorithm, main
+from marft_envs.wrappers import ActionMask
+
+NUM_ENVS, STEPS_PER_ROLLOUT, FINAL_EPSILON = 8, 64, 0.02
+
+
+class WitnessedDQN(DQN):  # type: ignore[misc]
+    """DQN that shows the returns of its agent, whose samples are single transitions."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.credit = Credit()
+
+    def _preprocess_batch(self, batch: Any, buffer: Any, indices: Any) -> Any:
+        done = super()._preprocess_batch(batch, buffer, indices)
+        paid = buffer.rew[buffer.next(indices)]  # the game ends with the next transition
+        self.credit.add(done.returns, paid, np.ones(len(indices)))
+        return done
+
+
+def make_algorithm(env: PettingZooEnv) -> MultiAgentOffPolicyAlgorithm:
+    """Return a DQN for each agent."""
+    observations, actions = env.observation_space["observation"], env.action_space
+
+    def dqn(kind: type[DQN]) -> DQN:
+        policy = DiscreteQLearningPolicy(
+            model=Net(state_shape=observations.shape, action_shape=actions.n, hidden_sizes=[64]),
+            action_space=actions,
+            observation_space=env.observation_space,
+        )
+        optim = AdamOptimizerFactory(lr=1e-3)
+        return kind(policy=policy, optim=optim, n_step_return_horizon=len(env.agents), target_update_freq=100)
+
+    kinds = [WitnessedDQN, *[DQN] * (len(env.agents) - 1)]  # the first speaker's is watched
+    return MultiAgentOffPolicyAlgorithm(algorithms=[dqn(kind) for kind in kinds], env=env)
+
+
+def train(game: Game, steps: int, seed: int) -> Credit:
+    """Choose among candidates; exploration falls linearly during the first half."""
+    np.random.seed(seed)  # Tianshou explores with the global generator
+    torch.manual_seed(seed)
+
+    def make_env() -> PettingZooEnv:
+        return PettingZooEnv(ActionMask(game.choosing(), mask="obs"))
+
+    def explore(epoch: int, step: int) -> None:
+        for member in env.agents:
+            epsilon = max(FINAL_EPSILON, 1 - 2 * step / steps)
+            algorithm.get_algorithm(member).policy.set_eps_training(epsilon)
+
+    env = make_env()
+    algorithm = make_algorithm(env)
+    envs = DummyVectorEnv([make_env] * NUM_ENVS)
+    envs.seed(seed)
+    collector = Collector(algorithm, envs, VectorReplayBuffer(2_000, NUM_ENVS), exploration_noise=True)
+    algorithm.run_training(
+        OffPolicyTrainerParams(
+            training_collector=collector,
+            max_epochs=1,
+            epoch_num_steps=steps,
+            collection_step_num_env_steps=STEPS_PER_ROLLOUT,
+            update_step_num_gradient_steps_per_sample=0.25,
+            batch_size=128,
+            training_fn=explore,
+            verbose=False,
+            show_progress=False,
+        )
+    )
+    credit: Credit = algorithm.get_algorithm(env.agents[0]).credit
+    return credit
+
+
+ALGORITHMS = {"dqn": Algorithm("CandidateAction, ActionMask", train)}
+
+if __name__ == "__main__":
+    sys.exit(main("tianshou", ALGORITHMS))

@@ -1,0 +1,93 @@
+"""Tianshou PPO: one policy plays both agents through `SharedPolicyEnv`.
+
+Tianshou's own multi-agent manager is no way to train PPO in a game whose reward comes after the last speaker: the
+transitions of the first speakers are not paid there (see `tianshou_dqn`).
+
+    python -m baselines.third_party.tianshou_ppo
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from tianshou.algorithm import PPO
+from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy
+from tianshou.algorithm.optim import AdamOptimizerFactory
+from tianshou.data import Collector, VectorReplayBuffer
+from tianshou.env import DummyVectorEnv
+from tianshou.trainer import OnPolicyTrainerParams
+from tianshou.utils.net.common import Net
+from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
+
+from baselines.third_party.credit import Credit
+from baselines.third_party.games import Game
+from baselines.third_party.outcome import Algorithm, main
+from marft_envs.wrappers import SharedPolicyEnv
+
+NUM_ENVS, STEPS_PER_ROLLOUT = 8, 512
+
+
+class WitnessedPPO(PPO):  # type: ignore[misc]
+    """PPO that shows the returns it computed."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.credit = Credit()
+
+    def _preprocess_batch(self, batch: Any, buffer: Any, indices: Any) -> Any:
+        done = super()._preprocess_batch(batch, buffer, indices)
+        for part in np.array_split(np.arange(len(indices)), NUM_ENVS):  # one environment after the other
+            self.credit.add(done.returns[part], batch.rew[part], batch.done[part])
+        return done
+
+
+def make_algorithm(env: Any) -> WitnessedPPO:
+    """Return PPO with small networks."""
+    observations, actions = env.observation_space, env.action_space
+
+    def network() -> Net:
+        return Net(state_shape=observations.shape, hidden_sizes=[64])
+
+    actor = DiscreteActor(preprocess_net=network(), action_shape=actions.n, softmax_output=False)
+    policy = DiscreteActorPolicy(
+        actor=actor, action_space=actions, observation_space=observations, dist_fn=_categorical
+    )
+    critic = DiscreteCritic(preprocess_net=network())
+    return WitnessedPPO(policy=policy, critic=critic, optim=AdamOptimizerFactory(lr=1e-3), ent_coef=0.01)
+
+
+def _categorical(logits: torch.Tensor) -> torch.distributions.Categorical:
+    return torch.distributions.Categorical(logits=logits)
+
+
+def train(game: Game, steps: int, seed: int) -> Credit:
+    """Choose among candidates."""
+    np.random.seed(seed)  # Tianshou explores with the global generator
+    torch.manual_seed(seed)
+    envs = DummyVectorEnv([lambda: SharedPolicyEnv(game.choosing())] * NUM_ENVS)
+    envs.seed(seed)
+    algorithm = make_algorithm(SharedPolicyEnv(game.choosing()))
+    collector = Collector(algorithm, envs, VectorReplayBuffer(STEPS_PER_ROLLOUT, NUM_ENVS))
+    algorithm.run_training(
+        OnPolicyTrainerParams(
+            training_collector=collector,
+            max_epochs=1,
+            epoch_num_steps=steps,
+            collection_step_num_env_steps=STEPS_PER_ROLLOUT,
+            batch_size=64,
+            update_step_num_repetitions=8,
+            verbose=False,
+            show_progress=False,
+        )
+    )
+    credit: Credit = algorithm.credit
+    return credit
+
+
+ALGORITHMS = {"ppo": Algorithm("CandidateAction, SharedPolicyEnv", train)}
+
+if __name__ == "__main__":
+    sys.exit(main("tianshou", ALGORITHMS))

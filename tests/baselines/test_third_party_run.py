@@ -1,0 +1,166 @@
+"""The command that runs all libraries: what it asks of them, and its table; none of the libraries is needed here."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+from packaging.requirements import Requirement
+
+from baselines.third_party import environments, run
+from baselines.third_party.credit import Credit
+from baselines.third_party.environments import LEARN, LIBRARIES, ROOT, TORCH
+from baselines.third_party.outcome import Algorithm, Outcome, main, read
+from baselines.third_party.run import Run, judge, table
+
+GOOD = Outcome("torchrl", "0.14.1", "mappo", "TurnParallel", "cheap_talk", 0.9, 1 / 3, 0.94, 8192, 21.0, 0)
+
+
+SCRIPTS = [
+    path
+    for path in sorted((ROOT / "baselines/third_party").glob("*.py"))
+    if "\nALGORITHMS = {" in path.read_text("utf-8")
+]
+
+
+def offered(script):
+    """The algorithms of a script, read without importing its library."""
+    assigned = [node for node in ast.parse(script.read_text("utf-8")).body if isinstance(node, ast.Assign)]
+    (table,) = [node.value for node in assigned if ast.unparse(node.targets[0]) == "ALGORITHMS"]
+    return {(script.stem, key.value) for key in table.keys}
+
+
+def test_every_algorithm_of_every_script_is_run():
+    wanted = {pair for library in LIBRARIES.values() for pair in library.runs}
+    assert wanted == set().union(*map(offered, SCRIPTS))
+
+
+def test_libraries_have_tested_bounds_and_torch_is_pinned_as_everywhere():
+    for library in LIBRARIES.values():
+        bounds = Requirement(library.requirements[0]).specifier
+        assert {one.operator for one in bounds} == {">=", "<"}
+        assert set(library.must_learn) <= {algorithm for _, algorithm in library.runs}
+    assert TORCH in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert [name for name, library in LIBRARIES.items() if library.must_learn] == [
+        "torchrl",
+        "tianshou",
+        "rllib",
+        "sb3",
+    ]
+
+
+def test_an_environment_holds_its_libraries_and_what_ours_needs():
+    held = {Requirement(line).name for line in environments.requirements("rllib")}
+    assert {"ray", "pettingzoo", "gymnasium", "numpy"} <= held
+    assert "torchrl" not in held
+
+
+def test_an_environment_that_is_there_is_taken_as_it_is(tmp_path):
+    lines = [TORCH, *environments.requirements("rllib")]
+    (tmp_path / "installed.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    python = environments.prepare("rllib", tmp_path)
+    assert python.parent.parent == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == ["installed.txt"]
+
+
+# -------------------------------------------------------------------- judging
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({}, ""),
+        ({"credit": None}, ""),
+        ({"credit": 0.1}, "does not reach"),
+        ({"credit": float("nan")}, "does not reach"),
+        ({"success": 1 / 3 + LEARN - 0.01}, "success 0.52, wanted 0.53"),
+        ({"success": 0.2, "game": "gsm8k"}, ""),
+        ({"success": 0.2, "algorithm": "qmix"}, ""),
+    ],
+)
+def test_what_must_hold_of_an_outcome(change, fault):
+    found = judge("torchrl", replace(GOOD, **change))
+    assert bool(found) == bool(fault)
+    assert fault in found
+
+
+def test_the_table_shows_success_beside_chance_and_what_failed():
+    drawn = table([Run("torchrl", "mappo", "cheap_talk", GOOD), Run("skrl", "ippo", "gsm8k", None, "exit code 1")])
+    head, _, good, bad = drawn.splitlines()
+    assert good == ("| torchrl 0.14.1 | mappo | TurnParallel | cheap_talk | 0.90 | 0.33 | 0.94 | 8192 | 21 | ok |")
+    assert bad == "| skrl | ippo | | gsm8k | | | | | | exit code 1 |"
+    assert head.count("|") == good.count("|") == bad.count("|")
+
+
+def test_a_script_that_fails_says_where_its_output_is(tmp_path):
+    log = tmp_path / "a.log"
+    assert run._execute([sys.executable, "-c", "print('so'); raise SystemExit(3)"], log) == f"exit code 3, see {log}"
+    assert log.read_text(encoding="utf-8") == "so\n"
+    assert run._execute([sys.executable, "-c", "import baselines.third_party"], log) == ""
+
+
+def test_an_unknown_library_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        run.main(["--only", "sb3,sb4"])
+    assert "found sb4, wanted some of torchrl, benchmarl" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------ what scripts share
+
+
+def constant(game, steps, seed):
+    """Always choose the first candidate, for some turns; an algorithm that learns nothing."""
+    env, credit = game.choosing(), Credit()
+    env.reset(seed=seed)
+    for _ in range(steps // 2):
+        env.step(0)
+        env.step(0)
+        credit.add([0.0, 0.0], [0.0, float(game.scores.won[-1])], [False, True])
+        env.reset()
+    return credit
+
+
+def test_a_script_reports_success_by_chance_for_who_learns_nothing(tmp_path, capsys):
+    file = tmp_path / "outcome.json"
+    arguments = ["--game", "gsm8k", "--steps", "600", "--seed", "1", "--json", str(file)]
+    assert main("numpy", {"constant": Algorithm("CandidateAction", constant)}, arguments) == 0
+    outcome = read(file)
+    assert outcome.success == pytest.approx(outcome.chance, abs=0.09)
+    assert (outcome.library, outcome.algorithm, outcome.game, outcome.steps) == ("numpy", "constant", "gsm8k", 600)
+    assert outcome.credit == 0
+    assert "does not reach" in judge("sb3", outcome)
+    assert str(outcome) in capsys.readouterr().out
+    assert json.loads(file.read_text(encoding="utf-8"))["seed"] == 1
+
+
+# ------------------------------------------------------------------------ pages
+
+LIBRARY_PAGES = sorted((ROOT / "docs/libraries").glob("*.md"))
+
+
+def test_there_is_a_page_for_each_library():
+    assert {page.stem for page in LIBRARY_PAGES} == {*LIBRARIES, "stable_baselines3"} - {"sb3"}
+
+
+@pytest.mark.parametrize("page", LIBRARY_PAGES, ids=lambda page: page.stem)
+def test_what_a_page_shows_stands_in_a_script_that_it_links_to(page):
+    """The blocks are parts of the scripts: they are not run here, since they need the library, but may not drift."""
+    text = page.read_text("utf-8")
+    linked = [(page.parent / target).resolve() for target in re.findall(r"\]\(([^)]+\.py)\)", text)]
+    shown = "\n".join(path.read_text("utf-8") for path in linked)
+    lines = {line.strip() for line in shown.splitlines()}
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert linked
+    assert blocks
+    assert [line for block in blocks for line in block.splitlines() if line.strip() not in lines] == []
+
+
+def test_pages_name_the_versions_that_are_installed():
+    for name, library in LIBRARIES.items():
+        page = ROOT / "docs/libraries" / ("stable_baselines3.md" if name == "sb3" else f"{name}.md")
+        lowest = next(one.version for one in Requirement(library.requirements[0]).specifier if one.operator == ">=")
+        assert lowest in page.read_text("utf-8"), f"{page.name}: {lowest}"
