@@ -22,12 +22,15 @@ class Episode:
         group: episodes of one group start from the same state.
         seed: for `reset`.
         options: for `reset`; None if there are none.
+        prefix: actions that are played as they are before the policies are asked: a branch of another episode of
+            the same start.
     """
 
     number: int
     group: int
     seed: int
     options: Mapping[str, Any] | None = None
+    prefix: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Action:
         stopped: True if the model ended the action itself, False if the token limit cut it.
         support: per token the int32 ids that top-k/top-p left to choose from; None means the whole
             vocabulary.
+        exact: the log-probs are the trained model's own, to float error. False for another engine's (vLLM, a
+            server): its law differs a little, and the learner corrects for that.
     """
 
     text: str
@@ -51,6 +56,7 @@ class Action:
     logprobs: FloatArray
     stopped: bool
     support: tuple[IntArray, ...] | None = None
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,8 @@ class Trajectory:
             tokens was cut off.
         final_prompt_ids: int32 [P], its prompt; empty if there is no final agent.
         infos: the numeric infos of the last step (success, invalid, ...); missing keys mean not reported.
+        branch: index of the turn whose alternatives are compared: episodes of one group share all turns before it, and
+            only this turn is trained. None: a whole episode, all of whose turns are trained.
         failure: cause if the environment failed; such an episode is a record, never trained on. None if fine.
         game: the environment's own record of the game as JSON (what was seen, who saw whom, what tools did, terms of
             the reward) with the tokens of each turn, where its metadata say "records_episodes" and
@@ -98,6 +106,7 @@ class Trajectory:
     final_agent: str = ""
     final_prompt_ids: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
     infos: Mapping[str, float] = field(default_factory=dict)
+    branch: int | None = None
     failure: str | None = None
     game: Mapping[str, Any] | None = None
 
