@@ -1,0 +1,96 @@
+"""A seat of a game as an environment of TRL (1.16), to train it with `GRPOTrainer(environment_factory=...)`.
+
+TRL's models act by calling tools, so the seat's turn is the tool `say`; what the model writes outside of a call is
+not heard. What the seat sees at its first turn is returned by `reset` and so appended to the prompt; what it sees
+later, the tool returns. All rollouts of a group must start alike: the rows of the data set say from which seed.
+The interface is experimental there, and may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from marft_envs.bridges.seat import GameFailedError, Make, Partners, SeatGame, chat, maker, news
+from marft_envs.registry import AnyAEC
+
+REQUIREMENT = "trl>=1.16,<1.17"  # to train with it; not imported here
+HOW_TO_ACT = "Take your turn by calling the tool `say`; nothing else that you write is heard."
+OVER = "The game is over."
+
+
+def to_trl_environment(
+    env_id_or_make: Make, seat: str, partners: Partners | None = None, **kwargs: Any
+) -> Callable[[], TrlSeat]:
+    """Return an `environment_factory` for TRL.
+
+    Args:
+        env_id_or_make: An id such as `marft/math_duo-v0`, or what makes an AEC environment.
+        seat: Who is trained.
+        partners: Who plays the others: functions of their observations.
+        **kwargs: For the environment.
+
+    Raises:
+        SeatError: No such seat, or another seat has no partner.
+
+    Example:
+        >>> make_seat = to_trl_environment("marft/math_duo-v0", "actor_0", {"reasoner_0": lambda seen: "It is 4."})
+        >>> "reasoner_0: It is 4." in make_seat().reset(seed=0)
+        True
+    """
+    make_env = maker(env_id_or_make, kwargs)
+    SeatGame(make_env, seat, partners).close()  # what is wrong is said now, not in the midst of a run
+    return partial(TrlSeat, make_env, seat, partners)
+
+
+class TrlSeat:
+    """One seat; the trainer makes as many as it plays rollouts at once, and resets them. Public methods are tools."""
+
+    def __init__(self, make_env: Callable[[], AnyAEC], seat: str, partners: Partners | None) -> None:
+        self._game = SeatGame(make_env, seat, partners)
+        self._seen: Any = None
+        self._failed = False
+
+    def reset(self, **row: Any) -> str:
+        """Start a game and return what the seat sees; TRL appends it to the last message of the prompt.
+
+        Args:
+            **row: Of the data set: `seed`, and if wanted `task_id` or `index`; the others are ignored.
+
+        Raises:
+            ValueError: The row has no seed.
+        """
+        if row.get("seed") is None:
+            raise ValueError("the data set needs a column 'seed': all rollouts of a group must start alike")
+        options = {key: row[key] for key in ("task_id", "index") if row.get(key) is not None}
+        self._failed = False
+        try:
+            self._seen = self._game.begin(int(row["seed"]), options)
+        except GameFailedError as error:
+            self._failed, self._seen = True, None
+            return str(error)
+        return OVER if self._seen is None else f"{news((), chat(self._seen))}\n\n{HOW_TO_ACT}"
+
+    def say(self, text: str) -> str:
+        """Take your turn in the game.
+
+        Args:
+            text: What you say: the others and the judge read exactly this.
+
+        Returns:
+            What happens until your next turn.
+        """
+        if self._seen is None:
+            return OVER
+        before, self._seen = self._seen, None
+        try:
+            self._seen = self._game.play(text)
+        except GameFailedError:
+            self._failed = True
+            raise
+        return OVER if self._seen is None else news(chat(before), chat(self._seen))
+
+    def get_reward(self) -> float | None:
+        """Return what the seat was paid: 0.0 if it stopped playing, None (not computed) if the game broke."""
+        return None if self._failed else self._game.reward

@@ -1,0 +1,16 @@
+"""A game of another author trains in our learner as it is: one update moves every adapter."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from one_update import one_update
+from stranger import Stranger
+
+
+def test_a_strangers_game_trains_as_it_is():
+    agents = ["player_0", "player_1"]
+    metrics, moved = one_update(partial(Stranger, turns=1), agents)
+    assert metrics["team/failed"] == 0
+    assert metrics["team/turns"] == 2
+    assert moved == set(agents)

@@ -1,0 +1,181 @@
+"""One seat of a game, as all bridges play it; TRL's environment, which needs nothing of TRL; and light imports."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from fakes import Broken, RouteToExpert
+
+import marft_envs
+from marft_envs.bridges import (
+    GameFailedError,
+    SeatError,
+    SeatGame,
+    from_textarena,
+    openenv,
+    textarena,
+    to_openenv,
+    to_trl_environment,
+    to_verifiers,
+    verifiers,
+)
+from marft_envs.bridges.seat import chat, maker, news
+
+DUO = "marft/math_duo-v0"
+
+
+def duo(**kwargs):
+    return maker(DUO, kwargs)
+
+
+def test_the_partner_is_heard_and_the_seat_is_paid():
+    heard = []
+    seat = SeatGame(duo(), "actor_0", {"reasoner_0": lambda seen: heard.append(seen) or "Add them."})
+    seen = seat.begin(0, {"index": 3})
+    task = marft_envs.make(DUO).unwrapped.tasks[3]
+    assert task.prompt in heard[0]
+    assert chat(seen)[-1] == {"role": "user", "content": "Add them.", "name": "reasoner_0"}
+    assert seat.over is None
+    assert seat.play(f"\\boxed{{{task.answer}}}") is None
+    assert (seat.reward, seat.infos["success"]) == (1.0, 1)
+
+
+def test_a_seat_that_speaks_first_is_paid_for_what_its_partner_answers():
+    seat = SeatGame(duo(), "reasoner_0", {"actor_0": lambda seen: seen.messages[-1]["content"]})
+    seat.begin(0, {"index": 3})
+    assert seat.play(f"\\boxed{{{marft_envs.make(DUO).unwrapped.tasks[3].answer}}}") is None
+    assert seat.reward == 1.0
+
+
+def test_a_game_can_end_without_the_seat():
+    seat = SeatGame(RouteToExpert, "expert_1", {"router_0": lambda seen: "0", "expert_0": lambda seen: seen[-1]})
+    assert {seat.begin(seed) for seed in range(8)} == {None}
+    rewards = set()
+    for seed in range(8):
+        seat.begin(seed)
+        rewards.add(seat.reward)
+    assert rewards == {0.0, 1.0}
+
+
+def test_an_environment_that_broke_is_replaced():
+    made = []
+
+    def make():
+        made.append(Broken("reset"))
+        return made[-1]
+
+    seat = SeatGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
+    with pytest.raises(GameFailedError, match="reset: RuntimeError: the roof fell in"):
+        seat.begin(0)
+    assert seat.begin(1) is not None
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("seat", "partners", "message"),
+    [
+        ("actor_1", {}, "no seat 'actor_1'; there are reasoner_0, actor_0"),
+        ("actor_0", {}, "nobody plays reasoner_0"),
+        ("actor_0", {"critic_0": str}, "no seat 'critic_0'"),
+    ],
+)
+def test_wrong_seats_are_named(seat, partners, message):
+    with pytest.raises(SeatError, match=message):
+        SeatGame(duo(), seat, partners)
+
+
+def test_news_leave_out_what_is_known_and_what_one_said_oneself():
+    told_back = {"kind": "matrix", "rows": [[0, 1], [0, 0]], "delayed": "all"}
+    env = marft_envs.make(DUO, horizon=2, dependency=told_back)
+    env.reset(seed=0)
+    first = chat(env.observe("reasoner_0"))
+    env.step("one")
+    env.step("two")
+    told = news(first, chat(env.observe("reasoner_0")))
+    assert "two" in told
+    assert "one" not in told.split("\n\n")
+    assert first[-1]["content"] not in told
+
+
+def test_news_are_all_there_is_where_the_past_is_told_anew():
+    assert news(chat("digit 1"), chat("digit 1 heard 2")) == "digit 1 heard 2"
+
+
+# ------------------------------------------------------------------------- TRL
+
+
+def trl_seat(env=DUO, seat="actor_0", partner="reasoner_0", **kwargs):
+    return to_trl_environment(env, seat, {partner: lambda seen: "Add them."}, **kwargs)()
+
+
+def test_the_reset_of_trl_tells_the_task_and_how_to_act():
+    game = trl_seat()
+    told = game.reset(seed=0, task_id=marft_envs.make(DUO).unwrapped.tasks[3].id, prompt="ignored")
+    assert marft_envs.make(DUO).unwrapped.tasks[3].prompt in told
+    assert "Add them." in told
+    assert "`say`" in told
+
+
+def test_the_rollouts_of_a_group_start_alike():
+    assert trl_seat().reset(seed=5) == trl_seat().reset(seed=5)
+    assert len({trl_seat().reset(seed=seed) for seed in range(5)}) > 1
+    with pytest.raises(ValueError, match="a column 'seed'"):
+        trl_seat().reset(prompt=[])
+
+
+def test_trl_is_paid_once_the_game_is_over():
+    game = trl_seat()
+    game.reset(seed=0, index=3)
+    assert game.get_reward() == 0.0
+    assert game.say(f"\\boxed{{{marft_envs.make(DUO).unwrapped.tasks[3].answer}}}") == "The game is over."
+    assert game.get_reward() == 1.0
+    assert game.say("more") == "The game is over."
+    game.reset(seed=1)
+    assert game.get_reward() == 0.0
+
+
+def test_a_broken_game_is_unscored_and_the_next_is_played():
+    make = lambda: Broken("step")  # noqa: E731
+    game = to_trl_environment(make, "buyer_0", {"seller_0": lambda seen: "a"})()
+    game.reset(seed=0)
+    with pytest.raises(GameFailedError):
+        game.say("a")
+    assert game.get_reward() is None
+    assert "digit" in game.reset(seed=1)
+    assert game.get_reward() == 0.0
+
+
+def test_a_broken_reset_is_unscored():
+    game = to_trl_environment(lambda: Broken("reset"), "buyer_0", {"seller_0": lambda seen: "a"})()
+    assert "the roof fell in" in game.reset(seed=0)
+    assert game.get_reward() is None
+
+
+# --------------------------------------------------------------------- imports
+
+
+@pytest.mark.parametrize(
+    ("call", "package", "bridge"),
+    [
+        (lambda: to_openenv(DUO, "actor_0", {"reasoner_0": str}), "openenv.core.env_server", openenv),
+        (lambda: to_verifiers(DUO), "verifiers.v1", verifiers),
+        (lambda: from_textarena("GuessTheNumber-v0", 1), "textarena", textarena),
+    ],
+)
+def test_what_is_not_installed_is_named(call, package, bridge, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=re.escape(f"pip install '{bridge.REQUIREMENT}'")):
+        call()
+
+
+def test_bridges_import_none_of_the_packages():
+    code = (
+        "import sys, marft_envs; assert 'marft_envs.bridges' not in sys.modules\n"
+        "import marft_envs.bridges\n"
+        "print(sorted({'trl', 'verifiers', 'openenv', 'textarena', 'torch', 'openai', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
