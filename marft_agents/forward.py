@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from marft_agents.prefix_tree import Level, build_levels
+from marft_agents.attention import TreeAttention, run
+from marft_agents.prefix_tree import build_levels
 from marft_agents.records import IntArray
 from marft_agents.sampling import SamplingLaw, scale
 
@@ -32,29 +33,6 @@ def plan_micro_batches(sequences: Sequence[IntArray], max_rows: int) -> list[lis
     return [order[start : start + max_rows] for start in range(0, len(order), max_rows)]
 
 
-def run_level(trunk: Any, cache: Any, level: Level, device: torch.device) -> Tensor:
-    """Run the trunk over one level; the cache must hold the level before and then holds this one.
-
-    Returns:
-        hidden [R, W, d].
-    """
-    tokens = torch.as_tensor(level.tokens, device=device)
-    mask = torch.as_tensor(level.mask, device=device)
-    if level.start:
-        parents = torch.as_tensor(level.parents, device=device)
-        if not torch.equal(parents, torch.arange(cache.layers[0].keys.shape[0], device=device)):
-            cache.batch_select_indices(parents)
-    past = mask.new_ones(len(tokens), level.start)
-    hidden: Tensor = trunk(
-        input_ids=tokens,
-        attention_mask=torch.cat([past, mask], dim=1).long(),
-        position_ids=torch.arange(level.start, level.start + level.width, device=device).expand_as(tokens),
-        past_key_values=cache,
-        use_cache=True,
-    ).last_hidden_state
-    return hidden
-
-
 def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[IntArray], device: torch.device) -> Tensor:
     """Return the hidden states that predict the action tokens.
 
@@ -67,24 +45,11 @@ def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[Int
     Returns:
         [sum T_i, d]; rows follow the actions in order.
     """
-    from transformers import DynamicCache
-
     sequences = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
-    lengths = np.asarray([len(a) for a in actions])
-    owners = np.repeat(np.arange(len(actions)), lengths)
-    offsets = np.arange(len(owners)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    positions = np.asarray([len(p) - 1 for p in prompts])[owners] + offsets
-    cache = DynamicCache()
-    states: list[Tensor] = []
-    places = np.empty(len(owners), np.int64)
-    done = 0
-    for level in build_levels(sequences):
-        hidden = run_level(trunk, cache, level, device)
-        here = (positions >= level.start) & (positions < level.start + level.width)
-        places[here] = done + level.row_of[owners[here]] * level.width + positions[here] - level.start
-        states.append(hidden.reshape(-1, hidden.shape[-1]))
-        done += len(states[-1])
-    return torch.cat(states)[torch.as_tensor(places, device=device)]
+    tree = TreeAttention(build_levels(sequences), device)
+    places = [path[len(p) - 1 :] for path, p in zip(tree.paths_of(sequences), prompts, strict=True)]
+    hidden = run(trunk, tree.tokens, tree.positions, tree)[0]
+    return hidden[torch.as_tensor(np.concatenate(places), device=device)]
 
 
 @dataclass(frozen=True)

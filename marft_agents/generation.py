@@ -1,158 +1,161 @@
 """Batched sampling of actions with exact log-probabilities.
 
-Prompts that share a prefix are prefilled once, identical prompts share one row of the prefill, rows that ended
-leave the batch. Log-probs come from the very pass that sampled the token. Each row draws from its own generator,
-so what a row samples does not depend on its neighbours (beyond float rounding).
+Rows of all agents are generated in one batch, whatever adapter they wear. What prompts have in common is computed once
+per adapter, and its keys and values are stored and read once; a row that ended leaves at once and the next waiting one
+takes its place. Log-probs come from the very pass that sampled the token. Each row draws from its own generator, so
+what a row samples does not depend on its neighbours (beyond float rounding).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from marft_agents.forward import run_level
-from marft_agents.prefix_tree import build_levels, choose_cuts, pad
+from marft_agents.attention import TreeAttention, run
+from marft_agents.prefix_tree import build_levels
 from marft_agents.records import Action, IntArray
 from marft_agents.sampling import SamplingLaw, choose
+from marft_agents.slots import Slots, families
 
-KEEP_FINISHED_SHARE = 0.2  # compact the batch when more than this share of its rows has ended
+if TYPE_CHECKING:
+    from marft_agents.language_model import AdaptedBase
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What to answer.
+
+    Attributes:
+        ids: int32 [P], P >= 1.
+        generator: gives `max_new_tokens` uniform numbers, however long the action.
+        adapter: who answers; None is the bare base.
+    """
+
+    ids: IntArray
+    generator: np.random.Generator
+    adapter: str | None
 
 
 class _Row:
-    """The growing action of one request."""
+    """A growing action."""
 
-    def __init__(self, prompt: IntArray) -> None:
-        self.prompt = prompt
+    def __init__(self, number: int, prompt: Prompt, law: SamplingLaw) -> None:
+        self.number, self.prompt = number, prompt
+        self.uniforms = prompt.generator.random(law.max_new_tokens)
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.support: list[IntArray] = []
         self.stopped = False
 
 
-@torch.no_grad()
-def generate(
-    trunk: Any,
-    head: Any,
-    tokenizer: Any,
-    prompts: Sequence[IntArray],
-    law: SamplingLaw,
-    generators: Sequence[np.random.Generator],
-    *,
-    end_ids: frozenset[int],
-    device: torch.device,
-) -> list[Action]:
-    """Sample one action per prompt.
+class Generation:
+    """A batch of actions in the making on one base; rows leave when they end, waiting ones join.
 
     Args:
-        trunk: transformer without head, with the acting agent's adapter active.
-        head: language-model head.
-        tokenizer: decodes the actions.
-        prompts: int32 [P_i] each, P_i >= 1.
+        base: the model and its adapters.
         law: the sampling law.
-        generators: one per prompt; each gives `law.max_new_tokens` uniform numbers, however long the action.
-        end_ids: tokens that end an action.
-        device: where to compute.
-
-    Returns:
-        Actions in the order of the prompts.
+        max_rows: actions in the making at once (memory and speed, not results).
     """
-    uniforms = torch.as_tensor(np.stack([g.random(law.max_new_tokens) for g in generators]), device=device)
-    rows = [_Row(prompt) for prompt in prompts]
-    logits, cache, mask, positions = _prefill(trunk, head, prompts, device)
-    alive = list(range(len(rows)))
-    for step in range(law.max_new_tokens):
-        tokens, logprobs, support = choose(logits, uniforms[alive, step], law)
-        _record(rows, alive, tokens, logprobs, support, end_ids)
-        if all(rows[i].stopped for i in alive) or step + 1 == law.max_new_tokens:
-            break
-        keep = [k for k, i in enumerate(alive) if not rows[i].stopped]
-        if len(keep) < (1 - KEEP_FINISHED_SHARE) * len(alive):
-            index = torch.as_tensor(keep, device=device)
-            cache.batch_select_indices(index)
-            tokens, mask, positions = tokens[index], mask[index], positions[index]
-            alive = [alive[k] for k in keep]
-        mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
-        positions = positions + 1
-        hidden = trunk(
-            input_ids=tokens[:, None],
-            attention_mask=mask,
-            position_ids=positions[:, None],
-            past_key_values=cache,
-            use_cache=True,
-        ).last_hidden_state
-        logits = head(hidden[:, -1])
-    return [_finish(row, tokenizer, law) for row in rows]
+
+    def __init__(self, base: AdaptedBase, law: SamplingLaw, *, max_rows: int = 128) -> None:
+        self._base, self._law, self._max_rows = base, law, max_rows
+        self._waiting: deque[_Row] = deque()
+        self._rows: list[_Row] = []
+        self._slots = Slots(base.device)
+        self._logits: Tensor | None = None
+        self._submitted = 0
+
+    @property
+    def busy(self) -> bool:
+        """Some action is not finished."""
+        return bool(self._rows or self._waiting)
+
+    def submit(self, prompt: Prompt) -> int:
+        """Ask for an action; return the number by which `step` will give it."""
+        self._waiting.append(_Row(self._submitted, prompt, self._law))
+        self._submitted += 1
+        return self._submitted - 1
+
+    @torch.no_grad()
+    def step(self) -> list[tuple[int, Action]]:
+        """Draw the next token of every row; return the actions that ended with it."""
+        while self._waiting and len(self._rows) < self._max_rows:
+            self._admit()
+        assert self._logits is not None, "nothing was submitted"
+        uniforms = np.asarray([row.uniforms[len(row.tokens)] for row in self._rows])
+        uniform = torch.as_tensor(uniforms, device=self._base.device)
+        tokens, logprobs, support = choose(self._logits, uniform, self._law)
+        self._record(tokens, logprobs, support)
+        over = [row.stopped or len(row.tokens) == self._law.max_new_tokens for row in self._rows]
+        finished = [(row.number, self._action(row)) for row, end in zip(self._rows, over, strict=True) if end]
+        if finished:
+            order = self._slots.keep([k for k, end in enumerate(over) if not end])
+            self._rows = [self._rows[k] for k in order]
+            tokens = tokens[torch.as_tensor(order, dtype=torch.long, device=tokens.device)]
+        self._logits = self._next(tokens) if self._rows else None
+        return finished
+
+    def _admit(self) -> None:
+        """Prefill waiting rows of one adapter."""
+        adapter = self._waiting[0].prompt.adapter
+        room = self._max_rows - len(self._rows)
+        rows = [row for row in self._waiting if row.prompt.adapter == adapter][:room]
+        taken = {row.number for row in rows}
+        self._waiting = deque(row for row in self._waiting if row.number not in taken)
+        with self._base.wearing(adapter):
+            logits = self._prefill([row.prompt.ids for row in rows])
+        self._logits = logits if self._logits is None else torch.cat([self._logits, logits])
+        self._rows += rows
+
+    def _prefill(self, prompts: Sequence[IntArray]) -> Tensor:
+        """Run prompts into slots, common beginnings once; return next-token logits [B, V]."""
+        tree = TreeAttention(build_levels(prompts), self._base.device, keep=True)
+        hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
+        paths = [torch.as_tensor(path, device=self._base.device) for path in tree.paths_of(prompts)]
+        self._slots.add(tree.kept, paths, families(prompts), self._law.max_new_tokens)
+        ends, row = torch.stack([path[-1] for path in paths]).unique(return_inverse=True)
+        logits: Tensor = self._base.head(hidden[ends])
+        return logits[row]
+
+    def _next(self, tokens: Tensor) -> Tensor:
+        """Run one new token per row; return next-token logits [n, V]."""
+        with self._base.wearing_each([row.prompt.adapter for row in self._rows]):
+            hidden = run(self._base.trunk, tokens[:, None], self._slots.grow(), self._slots)
+        logits: Tensor = self._base.head(hidden[:, -1])
+        return logits
+
+    def _record(self, tokens: Tensor, logprobs: Tensor, support: Tensor | None) -> None:
+        for k, (row, token, logprob) in enumerate(zip(self._rows, tokens.tolist(), logprobs.tolist(), strict=True)):
+            row.tokens.append(token)
+            row.logprobs.append(logprob)
+            row.stopped = token in self._base.end_ids
+            if support is not None:
+                row.support.append(support[k].nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
+
+    def _action(self, row: _Row) -> Action:
+        text_ids = row.tokens[:-1] if row.stopped else row.tokens
+        return Action(
+            text=self._base.tokenizer.decode(text_ids, skip_special_tokens=True),
+            prompt_ids=row.prompt.ids,
+            token_ids=np.asarray(row.tokens, np.int32),
+            logprobs=np.asarray(row.logprobs, np.float32),
+            stopped=row.stopped,
+            support=tuple(row.support) if self._law.restricts_support else None,
+        )
 
 
-def _prefill(
-    trunk: Any, head: Any, prompts: Sequence[IntArray], device: torch.device
-) -> tuple[Tensor, Any, Tensor, Tensor]:
-    """Run the prompts, shared prefixes once; return next-token logits, cache, mask and last positions per row.
-
-    Every level but the last is full; the last holds the distinct prompts' ends, padded on the left so that all rows
-    decode at the same cache index.
-    """
-    from transformers import DynamicCache
-
-    distinct: dict[bytes, int] = {}
-    row_of = [distinct.setdefault(prompt.tobytes(), len(distinct)) for prompt in prompts]
-    unique = [np.frombuffer(key, np.int32) for key in distinct]
-    cuts = choose_cuts(unique, limit=min(map(len, unique)) - 1)
-    levels = build_levels([prompt[: cuts[-1]] for prompt in unique], cuts[:-1]) if cuts else []
-    cache = DynamicCache()
-    for level in levels:
-        run_level(trunk, cache, level, device)
-    start = cuts[-1] if cuts else 0
-    if levels:
-        cache.batch_select_indices(torch.as_tensor(levels[-1].row_of, device=device))
-    tokens, ends = pad([prompt[start:] for prompt in unique], max(map(len, unique)) - start, left=True)
-    mask = torch.as_tensor(ends, device=device)
-    mask = torch.cat([mask.new_ones(len(unique), start), mask], dim=1).long()
-    positions = (mask.cumsum(1) - 1).clamp(min=0)[:, start:]
-    hidden = trunk(
-        input_ids=torch.as_tensor(tokens, device=device),
-        attention_mask=mask,
-        position_ids=positions,
-        past_key_values=cache,
-        use_cache=True,
-    ).last_hidden_state
-    logits: Tensor = head(hidden[:, -1])
-    index = torch.as_tensor(row_of, device=device)
-    if len(unique) < len(prompts):
-        cache.batch_select_indices(index)
-    return logits[index], cache, mask[index], positions[index, -1]
-
-
-def _record(
-    rows: list[_Row],
-    alive: list[int],
-    tokens: Tensor,
-    logprobs: Tensor,
-    support: Tensor | None,
-    end_ids: frozenset[int],
-) -> None:
-    for k, (i, token, logprob) in enumerate(zip(alive, tokens.tolist(), logprobs.tolist(), strict=True)):
-        row = rows[i]
-        if row.stopped:
-            continue
-        row.tokens.append(token)
-        row.logprobs.append(logprob)
-        row.stopped = token in end_ids
-        if support is not None:
-            row.support.append(support[k].nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
-
-
-def _finish(row: _Row, tokenizer: Any, law: SamplingLaw) -> Action:
-    text_ids = row.tokens[:-1] if row.stopped else row.tokens
-    return Action(
-        text=tokenizer.decode(text_ids, skip_special_tokens=True),
-        prompt_ids=row.prompt,
-        token_ids=np.asarray(row.tokens, np.int32),
-        logprobs=np.asarray(row.logprobs, np.float32),
-        stopped=row.stopped,
-        support=tuple(row.support) if law.restricts_support else None,
-    )
+def generate(base: AdaptedBase, prompts: Sequence[Prompt], law: SamplingLaw, *, max_rows: int = 128) -> list[Action]:
+    """Sample one action per prompt, in the order of the prompts."""
+    generation = Generation(base, law, max_rows=max_rows)
+    for prompt in prompts:
+        generation.submit(prompt)
+    actions: dict[int, Action] = {}
+    while generation.busy:
+        actions.update(generation.step())
+    return [actions[i] for i in range(len(prompts))]

@@ -14,8 +14,9 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from marft_agents.attention import install
 from marft_agents.chat import encode, end_token_ids
-from marft_agents.generation import generate
+from marft_agents.generation import Prompt, generate
 from marft_agents.policy import Request
 from marft_agents.pretrained import ModelError, Pretrained, load
 from marft_agents.records import Action, IntArray
@@ -55,6 +56,7 @@ class AdaptedBase:
     def __init__(self, pretrained: Pretrained, adapters: Sequence[str], lora: LoraSettings, *, seed: int) -> None:
         from peft import LoraConfig, get_peft_model
 
+        install(pretrained.model)
         self.name = pretrained.name
         self.tokenizer = pretrained.tokenizer
         self.device = pretrained.model.device
@@ -95,7 +97,19 @@ class AdaptedBase:
             with self.peft.disable_adapter():
                 yield
         else:
-            self.peft.set_adapter(adapter)
+            if self.peft.active_adapter != adapter:
+                self.peft.set_adapter(adapter)
+            yield
+
+    @contextlib.contextmanager
+    def wearing_each(self, adapters: Sequence[str | None]) -> Iterator[None]:
+        """Run a batch each row of which wears its own adapter, without gradients."""
+        if len(set(adapters)) == 1:
+            with self.wearing(adapters[0]):
+                yield
+            return
+        names = ["__base__" if adapter is None else adapter for adapter in adapters]  # peft's name of the bare base
+        with self.peft.base_model._enable_peft_forward_hooks(adapter_names=names):  # what its generate() does
             yield
 
     def parameters(self, adapter: str) -> dict[str, nn.Parameter]:
@@ -185,31 +199,24 @@ class LanguageModelTeam:
         return LanguageModelTeam(self.seats, law, max_prompt_tokens=self.max_prompt_tokens, max_batch=self.max_batch)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Sample an action per request; requests of one adapter are generated together."""
-        by_seat: dict[Seat, list[int]] = {}
+        """Sample an action per request; all requests of a base are generated together, whatever adapters they wear."""
+        by_base: dict[int, list[int]] = {}
         for i, request in enumerate(requests):
-            by_seat.setdefault(self.seat(request.agent), []).append(i)
+            by_base.setdefault(id(self.seat(request.agent).base), []).append(i)
         actions: dict[int, Action] = {}
-        for seat, members in by_seat.items():
-            for start in range(0, len(members), self.max_batch):
-                part = members[start : start + self.max_batch]
-                chosen = self._generate(seat, [requests[i] for i in part])
-                actions.update(zip(part, chosen, strict=True))
+        for members in by_base.values():
+            chosen = generate(
+                self.seat(requests[members[0]].agent).base,
+                [self._prompt(requests[i]) for i in members],
+                self.law,
+                max_rows=self.max_batch,
+            )
+            actions.update(zip(members, chosen, strict=True))
         return [actions[i] for i in range(len(requests))]
 
-    def _generate(self, seat: Seat, requests: Sequence[Request]) -> list[Action]:
-        base = seat.base
-        with base.wearing(seat.adapter):
-            return generate(
-                base.trunk,
-                base.head,
-                base.tokenizer,
-                [self.encode(r.agent, r.observation) for r in requests],
-                self.law,
-                [r.generator for r in requests],
-                end_ids=base.end_ids,
-                device=base.device,
-            )
+    def _prompt(self, request: Request) -> Prompt:
+        ids = self.encode(request.agent, request.observation)
+        return Prompt(ids, request.generator, self.seat(request.agent).adapter)
 
 
 Sharing = Literal["separate", "shared"]

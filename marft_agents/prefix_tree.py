@@ -19,7 +19,7 @@ from marft_agents.records import IntArray
 
 Indices = npt.NDArray[np.int64]
 
-PASS_COST = 40.0  # tokens that could have been computed in the fixed cost of one more pass
+PASS_COST = 8.0  # tokens that could have been computed in the fixed cost of one more pass
 MAX_CANDIDATES = 24  # cut positions that are considered
 
 
@@ -104,9 +104,9 @@ def choose_cuts(sequences: Sequence[IntArray], limit: int | None = None) -> list
     """
     lengths = np.asarray([len(s) for s in sequences])
     longest = int(lengths.max())
-    ordered = sorted(s.tolist() for s in sequences)
+    ordered = sorted(sequences, key=lambda s: s.tolist())
     sorted_lengths = np.asarray([len(s) for s in ordered])
-    shared = np.asarray([_shared(a, b) for a, b in itertools.pairwise(ordered)], np.int64)
+    shared = np.asarray([common_prefix(a, b) for a, b in itertools.pairwise(ordered)], np.int64)
     bound = longest if limit is None else min(limit, longest)
     candidates = {int(c) for c in shared} | {int(n) for n in lengths}
     inner = sorted(c for c in candidates | {bound} if 0 < c < longest and c <= bound)
@@ -129,10 +129,11 @@ def choose_cuts(sequences: Sequence[IntArray], limit: int | None = None) -> list
     return cuts[::-1]
 
 
-def _shared(a: list[int], b: list[int]) -> int:
-    """Return the length of the common prefix of two lists."""
+def common_prefix(a: IntArray, b: IntArray) -> int:
+    """Return how many first tokens two sequences have in common."""
     shortest = min(len(a), len(b))
-    return next((i for i in range(shortest) if a[i] != b[i]), shortest)
+    different = np.nonzero(a[:shortest] != b[:shortest])[0]
+    return int(different[0]) if len(different) else shortest
 
 
 def _rows(lengths: Indices, shared: Indices, start: int, end: int) -> int:

@@ -1,17 +1,30 @@
 """Fast paths against plain ones: prefix trees, generation with shared prefixes, log-probs, gradients."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
+from transformers import (
+    AutoModelForCausalLM,
+    BloomConfig,
+    CohereConfig,
+    Gemma2Config,
+    MistralConfig,
+    MistralForCausalLM,
+)
 
+from marft_agents.attention import install
 from marft_agents.forward import action_hidden, plan_micro_batches, score_tokens
-from marft_agents.generation import generate
+from marft_agents.generation import Prompt, generate
 from marft_agents.language_model import AdaptedBase, LoraSettings
 from marft_agents.prefix_tree import build_levels, choose_cuts
-from marft_agents.pretrained import load
+from marft_agents.pretrained import ModelError, Pretrained, byte_tokenizer, load
 from marft_agents.sampling import SamplingLaw, scale, support_mask
+from marft_agents.slots import families
 
 CPU = torch.device("cpu")
+SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +138,10 @@ def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad):
 # ------------------------------------------------------------------ generation
 
 
-def sample(base, prompts, law, seeds):
-    generators = [np.random.default_rng(seed) for seed in seeds]
-    return generate(
-        base.trunk, base.head, base.tokenizer, prompts, law, generators, end_ids=base.end_ids, device=base.device
-    )
+def sample(base, prompts, law, seeds, adapters=("a_0",), max_rows=128):
+    wanted = zip(prompts, seeds, itertools.cycle(adapters))
+    asked = [Prompt(ids, np.random.default_rng(seed), adapter) for ids, seed, adapter in wanted]
+    return generate(base, asked, law, max_rows=max_rows)
 
 
 LAWS = [SamplingLaw(max_new_tokens=12), SamplingLaw(temperature=0.8, top_k=30, top_p=0.9, max_new_tokens=12)]
@@ -139,8 +151,8 @@ LAWS = [SamplingLaw(max_new_tokens=12), SamplingLaw(temperature=0.8, top_k=30, t
 @pytest.mark.parametrize("seed", range(4))
 def test_recorded_logprobs_are_those_of_a_plain_forward(base, law, seed):
     prompts, _ = ragged(seed)
+    actions = sample(base, prompts, law, range(len(prompts)), ["b_0"])
     with base.wearing("b_0"), torch.no_grad():
-        actions = sample(base, prompts, law, range(len(prompts)))
         for prompt, action in zip(prompts, actions, strict=True):
             logits = scale(base.head(plain_hidden(base, prompt, action.token_ids)), law)
             if action.support is not None:
@@ -154,28 +166,86 @@ def test_recorded_logprobs_are_those_of_a_plain_forward(base, law, seed):
 
 def test_a_row_does_not_depend_on_its_neighbours(base):
     prompts, _ = ragged(3)
-    with base.wearing("a_0"):
-        together = sample(base, prompts, LAWS[0], range(len(prompts)))
-        for i in (0, 5, len(prompts) - 1):
-            [alone] = sample(base, [prompts[i]], LAWS[0], [i])
-            assert alone.token_ids.tolist() == together[i].token_ids.tolist()
-            assert np.abs(alone.logprobs - together[i].logprobs).max() < 1e-4
+    together = sample(base, prompts, LAWS[0], range(len(prompts)))
+    for i in (0, 5, len(prompts) - 1):
+        [alone] = sample(base, [prompts[i]], LAWS[0], [i])
+        assert alone.token_ids.tolist() == together[i].token_ids.tolist()
+        assert np.abs(alone.logprobs - together[i].logprobs).max() < 1e-4
 
 
-def test_the_end_token_is_recorded_and_rows_end_by_themselves(base):
+def test_adapters_mix_in_one_batch_and_rows_wait_for_a_place(base):
+    prompts, _ = ragged(2, rows=24)
+    wearers = ["a_0", None, "b_0"]
+    mixed = sample(base, prompts, LAWS[0], range(24), wearers)
+    few = sample(base, prompts, LAWS[0], range(24), wearers, max_rows=5)
+    for i, action in enumerate(mixed):
+        [alone] = sample(base, [prompts[i]], LAWS[0], [i], [wearers[i % 3]])
+        for other in (alone, few[i]):
+            assert other.token_ids.tolist() == action.token_ids.tolist()
+            assert np.abs(other.logprobs - action.logprobs).max() < 1e-4
+    [bare] = sample(base, prompts[:1], LAWS[0], [0], [None])
+    assert np.abs(bare.logprobs[0] - mixed[0].logprobs[0]) > 1e-4, "the adapters of this test change nothing"
+
+
+def test_a_sliding_window_is_kept():
+    """Layers that look back only so far: compared with transformers' own masks, in scores and in generation."""
+    torch.manual_seed(0)
+    config = MistralConfig(vocab_size=259, num_key_value_heads=2, sliding_window=5, **SHAPE)
+    model = MistralForCausalLM(config).eval().requires_grad_(False)
+    base = AdaptedBase(Pretrained("windowed", "", model, byte_tokenizer()), ["a_0"], LoraSettings(), seed=0)
+    prompts, _ = ragged(4, rows=9)
+    for prompt, action in zip(prompts, sample(base, prompts, LAWS[0], range(12)), strict=True):
+        ids = torch.as_tensor(np.concatenate([prompt, action.token_ids[:-1]]), dtype=torch.long)
+        logits = model(ids[None]).logits[0, len(prompt) - 1 :].detach()
+        wanted = logits.log_softmax(-1)[range(len(action.token_ids)), action.token_ids.tolist()]
+        assert np.abs(wanted.numpy() - action.logprobs).max() < 1e-4
+        hidden = action_hidden(base.trunk, [prompt], [action.token_ids], CPU)
+        assert (base.head(hidden) - logits).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CohereConfig(vocab_size=259, num_key_value_heads=2, logit_scale=0.1, pad_token_id=0, **SHAPE),
+        Gemma2Config(vocab_size=259, num_key_value_heads=2, head_dim=8, attn_logit_softcapping=0.01, **SHAPE),
+        BloomConfig(vocab_size=259, hidden_size=32, n_layer=2, n_head=4),
+    ],
+    ids=["scaled logits", "capped scores", "other positions"],
+)
+def test_a_model_that_would_be_another_one_is_refused(config):
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    with pytest.raises(ModelError, match="wanted a decoder like Llama"):
+        install(model)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_families_cover_all_rows_and_begin_alike(seed):
+    prompts, _ = ragged(seed)
+    prompts = prompts + prompts[:3]
+    found = families(prompts)
+    assert sorted(row for family in found for row in family.rows) == list(range(len(prompts)))
+    for family in found:
+        assert len({prompts[row][: family.shared].tobytes() for row in family.rows}) == 1
+        assert all(family.shared < len(prompts[row]) for row in family.rows)
+    stored = sum(f.shared + sum(len(prompts[row]) - f.shared for row in f.rows) for f in found)
+    assert stored < 0.8 * sum(map(len, prompts))
+
+
+def test_the_end_token_is_recorded_and_rows_end_by_themselves(base, monkeypatch):
     """Make the end token likely: rows stop at different steps, leave the batch, and the rest goes on unharmed."""
     prompts, _ = ragged(1, rows=30)
     bias = torch.zeros(base.head.out_features)
     bias[list(base.end_ids)] = 4.0
 
-    def head(states):
-        return base.head(states) + bias
+    plain_head = base.head
 
+    def head(states):
+        return plain_head(states) + bias
+
+    monkeypatch.setattr(base, "head", head)
+    actions = sample(base, prompts, LAWS[0], range(len(prompts)), max_rows=7)
     with base.wearing("a_0"), torch.no_grad():
-        generators = [np.random.default_rng(i) for i in range(len(prompts))]
-        actions = generate(
-            base.trunk, head, base.tokenizer, prompts, LAWS[0], generators, end_ids=base.end_ids, device=CPU
-        )
         for prompt, action in zip(prompts, actions, strict=True):
             logits = head(plain_hidden(base, prompt, action.token_ids))
             wanted = logits.log_softmax(-1)[range(len(action.token_ids)), action.token_ids.tolist()]
@@ -193,7 +263,6 @@ def test_the_end_token_is_recorded_and_rows_end_by_themselves(base):
 
 def test_generation_leaves_global_generators_alone(base):
     torch_state, numpy_state = torch.random.get_rng_state(), np.random.get_state()[1].tolist()
-    with base.wearing("a_0"):
-        sample(base, ragged(0)[0], LAWS[0], range(15))
+    sample(base, ragged(0)[0], LAWS[0], range(15))
     assert torch.equal(torch_state, torch.random.get_rng_state())
     assert np.random.get_state()[1].tolist() == numpy_state
