@@ -110,7 +110,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
     """
     rows, width, heads, size = query.shape
     groups = heads // key.shape[2]
-    folded = query.view(rows, width, -1, groups, size).permute(0, 2, 3, 1, 4).reshape(rows, -1, groups * width, size)
+    folded = query.reshape(rows, width, -1, groups, size).permute(0, 2, 3, 1, 4).reshape(rows, -1, groups * width, size)
     if mask is not None and width > 1:
         mask = mask.repeat(1, 1, groups, 1)
     out = torch.nn.functional.scaled_dot_product_attention(
@@ -120,32 +120,48 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
 
 
 class _Stretch:
-    """Where the tokens of one level lie among the packed ones, and what they see.
+    """The tokens of one level among the packed ones, and what they see.
 
     Attributes:
-        queries: int64 [R, W], packed places; padding repeats the first.
-        keys: int64 [R, start + W], packed places of the path to and in the row.
-        real: int64 [n], which of the R * W queries are tokens; None if all.
+        path: int64 [R, start + W], packed places of the path to and in each row; padding repeats the level's first.
+        size: how many tokens it has, without padding.
         start: depth of the first token.
     """
 
-    def __init__(self, level: Level, first: int, parents: Indices, device: torch.device) -> None:
-        inner = np.cumsum(level.mask.reshape(-1)).reshape(level.mask.shape) - 1 + first
-        places = np.where(level.mask, inner, first)
-        self.path = np.concatenate([parents, places], axis=1)
-        self.start = level.start
-        self.queries = torch.as_tensor(places, device=device)
-        self.keys = torch.as_tensor(self.path, device=device)
-        self.real = None if level.mask.all() else torch.as_tensor(np.nonzero(level.mask.reshape(-1))[0], device=device)
+    def __init__(self, level: Level, first: int, before: Indices, device: torch.device) -> None:
+        rows, self.start = len(level.tokens), level.start
+        self.size = int(level.mask.sum())
+        places = np.where(level.mask, np.cumsum(level.mask).reshape(level.mask.shape) - 1, 0)
+        self.path = np.concatenate([before, places + first], axis=1)
+        self._shape = rows, level.width
+        full = self.size == places.size
+        self._padding = None if full else torch.as_tensor(places.reshape(-1), device=device)
+        self._real = None if full else torch.as_tensor(np.nonzero(level.mask.reshape(-1))[0], device=device)
+        self._parents = torch.as_tensor(level.parents, device=device)
 
-    def mask(self, window: int | None) -> Tensor:
+    def padded(self, packed: Tensor) -> Tensor:
+        """Return [R, W, ...] of the level's tokens [n, ...]."""
+        chosen = packed if self._padding is None else packed.index_select(0, self._padding)
+        return chosen.view(*self._shape, *packed.shape[1:])
+
+    def unpadded(self, rows: Tensor) -> Tensor:
+        """Return the tokens [n, ...] of [R, W, ...]."""
+        flat = rows.flatten(0, 1)
+        return flat if self._real is None else flat.index_select(0, self._real)
+
+    def continued(self, before: Tensor | None, own: Tensor) -> Tensor:
+        """Return [R, start + W, ...], each row after what its parent row had."""
+        if before is None:
+            return own
+        one = len(before) == 1
+        chosen = before.expand(len(own), *before.shape[1:]) if one else before.index_select(0, self._parents)
+        return torch.cat([chosen, own], dim=1)
+
+    def mask(self, window: int | None, device: torch.device) -> Tensor:
         """Return bool [1, 1, W, start + W]: a token sees its path up to itself, at most `window` tokens of it."""
-        width, depth = self.queries.shape[1], self.keys.shape[1]
-        behind = torch.arange(self.start, depth, device=self.keys.device)[:, None] - torch.arange(
-            depth, device=self.keys.device
-        )
-        seen = behind >= 0 if window is None else (behind >= 0) & (behind < window)
-        return seen.view(1, 1, width, depth)
+        depth = self.path.shape[1]
+        behind = torch.arange(self.start, depth, device=device)[:, None] - torch.arange(depth, device=device)
+        return (behind >= 0 if window is None else (behind >= 0) & (behind < window))[None, None]
 
 
 class TreeAttention:
@@ -163,18 +179,17 @@ class TreeAttention:
     """
 
     def __init__(self, levels: Sequence[Level], device: torch.device, *, keep: bool = False) -> None:
-        self._levels = levels
+        self._levels, self._device, self._keep = levels, device, keep
         self._stretches: list[_Stretch] = []
-        first, parents = 0, np.zeros((len(levels[0].tokens), 0), np.int64)
+        first, before = 0, np.zeros((len(levels[0].tokens), 0), np.int64)
         for level in levels:
             if self._stretches:
-                parents = self._stretches[-1].path[level.parents]
-            self._stretches.append(_Stretch(level, first, parents, device))
-            first += int(level.mask.sum())
+                before = self._stretches[-1].path[level.parents]
+            self._stretches.append(_Stretch(level, first, before, device))
+            first += self._stretches[-1].size
         depths = [np.broadcast_to(level.start + np.arange(level.width), level.mask.shape) for level in levels]
         self.tokens = _packed([level.tokens for level in levels], levels, device)
         self.positions = _packed(depths, levels, device)
-        self.keep = keep
         self.kept: dict[int, tuple[Tensor, Tensor]] = {}
         self._masks: dict[tuple[int, int | None], Tensor] = {}
 
@@ -189,19 +204,22 @@ class TreeAttention:
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """See `LayerAttention`."""
-        queries, keys, values = (x[0].transpose(0, 1) for x in (query, key, value))
-        if self.keep:
-            self.kept[layer] = keys, values
+        packed = [x[0].transpose(0, 1) for x in (query, key, value)]
+        if self._keep:
+            self.kept[layer] = packed[1], packed[2]
+        sizes = [stretch.size for stretch in self._stretches]
+        keys = values = None
         outputs = []
-        for i, stretch in enumerate(self._stretches):
-            mask = self._mask(i, window)
-            out = attend(queries[stretch.queries], keys[stretch.keys], values[stretch.keys], mask, scale).flatten(0, 1)
-            outputs.append(out if stretch.real is None else out[stretch.real])
+        for i, (stretch, q, k, v) in enumerate(zip(self._stretches, *(x.split(sizes) for x in packed), strict=True)):
+            keys = stretch.continued(keys, stretch.padded(k))
+            values = stretch.continued(values, stretch.padded(v))
+            out = attend(stretch.padded(q), keys, values, self._mask(i, window), scale)
+            outputs.append(stretch.unpadded(out))
         return torch.cat(outputs)[None]
 
     def _mask(self, index: int, window: int | None) -> Tensor:
         if (index, window) not in self._masks:
-            self._masks[index, window] = self._stretches[index].mask(window)
+            self._masks[index, window] = self._stretches[index].mask(window, self._device)
         return self._masks[index, window]
 
 

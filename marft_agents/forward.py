@@ -1,19 +1,19 @@
 """Forward passes of a transformer trunk over prefix trees, and log-probs at action positions.
 
-Only action positions reach the language-model head, in chunks whose logits are recomputed in the backward pass, so
+Only action positions reach the language-model head, in chunks whose logits are gone when the next chunk comes, so
 memory does not grow with vocabulary x length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from marft_agents.attention import TreeAttention, run
 from marft_agents.prefix_tree import build_levels
@@ -98,17 +98,44 @@ def score_tokens(
 
     scores, entropies = [], []
     for start in range(0, len(tokens), HEAD_CHUNK):
-        states, ids = hidden[start : start + HEAD_CHUNK], tokens[start : start + HEAD_CHUNK]
-        allowed = None
-        if support is not None:
-            allowed = _support_rows(support[start : start + HEAD_CHUNK], head.out_features, hidden.device)
-        if torch.is_grad_enabled():  # recompute the logits in backward instead of keeping them
-            score, entropy = checkpoint(chunk, states, ids, allowed, use_reentrant=False)
-        else:
-            score, entropy = chunk(states, ids, allowed)
+        part = slice(start, start + HEAD_CHUNK)
+        allowed = None if support is None else _support_rows(support[part], head.out_features, hidden.device)
+        score, entropy = _RowWise.apply(  # type: ignore[no-untyped-call]
+            hidden[part], partial(chunk, ids=tokens[part], allowed=allowed)
+        )
         scores.append(score)
         entropies.append(entropy)
     return TokenScores(torch.cat(scores), torch.cat(entropies))
+
+
+class _RowWise(torch.autograd.Function):
+    """Two numbers per row of hidden states, each of its own row alone, whose gradients are computed at once.
+
+    A number's gradient is as wide as its row of hidden states, far less than the logits between them: logits are
+    neither kept until the backward pass nor computed again in it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, numbers: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Return the two numbers of each row [N], the second without gradient if it has none."""
+        if not hidden.requires_grad:
+            return numbers(hidden)
+        with torch.enable_grad():
+            rows = hidden.detach().requires_grad_()
+            first, second = numbers(rows)
+            slopes = [torch.autograd.grad(first.sum(), rows, retain_graph=second.requires_grad)[0]]
+            if second.requires_grad:
+                slopes += torch.autograd.grad(second.sum(), rows)
+        ctx.save_for_backward(*slopes)
+        first, second = first.detach(), second.detach()
+        if len(slopes) == 1:
+            ctx.mark_non_differentiable(second)
+        return first, second
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Chain the gradients of the numbers with their slopes."""
+        return sum(g[:, None].to(s.dtype) * s for g, s in zip(gradients, ctx.saved_tensors, strict=False)), None
 
 
 def _support_rows(support: Sequence[IntArray], vocabulary: int, device: torch.device) -> Tensor:

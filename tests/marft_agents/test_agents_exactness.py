@@ -135,6 +135,29 @@ def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad):
     assert found.logprobs.requires_grad == grad
 
 
+@pytest.mark.parametrize("law", [SamplingLaw(temperature=0.7), SamplingLaw(top_k=20, top_p=0.9)])
+@pytest.mark.parametrize("bonus", [0.0, 0.3])
+def test_gradients_of_scores_and_entropies_are_those_of_plain_autograd(base, law, bonus):
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn(300, base.hidden_size, generator=generator, requires_grad=True)
+    weights = torch.randn(300, generator=generator)
+    scaled = scale(base.head(hidden), law)
+    support = None
+    if law.restricts_support:
+        mask = support_mask(scaled, law)
+        scaled = scaled.masked_fill(~mask, -1e9)
+        support = [row.nonzero()[:, 0].numpy().astype(np.int32) for row in mask]
+    tokens = scaled.argmax(-1)
+    plain = scaled.log_softmax(-1).gather(-1, tokens[:, None])[:, 0]
+    entropy = torch.distributions.Categorical(logits=scaled).entropy()
+    [wanted] = torch.autograd.grad((weights * plain).sum() + bonus * (weights.square() * entropy).sum(), hidden)
+    found = score_tokens(base.head, hidden, tokens, law, support, entropy_gradient=bonus > 0)
+    loss = (weights * found.logprobs).sum() + bonus * (weights.square() * found.entropy).sum()
+    [gradient] = torch.autograd.grad(loss, hidden)
+    assert found.entropy.requires_grad == (bonus > 0)
+    assert (gradient - wanted).abs().max() < 1e-5 * wanted.abs().max()
+
+
 # ------------------------------------------------------------------ generation
 
 
