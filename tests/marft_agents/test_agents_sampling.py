@@ -60,13 +60,32 @@ def test_no_draw_ever_hits_a_token_of_probability_zero():
     logits = torch.full((1, 1000), -torch.inf)
     logits[0, 300:302] = 0.0
     extremes = torch.tensor([0.0, 0.5, 1 - 2**-53], dtype=torch.float64)
-    assert draw(logits.log_softmax(-1).expand(3, -1), extremes).tolist() == [300, 301, 301]
+    assert draw(logits.exp().expand(3, -1), extremes).tolist() == [300, 301, 301]
 
 
 def test_rounding_of_a_large_vocabulary_stays_inside():
     logits = torch.randn(4, 49_152, generator=torch.Generator().manual_seed(0))
-    tokens = draw(logits.log_softmax(-1), torch.full((4,), 1 - 2**-53, dtype=torch.float64))
+    tokens = draw(logits.exp(), torch.full((4,), 1 - 2**-53, dtype=torch.float64))
     assert (tokens < 49_152).all()
+
+
+@pytest.mark.parametrize("vocabulary", [3, 256, 257, 1000])
+def test_a_draw_inverts_the_cumulative_distribution(vocabulary):
+    generator = torch.Generator().manual_seed(vocabulary)
+    weights = torch.rand(2000, vocabulary, generator=generator, dtype=torch.float64)
+    weights[:, vocabulary // 2 :: 3] = 0
+    uniforms = torch.rand(2000, generator=generator, dtype=torch.float64)
+    plain = (weights.cumsum(-1) <= uniforms[:, None] * weights.sum(-1, keepdim=True)).sum(-1)
+    assert (draw(weights, uniforms) == plain).float().mean() > 0.999
+
+
+def test_an_unlikely_token_has_its_exact_logprob():
+    """Far below the most likely: where a quotient of float32 weights would be denormal or zero, it can not be drawn."""
+    logits = torch.tensor([[0.0, -60.0, -80.0]])
+    for law in (SamplingLaw(temperature=1e-9), SamplingLaw()):
+        tokens, logprobs, _ = choose(logits, torch.tensor([1 - 2**-53], dtype=torch.float64), law)
+        wanted = (logits / law.temperature).log_softmax(-1)[0, tokens]
+        assert torch.allclose(logprobs, wanted, atol=1e-6)
 
 
 def test_support_keeps_the_token_that_crosses_the_mass():
