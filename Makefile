@@ -11,7 +11,7 @@ STAMP := $(VENV)/.marft-installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-attacks test-slow sandbox bench-judge bench-envs data install clean
+.PHONY: help quickstart third-party test lint test-attacks test-slow sandbox bench-judge bench-envs bench-train bench-gpu data install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +59,12 @@ test-slow: $(STAMP)  ## the tests that need the pretrained model or minutes of C
 bench-envs: $(STAMP)  ## turns per CPU-second of the environments; speed and accuracy of the grader
 	$(BIN)/python -m baselines.benchmarks.envs
 	$(BIN)/python -m baselines.benchmarks.grading
+
+bench-train: $(STAMP)  ## rollouts and updates against TRL, CoMLRL and the reference data flow, side by side (ARGS="--quick")
+	$(BIN)/python -m baselines.benchmarks.training $(ARGS)
+
+bench-gpu: $(STAMP)  ## teams on a GPU, end to end: speed, memory, agreement, learning (ARGS="--shapes qwen2.5-3b")
+	$(BIN)/python -m baselines.benchmarks.gpu $(ARGS)
 
 data: $(STAMP)  ## rebuild the embedded data sets and check them
 	$(BIN)/python -m envs_data.build

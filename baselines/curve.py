@@ -1,4 +1,4 @@
-"""Pictures of learning: success over updates, with before/after points where an evaluation is given."""
+"""Pictures of learning: success over updates, where alarms were raised, and held-out accuracy before and after."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def draw_curve(
     """Draw the training success of runs, and their held-out accuracy before and after.
 
     Args:
-        runs: label -> metrics of each update (`team/success`).
+        runs: label -> metrics of each update (`team/success`, and `{agent}/alarm_{kind}` where alarms were watched).
         path: PNG file to write.
         held_out: label -> accuracies on the held-out set, drawn at both ends of the run.
         title: of the picture.
@@ -48,6 +48,7 @@ def draw_curve(
         updates = np.arange(1, len(success) + 1)
         axes.plot(updates, success, color=colour, alpha=0.25, linewidth=1)
         axes.plot(updates, _running_mean(success), color=colour, linewidth=2, label=f"{label}: training episodes")
+        _draw_alarms(axes, history, success)
         if held_out and label in held_out:
             _draw_points(axes, held_out[label], len(success), colour, label)
     axes.set(xlabel="update", ylabel="share of problems solved", ylim=(0, 1), title=title)
@@ -65,6 +66,18 @@ def _running_mean(values: Any) -> Any:
     width = min(SMOOTHING, len(values))
     sums = np.convolve(values, np.ones(width), mode="full")[: len(values)]
     return sums / np.minimum(np.arange(1, len(values) + 1), width)
+
+
+def _draw_alarms(axes: Any, history: Sequence[Mapping[str, float]], success: Any) -> None:
+    """Mark the updates in which an alarm's condition came to hold, with its kind."""
+    flags = sorted({name for m in history for name in m if "/alarm_" in name})
+    for update in range(len(history)):
+        raised = [n for n in flags if history[update].get(n) and not (update and history[update - 1].get(n))]
+        if raised:
+            kinds = "\n".join(dict.fromkeys(name.rpartition("/alarm_")[2] for name in raised))
+            place = (update + 1, success[update])
+            axes.plot(*place, marker="v", color="red", markersize=6)
+            axes.annotate(kinds, place, (0, 6), textcoords="offset points", color="red", fontsize=7, ha="center")
 
 
 def _draw_points(axes: Any, points: Points, updates: int, colour: str, label: str) -> None:

@@ -13,13 +13,14 @@ from typing import Any
 import torch
 
 from baselines.environment import factory, model_folder_or_name, read_keywords
-from baselines.flags import from_record, read_knobs
-from marft_agents.algorithms import settings_for
+from baselines.flags import from_record, given_knobs, read_knobs
+from marft_agents.algorithms import learner_settings, settings_for
 from marft_agents.language_model import LanguageModelTeam, LoraSettings, Sharing, build_team
 from marft_agents.learner import Learner
 from marft_agents.run_folder import RunFolderError
 from marft_agents.sampling import SamplingLaw
 from marft_agents.settings import LearnerSettings
+from marft_agents.symptoms import HealthSettings
 from marft_agents.trainer import Schedule, refuse_unsuitable
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -54,6 +55,7 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "schedule": (Schedule, "schedule"),
     "law": (SamplingLaw, "sampling"),
     "lora": (LoraSettings, "adapters"),
+    "health": (HealthSettings, "stability"),
 }
 
 
@@ -71,6 +73,7 @@ class Experiment:
         schedule: how much is played.
         law: how tokens are sampled.
         lora: shape of the adapters.
+        health: when alarms are raised, and whether the run is rolled back.
     """
 
     env: str
@@ -82,12 +85,20 @@ class Experiment:
     schedule: Schedule
     law: SamplingLaw
     lora: LoraSettings
+    health: HealthSettings = HealthSettings()
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
-        """Read the flags of `marft train`."""
+        """Read the flags of `marft train`.
+
+        Raises:
+            SettingsError: flags out of range, or that contradict each other or the algorithm.
+        """
         defaults = PRESETS[arguments.preset]
-        parts = {name: read_knobs(arguments, kind, defaults) for name, (kind, _) in SETTINGS.items()}
+        parts = {
+            name: read_knobs(arguments, kind, defaults) for name, (kind, _) in SETTINGS.items() if name != "learner"
+        }
+        parts["learner"] = learner_settings(arguments.algorithm, defaults, **given_knobs(arguments, LearnerSettings))
         return cls(
             env=arguments.env,
             keywords=read_keywords(arguments),
@@ -111,7 +122,7 @@ class Experiment:
         file = run / "config.json"
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
-            parts = {name: from_record(kind, record.pop(name)) for name, (kind, _) in SETTINGS.items()}
+            parts = {name: from_record(kind, record.pop(name, {})) for name, (kind, _) in SETTINGS.items()}
             return cls(**record, **parts)
         except FileNotFoundError as error:
             raise RunFolderError(f"{run} holds no run: config.json is missing") from error
@@ -126,7 +137,14 @@ class Experiment:
         make_env = factory(self.env, self.keywords)
         env = make_env()
         refuse_unsuitable(env)
-        settings = settings_for(self.algorithm, self.learner, len(env.possible_agents))
+        settings = settings_for(
+            self.algorithm,
+            self.learner,
+            len(env.possible_agents),
+            group_size=self.schedule.group_size,
+            updates=self.schedule.updates,
+            shared=self.sharing == "shared",
+        )
         team = build_team(
             env.possible_agents,
             self.models,

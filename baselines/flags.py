@@ -53,14 +53,20 @@ def read_knobs(arguments: argparse.Namespace, settings: type[Any], defaults: Map
         settings: the dataclass.
         defaults: values by field name; fields of other dataclasses are ignored.
     """
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(settings):
-        given = getattr(arguments, field.name, None)
+    known = {field.name for field in dataclasses.fields(settings)}
+    values = {name: value for name, value in defaults.items() if name in known}
+    return settings(**(values | given_knobs(arguments, settings)))
+
+
+def given_knobs(arguments: argparse.Namespace, settings: type[Any]) -> dict[str, Any]:
+    """Return the values of the flags of a settings dataclass that were given."""
+    found = {}
+    for field, hint in typing.get_type_hints(settings).items():
+        given = getattr(arguments, field, None)
         if given is not None:
-            values[field.name] = None if given == "none" else given
-        elif field.name in defaults:
-            values[field.name] = defaults[field.name]
-    return settings(**values)
+            optional = isinstance(hint, types.UnionType)
+            found[field] = None if optional and given == "none" else given
+    return found
 
 
 def from_record(settings: type[Any], record: Mapping[str, Any]) -> Any:

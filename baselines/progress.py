@@ -1,4 +1,4 @@
-"""What long work shows on a terminal; silent elsewhere."""
+"""What long work shows on a terminal; elsewhere only alarms."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
+
+from marft_agents.health import Alarm
 
 SHOWN_UPDATES = 12
+SHOWN_ALARMS = 4
 
 
 class TrainingTable:
-    """A live table of the last updates, as a context manager.
+    """A live table of the last updates and alarms, as a context manager.
 
     Args:
         updates: length of the run.
@@ -29,6 +33,7 @@ class TrainingTable:
         self.policies = policies
         self.console = console or Console(stderr=True)
         self.rows: deque[tuple[str, ...]] = deque(maxlen=SHOWN_UPDATES)
+        self.alarms: deque[Alarm] = deque(maxlen=SHOWN_ALARMS)
         self.started = time.perf_counter()
         self.done = 0
         self.live = Live(self._table(), console=self.console, auto_refresh=False, transient=False)
@@ -56,11 +61,19 @@ class TrainingTable:
         if self.console.is_terminal:
             self.live.update(self._table(), refresh=True)
 
+    def alarm(self, alarm: Alarm) -> None:
+        """Show an alarm under the table, or on a line of its own where there is none."""
+        self.alarms.append(alarm)
+        if self.console.is_terminal:
+            self.live.update(self._table(), refresh=True)
+        else:
+            self.console.print(str(alarm), markup=False, highlight=False, soft_wrap=True)
+
     def _left(self, update: int) -> str:
         per_update = (time.perf_counter() - self.started) / self.done
         return f"{per_update * (self.updates - update - 1) / 60:.1f} min"
 
-    def _table(self) -> Table:
+    def _table(self) -> Group:
         table = Table("update", "success", "return", title="training (shared team reward)")
         for policy in self.policies:
             table.add_column(f"{policy}\nentropy")
@@ -69,7 +82,7 @@ class TrainingTable:
             table.add_column(name)
         for row in self.rows:
             table.add_row(*row)
-        return table
+        return Group(table, *(Text(str(alarm), style="bold red") for alarm in self.alarms))
 
 
 def _cell(metrics: Mapping[str, float], name: str) -> str:

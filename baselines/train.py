@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from baselines.environment import add_environment_flags, notes_of
 from baselines.experiment import PRESETS, SETTINGS, Experiment
 from baselines.flags import add_knobs
 from baselines.progress import TrainingTable
+from baselines.sampler import OWN, add_sampler_flag, check_sampler, open_sampler
 from marft_agents import checkpoint
 from marft_agents.algorithms import ALGORITHMS
 from marft_agents.run_folder import RunFolder, RunFolderError, read_metrics
@@ -35,6 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="; ".join(f"{name}: {a.description}" for name, a in ALGORITHMS.items()) + " (default: marft-a)",
     )
     add_model_flags(parser)
+    add_sampler_flag(parser)
     parser.add_argument(
         "--sharing", choices=("separate", "shared"), default="separate", help="one adapter per agent, or one for all"
     )
@@ -78,6 +81,7 @@ def device_of(arguments: argparse.Namespace) -> torch.device | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft train`."""
+    check_sampler(arguments.sampler)
     arguments.model = arguments.model or ["smollm2-135m"]
     if arguments.resume is not None:
         experiment, out = _resumed(arguments), arguments.resume
@@ -85,7 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.env is None or arguments.out is None:
             raise ValueError("marft train needs --env ID and --out DIR (or --resume DIR)")
         experiment, out = Experiment.from_arguments(arguments), arguments.out
-    metrics = train(experiment, out, device=device_of(arguments), resume=arguments.resume is not None)
+    metrics = train(
+        experiment, out, device=device_of(arguments), resume=arguments.resume is not None, sampler=arguments.sampler
+    )
     print(
         f"{out}: {experiment.schedule.updates} updates; success of the last {metrics['window']:.0f}: "
         f"{metrics['success']:.3f}; curve {out / 'curve.png'}; checkpoint {checkpoint.resolve(out)}"
@@ -109,7 +115,7 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
 
 
 def train(
-    experiment: Experiment, out: Path, *, device: torch.device | None = None, resume: bool = False
+    experiment: Experiment, out: Path, *, device: torch.device | None = None, resume: bool = False, sampler: str = OWN
 ) -> dict[str, float]:
     """Train and keep everything in a run folder.
 
@@ -118,18 +124,36 @@ def train(
         out: the run folder.
         device: of the models.
         resume: go on from the newest checkpoint.
+        sampler: what plays the training episodes: own, vllm or the URL of a server.
 
     Returns:
         success: mean over the last updates; window: how many.
     """
     make_env, team, learner = experiment.build(device)
     notes, done = notes_of(make_env()), 0
-    if resume:
+    if sampler != OWN:
+        notes["sampler"] = sampler
+    if resume and checkpoint.latest(out / "checkpoints") is None:
+        print(f"{out}: the run ended before its first checkpoint; it starts anew with its config.json", file=sys.stderr)
+    elif resume:
         check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
         done = checkpoint.load(out, team, learner)
     folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
-    with TrainingTable(experiment.schedule.updates, list(team.policies)) as table:
-        Trainer(make_env, team, learner, experiment.schedule, folder=folder, on_update=table.add).run()
+    with (
+        open_sampler(sampler, team, out / "adapters") as policy,
+        TrainingTable(experiment.schedule.updates, list(team.policies)) as table,
+    ):
+        Trainer(
+            make_env,
+            team,
+            learner,
+            experiment.schedule,
+            folder=folder,
+            policy=policy,
+            on_update=table.add,
+            health=experiment.health,
+            on_alarm=table.alarm,
+        ).run()
     folder.close()
     history = read_metrics(out)
     draw_curve({out.name: history}, out / "curve.png")

@@ -1,4 +1,4 @@
-"""Advantages and returns along the agent chain, as pure functions of numpy arrays.
+"""Advantages, returns and baselines, as pure functions of numpy arrays.
 
 The chain of an episode is its turns in the order they were played: agent after agent within a round, then the
 first agent of the next round. At action level a step is a turn; at token level a step is a token. One recursion
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+SMALLEST_SPREAD = 1e-6  # returns that differ by less teach nothing: dividing by it would make noise of nothing
 
 
 def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstrap: float) -> Array:
@@ -58,7 +59,7 @@ def chain_steps(
     trace_decay: float,
     terminated: bool,
     token_discount: float = 1.0,
-    token_trace_decay: float = 1.0,
+    token_trace_decays: Sequence[float] | float = 1.0,
 ) -> tuple[Array, Array, Array]:
     """Lay an episode's turns out as steps of the chain.
 
@@ -69,7 +70,7 @@ def chain_steps(
         trace_decay: lambda between a turn and the next.
         terminated: True if nothing follows the last turn.
         token_discount: gamma between tokens inside a turn.
-        token_trace_decay: lambda between tokens inside a turn.
+        token_trace_decays: [K] lambda between tokens inside each turn, or one for all.
 
     Returns:
         rewards, discounts, lambdas: float64 [sum of lengths]; a turn's reward follows its last step.
@@ -79,7 +80,7 @@ def chain_steps(
     rewards = np.zeros(total)
     rewards[ends] = turn_rewards
     discounts = np.full(total, token_discount)
-    lambdas = np.full(total, token_trace_decay)
+    lambdas = np.repeat(np.broadcast_to(np.asarray(token_trace_decays, np.float64), len(ends)), turn_lengths)
     discounts[ends] = discount
     lambdas[ends] = trace_decay
     if terminated:
@@ -87,7 +88,7 @@ def chain_steps(
     return rewards, discounts, lambdas
 
 
-def normalise(advantages: Array, *, epsilon: float = 1e-6) -> Array:
+def normalise(advantages: Array, *, epsilon: float = SMALLEST_SPREAD) -> Array:
     """Centre and scale to unit standard deviation; all-equal advantages become zeros, not noise.
 
     Args:
@@ -99,6 +100,103 @@ def normalise(advantages: Array, *, epsilon: float = 1e-6) -> Array:
     centred = advantages - advantages.mean()
     spread = float(centred.std())
     return centred / spread if spread > epsilon else np.zeros_like(advantages)
+
+
+def length_adaptive_lambda(length: int, alpha: float) -> float:
+    r"""Return lambda between the tokens of an action, such that its traces add up to a share of its length.
+
+    .. math::
+        \lambda = 1 - \frac{1}{\alpha l}, \qquad \text{so that } \sum_{t=0}^{\infty} \lambda^t = \alpha l
+
+    Source: VAPO, arXiv 2504.05118, section 3.2 (length-adaptive GAE); 0 for actions shorter than 1 / alpha.
+
+    Args:
+        length: l, tokens of the action.
+        alpha: > 0; VAPO's is 0.05.
+    """
+    return max(0.0, 1.0 - 1.0 / (alpha * length))
+
+
+def preceding_lambdas(lambdas: Array, ratios: Array) -> Array:
+    r"""Cut traces where agents that were updated before have become unlikely to act as they did.
+
+    .. math::
+        \lambda'_k = \lambda_k \min(1, \rho_{k+1})
+
+    Source: A2PO, arXiv 2302.06205, section 4.1 (preceding-agent off-policy correction).
+
+    Args:
+        lambdas: [K], between round k and k + 1.
+        ratios: [K], rho_k: new over old probability of what the preceding agents did in round k.
+    """
+    cut: Array = lambdas * np.append(np.minimum(1.0, ratios[1:]), 1.0)
+    return cut
+
+
+def group_mean(returns: Array) -> Array:
+    r"""Return the baseline of GRPO for each of a group.
+
+    .. math::
+        b_i = \frac{1}{G} \sum_j R_j
+
+    Source: DeepSeekMath, arXiv 2402.03300, section 4.1.1.
+
+    Args:
+        returns: [G], of one group.
+
+    Example:
+        >>> group_mean(np.array([0., 1., 2.])).tolist()
+        [1.0, 1.0, 1.0]
+    """
+    return np.full_like(returns, returns.mean())
+
+
+def leave_one_out(returns: Array) -> Array:
+    r"""Return the baseline of RLOO and C3: the mean of the others, independent of one's own action.
+
+    .. math::
+        b_i = \frac{1}{G - 1} \sum_{j \ne i} R_j
+
+    Source: RLOO, arXiv 2402.14740, section 2.2; of alternatives of one turn: C3, arXiv 2603.06859.
+
+    Args:
+        returns: [G], of one group; who is alone is compared with itself and learns nothing.
+
+    Example:
+        >>> leave_one_out(np.array([0., 1., 2.])).tolist()
+        [1.5, 1.0, 0.5]
+    """
+    if len(returns) < 2:
+        return returns.copy()
+    others: Array = (returns.sum() - returns) / (len(returns) - 1)
+    return others
+
+
+def costs_to_go(costs: Array) -> Array:
+    """Return per token the sum of its own and all later costs of its action [T]; undiscounted."""
+    return costs[::-1].cumsum()[::-1]
+
+
+def overlong_punishment(length: int, limit: int, share: float) -> float:
+    r"""Return the soft punishment of a long action, from 0 to -1.
+
+    .. math::
+        R(l) = -\max\left(0, \frac{l - (L_{max} - L_{cache})}{L_{cache}}\right), \qquad L_{cache} = s L_{max}
+
+    Source: DAPO, arXiv 2503.14476, eq. 13; its L_cache is a fifth of its L_max.
+
+    Args:
+        length: l, tokens of the action.
+        limit: L_max, the most tokens it may have.
+        share: s; 0 punishes nothing.
+
+    Example:
+        >>> [overlong_punishment(l, 10, 0.4) for l in (6, 8, 10)]
+        [0.0, -0.5, -1.0]
+    """
+    if share == 0:
+        return 0.0
+    return min(0.0, (limit - length) / (share * limit) - 1.0)
 
 
 def explained_variance(values: Array, returns: Array) -> float:

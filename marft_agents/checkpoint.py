@@ -56,6 +56,7 @@ def save(
     keep: int = 2,
     keep_every: int = 0,
     notes: Mapping[str, str] | None = None,
+    guard: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a checkpoint `folder/update-N` and drop old ones.
 
@@ -66,18 +67,19 @@ def save(
         keep: how many of the newest to keep.
         keep_every: also keep those whose number is a multiple of this; 0 keeps none extra.
         notes: what else to remember of the training; see `notes_of`.
+        guard: state of the run's guard, JSON-able; see `guard_of`.
 
     Raises:
         CheckpointError: the disk refused; nothing half-written is left and older checkpoints are untouched.
     """
-    final = folder / f"update-{learner.updates:05d}"
+    final = folder / name_of(learner.updates)
     part: Path | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.glob(".part-*"):  # left by a kill
             shutil.rmtree(stale, ignore_errors=True)
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
-        _write(part, team, learner, notes or {})
+        _write(part, team, learner, {"notes": dict(notes or {}), "guard": dict(guard or {})})
         _sync(part)
         if final.exists():  # the same update, repeated after a resume
             _remove(final)
@@ -93,7 +95,12 @@ def save(
     return final
 
 
-def _write(part: Path, team: LanguageModelTeam, learner: Learner, notes: Mapping[str, str]) -> None:
+def name_of(updates: int) -> str:
+    """Return the name of the checkpoint after so many updates."""
+    return f"update-{updates:05d}"
+
+
+def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mapping[str, Any]) -> None:
     for agent, seat in team.seats.items():
         if seat.adapter is not None:
             save_adapter(seat, part / agent)
@@ -104,7 +111,7 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner, notes: Mapping
         "updates": learner.updates,
         "team": describe(team),
         "settings": repr(learner.settings),
-        "notes": dict(notes),
+        **beside,
     }
     with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
         json.dump(state, stream, indent=1)
@@ -174,6 +181,15 @@ def notes_of(path: Path) -> dict[str, str]:
         CheckpointError: there is no complete checkpoint, or it is damaged.
     """
     return dict(_read_state(resolve(path)).get("notes", {}))
+
+
+def guard_of(path: Path) -> dict[str, Any]:
+    """Return the state of the guard that was saved with a checkpoint; empty where none was.
+
+    Raises:
+        CheckpointError: there is no complete checkpoint, or it is damaged.
+    """
+    return dict(_read_state(resolve(path)).get("guard", {}))
 
 
 def load_adapters(path: Path, team: LanguageModelTeam) -> None:

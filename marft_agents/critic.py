@@ -1,4 +1,4 @@
-"""The team's critic: the frozen trunk (no adapter) and a small trained head, V(ô).
+"""The team's critic: the frozen trunk (no adapter) and small trained heads, V(ô).
 
 The trunk does not change, so its features are computed once per update; epochs of value regression then cost
 only the head (0.03 s against 6.4 s for the full model, measured on SmolLM2-135M).
@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from marft_agents.advantages import Array, explained_variance
 from marft_agents.batch import Link, Sample
+from marft_agents.credit import num_values
+from marft_agents.divergence import DivergenceError
 from marft_agents.forward import action_hidden, plan_micro_batches
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam
 from marft_agents.objectives import value_loss
@@ -67,11 +69,13 @@ def trunk_features(base: AdaptedBase, prompts: Sequence[IntArray], actions: Sequ
 
 
 class TeamCritic:
-    """Values of every decision of a team: one head per base model, shared by the agents of that base.
+    """Values of the decisions of a team.
+
+    One head per base model, shared by the agents of that base; with credit = "own" (IPPO) one per agent.
 
     Args:
         team: whose bases give the features.
-        settings: level, step sizes and epochs.
+        settings: level, credit, step sizes and epochs.
         seed: of the heads' initial weights.
     """
 
@@ -79,7 +83,10 @@ class TeamCritic:
         self.team = team
         self.settings = settings
         self.bases = team.bases
-        self.heads = [ValueHead(base.hidden_size, seed=seed).to(base.device) for base in self.bases]
+        own = settings.credit == "own"
+        self.head_of = {agent: i if own else self._base_of(agent) for i, agent in enumerate(team.seats)}
+        owners = [seat.base for seat in team.seats.values()] if own else self.bases
+        self.heads = [ValueHead(base.hidden_size, seed=seed).to(base.device) for base in owners]
         self.optimizer = torch.optim.Adam(
             [p for head in self.heads for p in head.parameters()], lr=settings.critic_lr, eps=settings.adam_epsilon
         )
@@ -88,14 +95,19 @@ class TeamCritic:
         return self.bases.index(self.team.seat(agent).base)
 
     def features(self, chain: Sequence[Link]) -> list[Tensor]:
-        """Return per link [n, d], the frozen trunk's view before each decision; n = 1 at action level, else T."""
+        """Return per link [m, d], the frozen trunk's view before each decision whose value is asked for."""
         by_base: dict[int, list[int]] = defaultdict(list)
-        for i, link in enumerate(chain):
-            by_base[self._base_of(link.turn.agent)].append(i)
         result: dict[int, Tensor] = {}
+        for i, (link, asked) in enumerate(zip(chain, num_values(chain, self.settings), strict=True)):
+            base = self._base_of(link.turn.agent)
+            if asked:
+                by_base[base].append(i)
+            else:
+                result[i] = torch.zeros(0, self.bases[base].hidden_size, device=self.bases[base].device)
+        every_token = self.settings.level == "token" and self.settings.credit != "round"
         for index, members in by_base.items():
             prompts = [chain[i].turn.action.prompt_ids for i in members]
-            actions = [chain[i].turn.action.token_ids if self.settings.level == "token" else ONE_TOKEN for i in members]
+            actions = [chain[i].turn.action.token_ids if every_token else ONE_TOKEN for i in members]
             found = self._frozen_features(self.bases[index], prompts, actions)
             result.update(zip(members, found, strict=True))
         return [result[i] for i in range(len(chain))]
@@ -113,25 +125,44 @@ class TeamCritic:
 
     @torch.no_grad()
     def values(self, chain: Sequence[Link], features: Sequence[Tensor]) -> list[Array]:
-        """Return per link float64 [n], V before each decision."""
-        return [
-            self.heads[self._base_of(link.turn.agent)](f).double().cpu().numpy()
+        """Return per link float64 [m], V before each decision that is asked about.
+
+        Raises:
+            DivergenceError: a value is not finite.
+        """
+        values = [
+            self.heads[self.head_of[link.turn.agent]](f).double().cpu().numpy()
             for link, f in zip(chain, features, strict=True)
         ]
+        bad = [link.sample(v, v, v) for link, v in zip(chain, values, strict=True) if not np.isfinite(v).all()]
+        if bad:
+            raise DivergenceError(f"the critic: {len(bad)} of {len(chain)} turns have values not finite", bad)
+        return values
 
     @torch.no_grad()
-    def bootstraps(self, trajectories: Sequence[Trajectory]) -> dict[int, float]:
-        """Return episode index -> V of the observation after its truncation, where there is a final agent."""
+    def bootstraps(self, trajectories: Sequence[Trajectory]) -> dict[tuple[int, str], float]:
+        """Return (episode, agent) -> V of the observation at which it was cut, where there is a final agent.
+
+        The agent is the one who was cut off; with a head per agent all on the same base: each reads with its own head
+        what the last one saw, as nothing else is recorded of the state after the end.
+        """
         by_base: dict[int, list[int]] = defaultdict(list)
         for i, trajectory in enumerate(trajectories):
             if trajectory.truncated and trajectory.failure is None and trajectory.final_agent:
                 by_base[self._base_of(trajectory.final_agent)].append(i)
-        values: dict[int, float] = {}
+        values: dict[tuple[int, str], float] = {}
         for index, members in by_base.items():
             prompts = [trajectories[i].final_prompt_ids for i in members]
-            features = self._frozen_features(self.bases[index], prompts, [ONE_TOKEN] * len(members))
-            values.update(zip(members, self.heads[index](torch.cat(features)).tolist(), strict=True))
+            features = torch.cat(self._frozen_features(self.bases[index], prompts, [ONE_TOKEN] * len(members)))
+            found = {head: self.heads[head](features).tolist() for head in self._heads_on(index)}
+            for row, i in enumerate(members):
+                for agent, head in self.head_of.items():
+                    if agent == trajectories[i].final_agent or (self.settings.credit == "own" and head in found):
+                        values[i, agent] = found[head][row]
         return values
+
+    def _heads_on(self, base: int) -> set[int]:
+        return {head for agent, head in self.head_of.items() if self._base_of(agent) == base}
 
     def fit(
         self, samples: Sequence[Sample], features: Sequence[Tensor], *, lr: float, generator: np.random.Generator
@@ -140,7 +171,7 @@ class TeamCritic:
 
         Args:
             samples: with `values` before and `returns` to regress on.
-            features: per sample [n, d].
+            features: per sample [m, d].
             lr: step size of this update.
             generator: shuffles the mini-batches.
 
@@ -150,12 +181,13 @@ class TeamCritic:
         settings = self.settings
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        by_base: dict[int, list[int]] = defaultdict(list)
+        by_head: dict[int, list[int]] = defaultdict(list)
         for i, sample in enumerate(samples):
-            by_base[self._base_of(sample.agent)].append(i)
+            if len(sample.returns):
+                by_head[self.head_of[sample.agent]].append(i)
         losses: list[float] = []
         for _ in range(settings.value_epochs):
-            for index, members in by_base.items():
+            for index, members in by_head.items():
                 x = torch.cat([features[i] for i in members])
                 y = torch.as_tensor(
                     np.concatenate([samples[i].returns for i in members]), dtype=torch.float32, device=x.device
@@ -174,6 +206,8 @@ class TeamCritic:
     def _step(self, head: ValueHead, x: Tensor, y: Tensor) -> float:
         loss = value_loss(head(x), y, huber_delta=self.settings.huber_delta).mean()
         self.optimizer.zero_grad(set_to_none=True)
+        if not torch.isfinite(loss):
+            raise DivergenceError(f"the critic: its loss is {loss.item()}: lower critic_lr, or look at the rewards")
         loss.backward()
         nn.utils.clip_grad_norm_(head.parameters(), self.settings.max_grad_norm)
         self.optimizer.step()

@@ -112,6 +112,15 @@ class AdaptedBase:
         with self.peft.base_model._enable_peft_forward_hooks(adapter_names=names):  # what its generate() does
             yield
 
+    def recompute_layers(self) -> None:
+        """From now on keep of each layer its input only, and compute it again in the backward pass (less memory)."""
+        older = "gradient_checkpointing_enable"  # its older name
+        enable = getattr(self.trunk, "activation_checkpointing_enable", None) or getattr(self.trunk, older)
+        enable({"use_reentrant": False})
+        for module in self.trunk.modules():
+            if getattr(module, "gradient_checkpointing", False):
+                module.training = True  # it asks for this; what is in it stays as it is, without dropout
+
     def parameters(self, adapter: str) -> dict[str, nn.Parameter]:
         """Return the float32 tensors of one adapter by name."""
         marker = f".{adapter}."

@@ -1,44 +1,50 @@
-"""The MARFT learner: multi-agent PPO along the agent chain, at action level (MARFT-A) or token level (MARFT-T).
+"""The learner: one update for the whole family of algorithms; which one is a matter of settings (`algorithms`).
 
-One update: values of every decision from the shared frozen trunk, chained GAE, value regression, then agent by
-agent a clipped policy step on that agent's adapter alone. A team of one is single-agent PPO; nothing here knows how
-many agents there are. Sources: MARFT, arXiv 2504.16129, sections 4.1-4.3; HAPPO, arXiv 2109.11251, for the
-compounding ratio.
+One update: values of the decisions from the shared frozen trunk and their regression (with a critic), credit, then
+agent by agent a policy step on that agent's adapter alone. A team of one is single-agent training; nothing here knows
+how many agents there are. Agents that are trained one by one on the same samples, with nothing carried from one to the
+next, are trained simultaneously. Sources: MARFT, arXiv 2504.16129, sections 4.1-4.3; HAPPO, arXiv 2109.11251, and A2PO,
+arXiv 2302.06205, for what is carried.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
-from marft_agents.batch import Sample, estimate, links
+from marft_agents.advantages import Array, overlong_punishment
+from marft_agents.batch import Link, Sample, links
+from marft_agents.credit import NO_VALUES, Ratios, estimate
 from marft_agents.critic import TeamCritic
-from marft_agents.forward import TokenScores, action_hidden, plan_micro_batches, score_tokens
-from marft_agents.language_model import LanguageModelTeam
-from marft_agents.objectives import (
-    action_divisors,
-    action_log_ratios,
-    clipped_surrogate,
-    kl_estimate,
-)
-from marft_agents.records import Trajectory
+from marft_agents.divergence import DivergenceError
+from marft_agents.language_model import AdaptedBase, LanguageModelTeam
+from marft_agents.objectives import kl_estimate
+from marft_agents.policy_step import PolicyStep, Weighted
+from marft_agents.records import FloatArray, Trajectory
+from marft_agents.scoring import Scorer
 from marft_agents.settings import LearnerSettings, SettingsError
 
 
 class Learner:
-    """Trains the adapters of a language-model team and its critic on trajectories.
+    """Trains the adapters of a language-model team, and its critic if it has one, on trajectories.
 
     Args:
         team: the policies; their adapters are changed in place.
         settings: see `LearnerSettings`.
         seed: of the value heads, the agent order and the mini-batch shuffling.
         total_updates: length of the run, for the cosine schedule.
+
+    Attributes:
+        critic: None if the settings ask for none.
+        updates: how many were done.
+        step_scale: multiplies the policies' step size; not part of the state.
 
     Raises:
         SettingsError: the team samples greedily.
@@ -54,11 +60,16 @@ class Learner:
         self.total_updates = total_updates
         self.seed = seed
         self.updates = 0
+        self.step_scale = 1.0
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-        self.critic = TeamCritic(team, settings, seed=seed)
+        self.scorer = Scorer(team.law, settings.micro_batch)
+        if settings.gradient_checkpointing:
+            for base in team.bases:
+                base.recompute_layers()
+        self.critic = TeamCritic(team, settings, seed=seed) if settings.critic else None
         self.optimizers = {
             policy: torch.optim.Adam(
-                list(self._tensors(policy).values()), lr=settings.policy_lr, eps=settings.adam_epsilon
+                list(self._base(policy).parameters(policy).values()), lr=settings.policy_lr, eps=settings.adam_epsilon
             )
             for policy in team.policies
         }
@@ -73,38 +84,103 @@ class Learner:
 
         Returns:
             Metrics by name: `critic/...` and `{agent}/...`; empty if nothing was trainable.
+
+        Raises:
+            DivergenceError: a reward, value, log-prob, loss or gradient is not finite.
         """
-        chain = links(trajectories)
+        chain = self._measured(links(trajectories))
         if not chain:
             self.updates += 1
             return {}
-        features = self.critic.features(chain)
-        values = self.critic.values(chain, features)
-        samples = estimate(trajectories, chain, values, self.critic.bootstraps(trajectories), self.settings)
-        lr = self.settings.critic_lr * self._lr_factor()
-        metrics = self.critic.fit(samples, features, lr=lr, generator=self.generator)
+        _refuse_non_finite_rewards(chain)
+        costs, metrics = self._costs(chain), {}
+        values, bootstraps = [NO_VALUES] * len(chain), {}
+        if self.critic is not None:
+            features = self.critic.features(chain)
+            values = self.critic.values(chain, features)
+            bootstraps = self.critic.bootstraps(trajectories)
+        credit = partial(estimate, trajectories, chain, values, bootstraps, self.settings, costs=costs)
+        samples = credit()
+        if self.critic is not None:
+            lr = self.settings.critic_lr * self._lr_factor()
+            metrics = self.critic.fit(samples, features, lr=lr, generator=self.generator)
         if self.updates >= self.settings.value_warmup:
-            metrics |= self._train_policies(samples)
+            metrics |= self._train_policies(samples, credit)
+        if costs is not None:
+            metrics |= _shaping_metrics(self.team.policies, chain, costs)
         self.updates += 1
         return metrics
 
+    # ------------------------------------------------------------------ before the first step
+
+    def _measured(self, chain: Sequence[Link]) -> list[Link]:
+        """Add what the trained model and the bare base say of each action, where the update needs it.
+
+        An action that another engine sampled is scored by the model itself: the ratio starts from 1 there too.
+        """
+        measured = list(chain)
+        for policy, agents in self.team.policies.items():
+            mine = [i for i, link in enumerate(chain) if link.turn.agent in agents]
+            foreign = [i for i in mine if not chain[i].turn.action.exact]
+            for i, old in zip(foreign, self._logprobs(policy, policy, [chain[i] for i in foreign]), strict=True):
+                measured[i] = replace(measured[i], old=old)
+            if self.settings.kl_weight:
+                for i, reference in zip(mine, self._logprobs(policy, None, [chain[i] for i in mine]), strict=True):
+                    measured[i] = replace(measured[i], reference=reference)
+        return measured
+
+    def _logprobs(self, policy: str, adapter: str | None, chain: Sequence[Link]) -> list[FloatArray]:
+        return self.scorer.logprobs(self._base(policy), adapter, [link.turn.action for link in chain])
+
+    def _costs(self, chain: Sequence[Link]) -> list[Array] | None:
+        """Return what shapes the reward of each decision of each link; None if nothing does."""
+        settings = self.settings
+        by_kl = settings.kl_weight if settings.kl_place == "reward" else 0.0
+        by_length = settings.overlong_share and settings.overlong_penalty
+        if not (by_kl or by_length):
+            return None
+        shaped = []
+        for link in chain:
+            action = link.turn.action
+            costs = np.zeros(len(action.token_ids))
+            if by_length:
+                punishment = overlong_punishment(len(costs), self.team.law.max_new_tokens, settings.overlong_share)
+                costs[-1] += settings.overlong_penalty * punishment
+            if by_kl and link.reference is not None:
+                old = action.logprobs if link.old is None else link.old
+                costs -= by_kl * kl_estimate(torch.as_tensor(link.reference - old), settings.kl_estimator).numpy()
+            shaped.append(costs if settings.level == "token" else costs.sum(keepdims=True))
+        return shaped
+
     # ------------------------------------------------------------------ policies
 
-    def _train_policies(self, samples: Sequence[Sample]) -> dict[str, float]:
-        """Train this update's policies one after the other, the others frozen."""
+    def _train_policies(self, samples: Sequence[Sample], credit: Callable[..., list[Sample]]) -> dict[str, float]:
+        """Train this update's policies one after the other, the others frozen.
+
+        Args:
+            samples: of all agents.
+            credit: estimates them again, given what the steps so far did to each round.
+        """
         metrics: dict[str, float] = {}
         carried: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)  # (episode, round) -> ratio so far
-        policies = self.team.policies
         for policy in self._trained_now():
-            members = [s for s in samples if s.agent in policies[policy]]
+            members = [s for s in self._corrected(samples, credit, carried) if s.agent in self.team.policies[policy]]
             if not members:
                 continue
-            weights = [carried[s.episode, s.round] if self.settings.compounding else 1.0 for s in members]
-            metrics |= self._train_policy(policy, members, weights)
-            if self.settings.compounding:
-                for sample, ratio in zip(members, self._ratios(policy, members), strict=True):
+            step = PolicyStep(policy, self._base(policy), self.optimizers[policy], self.scorer, self.settings)
+            weighted = [Weighted(s, preceding=carried[s.episode, s.round]) for s in members]
+            lr = self.settings.policy_lr * self.step_scale * self._lr_factor()
+            metrics |= step.train(weighted, lr=lr, generator=self.generator)
+            if self.settings.compounding != "none":
+                for sample, ratio in zip(members, step.ratios(members), strict=True):
                     carried[sample.episode, sample.round] *= ratio
         return metrics
+
+    def _corrected(
+        self, samples: Sequence[Sample], credit: Callable[..., list[Sample]], carried: Ratios
+    ) -> Sequence[Sample]:
+        """Return the samples as the agents updated so far leave them."""
+        return credit(ratios=carried) if self.settings.compounding == "a2po" and carried else samples
 
     def _trained_now(self) -> list[str]:
         """Return the policies this update trains, in order."""
@@ -123,122 +199,8 @@ class Learner:
             return [str(name) for name in self.generator.permutation(names)]
         return names
 
-    def _train_policy(self, policy: str, samples: Sequence[Sample], weights: Sequence[float]) -> dict[str, float]:
-        settings = self.settings
-        optimizer = self.optimizers[policy]
-        for group in optimizer.param_groups:
-            group["lr"] = settings.policy_lr * self._lr_factor()
-        statistics = _Statistics()
-        for epoch in range(settings.ppo_epochs):
-            order = np.arange(len(samples)) if settings.mini_batches == 1 else self.generator.permutation(len(samples))
-            for part in np.array_split(order, min(settings.mini_batches, len(samples))):
-                optimizer.zero_grad(set_to_none=True)
-                kl = self._accumulate(policy, samples, weights, list(part), statistics, first=epoch == 0)
-                if settings.kl_stop is not None and kl > settings.kl_stop:
-                    statistics.stopped = True
-                    optimizer.zero_grad(set_to_none=True)
-                    return statistics.summary(policy, samples)
-                norm = nn.utils.clip_grad_norm_(self._tensors(policy).values(), settings.max_grad_norm)
-                if not torch.isfinite(norm):
-                    raise FloatingPointError(
-                        f"update {self.updates}: the gradient of policy {policy!r} is {norm.item()}; "
-                        "lower policy_lr or look at the last episodes"
-                    )
-                statistics.grad_norms.append(norm.item())
-                optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return statistics.summary(policy, samples)
-
-    def _accumulate(
-        self,
-        policy: str,
-        samples: Sequence[Sample],
-        weights: Sequence[float],
-        part: list[int],
-        statistics: _Statistics,
-        *,
-        first: bool,
-    ) -> float:
-        """Add the gradient of one mini-batch, normalised once by its number of decisions; return its KL."""
-        settings = self.settings
-        decisions = sum(len(samples[i].advantages) for i in part)
-        tokens = sum(len(samples[i].action.token_ids) for i in part)
-        kl_sum = 0.0
-        for micro in self._micro_batches(samples, part):
-            rows = [samples[i] for i in micro]
-            scores = self._score(policy, rows)
-            log_ratios = self._log_ratios(rows, scores.logprobs)
-            advantages = torch.as_tensor(
-                np.concatenate([samples[i].advantages * weights[i] for i in micro]),
-                dtype=torch.float32,
-                device=log_ratios.device,
-            )
-            surrogate = clipped_surrogate(
-                log_ratios, advantages, clip_low=settings.clip_low, clip_high=settings.clip_high
-            )
-            loss = surrogate.losses.sum() / decisions - settings.entropy_bonus * scores.entropy.sum() / tokens
-            loss.backward()
-            kl = kl_estimate(log_ratios.detach())
-            kl_sum += kl.sum().item()
-            statistics.add(log_ratios.detach(), surrogate.clipped, kl, scores.entropy.detach(), first)
-        return kl_sum / decisions
-
-    def _micro_batches(self, samples: Sequence[Sample], part: Sequence[int]) -> list[list[int]]:
-        """Cut samples into forward passes of similar sequences."""
-        sequences = [np.concatenate([samples[i].action.prompt_ids, samples[i].action.token_ids]) for i in part]
-        plans = plan_micro_batches(sequences, self.settings.micro_batch)
-        return [[part[i] for i in plan] for plan in plans]
-
-    def _score(self, policy: str, rows: Sequence[Sample]) -> TokenScores:
-        """Return the current policy's log-probs of the recorded tokens of some samples, flat."""
-        base = self.team.seat(rows[0].agent).base
-        tokens = torch.as_tensor(
-            np.concatenate([s.action.token_ids for s in rows]), dtype=torch.long, device=base.device
-        )
-        supports = [s.action.support for s in rows]
-        with base.wearing(policy):
-            hidden = action_hidden(
-                base.trunk,
-                [s.action.prompt_ids for s in rows],
-                [s.action.token_ids for s in rows],
-                base.device,
-            )
-            return score_tokens(
-                base.head,
-                hidden,
-                tokens,
-                self.team.law,
-                None if supports[0] is None else [ids for s in supports for ids in s or ()],
-                entropy_gradient=self.settings.entropy_bonus > 0,
-            )
-
-    def _log_ratios(self, rows: Sequence[Sample], new: Tensor) -> Tensor:
-        """Return log(pi / pi_old) per decision: per action (normalised) or per token."""
-        old = torch.as_tensor(np.concatenate([s.action.logprobs for s in rows]), device=new.device)
-        if self.settings.level == "token":
-            return new - old
-        lengths = torch.as_tensor([len(s.action.token_ids) for s in rows], device=new.device)
-        words = torch.as_tensor([len(s.action.text.split()) for s in rows], device=new.device)
-        owners = torch.repeat_interleave(torch.arange(len(rows), device=new.device), lengths)
-        return action_log_ratios(new, old, owners, action_divisors(lengths, words, self.settings.normalisation))
-
-    @torch.no_grad()
-    def _ratios(self, policy: str, samples: Sequence[Sample]) -> list[float]:
-        """Return pi_new / pi_old of each whole action after this policy's step, within the clip bounds."""
-        result = [1.0] * len(samples)
-        for micro in self._micro_batches(samples, list(range(len(samples)))):
-            rows = [samples[i] for i in micro]
-            new = self._score(policy, rows).logprobs
-            lengths = [len(s.action.token_ids) for s in rows]
-            old = torch.as_tensor(np.concatenate([s.action.logprobs for s in rows]), device=new.device)
-            for i, difference in zip(micro, (new - old).split(lengths), strict=True):
-                ratio = math.exp(min(20.0, difference.sum().item()))
-                result[i] = min(max(ratio, 1 - self.settings.clip_low), 1 + self.settings.clip_high)
-        return result
-
-    def _tensors(self, policy: str) -> Mapping[str, nn.Parameter]:
-        agent = self.team.policies[policy][0]
-        return self.team.seat(agent).base.parameters(policy)
+    def _base(self, policy: str) -> AdaptedBase:
+        return self.team.seat(self.team.policies[policy][0]).base
 
     def _lr_factor(self) -> float:
         if self.settings.lr_schedule == "constant":
@@ -252,7 +214,7 @@ class Learner:
         return {
             "updates": self.updates,
             "generator": self.generator.bit_generator.state,
-            "critic": self.critic.state_dict(),
+            "critic": None if self.critic is None else self.critic.state_dict(),
             "optimizers": {name: optimizer.state_dict() for name, optimizer in self.optimizers.items()},
         }
 
@@ -260,44 +222,30 @@ class Learner:
         """Restore what `state_dict` returned."""
         self.updates = state["updates"]
         self.generator.bit_generator.state = state["generator"]
-        self.critic.load_state_dict(state["critic"])
+        if self.critic is not None:
+            self.critic.load_state_dict(state["critic"])
         for name, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
 
 
-class _Statistics:
-    """Collects what happened in one policy's update."""
+def _refuse_non_finite_rewards(chain: Sequence[Link]) -> None:
+    bad = [link for link in chain if not math.isfinite(link.turn.reward)]
+    if bad:
+        turn = bad[0].turn
+        raise DivergenceError(
+            f"the reward of agent {turn.agent!r} in round {turn.round} of episode {bad[0].episode} is {turn.reward}: "
+            "look at what the environment pays",
+            [link.sample(NO_VALUES, NO_VALUES, NO_VALUES) for link in bad],
+        )
 
-    def __init__(self) -> None:
-        self.log_ratios: list[Tensor] = []
-        self.clipped: list[Tensor] = []
-        self.kl: list[Tensor] = []
-        self.entropy: list[Tensor] = []
-        self.first_pass: list[float] = []
-        self.grad_norms: list[float] = []
-        self.stopped = False
 
-    def add(self, log_ratios: Tensor, clipped: Tensor, kl: Tensor, entropy: Tensor, first: bool) -> None:
-        self.log_ratios.append(log_ratios)
-        self.clipped.append(clipped)
-        self.kl.append(kl)
-        self.entropy.append(entropy)
-        if first and not self.grad_norms:
-            self.first_pass.append(log_ratios.abs().max().item())
-
-    def summary(self, policy: str, samples: Sequence[Sample]) -> dict[str, float]:
-        ratios = torch.cat(self.log_ratios).exp()
-        lengths = [len(s.action.token_ids) for s in samples]
-        values = {
-            "entropy": torch.cat(self.entropy).mean().item(),
-            "kl": torch.cat(self.kl).mean().item(),
-            "kl_stopped": float(self.stopped),
-            "clip_share": torch.cat(self.clipped).float().mean().item(),
-            "ratio_max": ratios.max().item(),
-            "ratio_min": ratios.min().item(),
-            "first_pass_log_ratio_max": max(self.first_pass, default=0.0),
-            "grad_norm": float(np.mean(self.grad_norms)) if self.grad_norms else 0.0,
-            "tokens_mean": float(np.mean(lengths)),
-            "cap_hit_share": float(np.mean([not s.action.stopped for s in samples])),
-        }
-        return {f"{policy}/{name}": value for name, value in values.items()}
+def _shaping_metrics(
+    policies: Mapping[str, Sequence[str]], chain: Sequence[Link], costs: Sequence[Array]
+) -> dict[str, float]:
+    """Return `{policy}/shaping`: mean over actions of what was added to their rewards, which reports leave out."""
+    found = {}
+    for policy, agents in policies.items():
+        added = [own.sum() for link, own in zip(chain, costs, strict=True) if link.turn.agent in agents]
+        if added:
+            found[f"{policy}/shaping"] = float(np.mean(added))
+    return found

@@ -13,6 +13,11 @@ from marft_agents.records import Action, Episode, IntArray, Trajectory, Turn
 
 SCALARS = (int, float, np.number, np.bool_)
 NO_TOKENS: IntArray = np.zeros(0, np.int32)
+NOT_DETERMINISTIC = "a replay needs an environment that is deterministic given seed, options and actions"
+
+
+class ReplayError(RuntimeError):
+    """A replay that went another way than its record; says where, and what was found against what was recorded."""
 
 
 class LiveGame:
@@ -23,17 +28,20 @@ class LiveGame:
     Args:
         env: the environment; nobody else uses it meanwhile.
         episode: what to play.
+        encode: (agent, observation) -> prompt ids, to bootstrap a truncated episode and to compare what is seen in a
+            replay with the recorded prompts; None does neither. Only `request` and `trajectory` call it.
 
     Attributes:
         failure: why it can not be played on; None if it can.
         over: no action is awaited any more.
     """
 
-    def __init__(self, env: Any, episode: Episode) -> None:
-        self.env, self.episode = env, episode
+    def __init__(self, env: Any, episode: Episode, encode: Callable[[str, str], IntArray] | None = None) -> None:
+        self.env, self.episode, self.encode = env, episode, encode
         self.failure: str | None = None
         self.over = False
         self._turns: list[Turn] = []
+        self._replayed: list[str] = []  # what was seen before each turn of the prefix, until it is compared
         self._acted: set[str] = set()
         self._round = 0
         self._truncated = False
@@ -47,12 +55,24 @@ class LiveGame:
             self.env.reset(seed=self.episode.seed, options=None if options is None else dict(options))
         self._pass_over_dead()
 
+    def replay(self) -> None:
+        """Play the actions that the episode prescribes, as they are."""
+        for number, action in enumerate(self.episode.prefix):
+            if self.over:
+                self.failure = self.failure or f"replay: the game was over before turn {number}; {NOT_DETERMINISTIC}"
+                return
+            agent = self.env.agent_selection
+            with self._recorded(f"observation of {agent}"):
+                self._replayed.append(self.env.observe(agent))
+                self.play(agent, action)
+
     def request(self, seed: int) -> Request | None:
         """Return the waiting turn; None if there is none, or the environment can not say what its agent sees.
 
         Args:
             seed: of the policies' randomness.
         """
+        self._compare_replayed()
         if self.over:
             return None
         agent = self.env.agent_selection
@@ -75,16 +95,12 @@ class LiveGame:
             self._following = self._next_valued(cut)
         self._pass_over_dead()
 
-    def trajectory(self, encode: Callable[[str, str], IntArray] | None) -> Trajectory:
-        """Return the record.
-
-        Args:
-            encode: (agent, observation) -> prompt ids, to bootstrap a truncated episode; None records no prompt.
-        """
+    def trajectory(self) -> Trajectory:
+        """Return the record."""
         final_agent, final_prompt = "", NO_TOKENS
-        if encode is not None and self.failure is None and self._following[0]:
+        if self.encode is not None and self.failure is None and self._following[0]:
             final_agent = self._following[0]
-            final_prompt = encode(*self._following)
+            final_prompt = self.encode(*self._following)
         return Trajectory(
             seed=self.episode.seed,
             group=self.episode.group,
@@ -107,6 +123,17 @@ class LiveGame:
             written["tokens"] = len(turn.action.token_ids) or None
         return record
 
+    def _compare_replayed(self) -> None:
+        """Fail the game if what was seen in its replay is not what the recorded actions answered."""
+        seen, self._replayed = self._replayed, []
+        for number, (turn, observation) in enumerate(zip(self._turns, seen, strict=False)):
+            recorded = turn.action.prompt_ids
+            if self.failure is not None or self.encode is None or not len(recorded):
+                continue  # already lost, nothing to compare with, or played by who has no prompt
+            with self._recorded(f"replay of turn {number}"):
+                if not np.array_equal(self.encode(turn.agent, observation), recorded):
+                    raise ReplayError(f"{turn.agent} sees another prompt than was recorded; {NOT_DETERMINISTIC}")
+
     @contextlib.contextmanager
     def _recorded(self, doing: str) -> Iterator[None]:
         try:
@@ -118,12 +145,13 @@ class LiveGame:
     def _pass_over_dead(self) -> None:
         """Step dead agents out of the way, until a living agent must act or nobody is left."""
         env = self.env
-        while not self.over and env.agents:
-            agent = env.agent_selection
-            if not (env.terminations[agent] or env.truncations[agent]):
-                return
-            with self._recorded(f"last step of {agent}"):
-                env.step(None)
+        with self._recorded("who acts next"):
+            while not self.over and env.agents:
+                agent = env.agent_selection
+                if not (env.terminations[agent] or env.truncations[agent]):
+                    return
+                with self._recorded(f"last step of {agent}"):
+                    env.step(None)
         self.over = True
 
     def _next_valued(self, cut: Sequence[str]) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,6 +32,15 @@ class Policy(Protocol):
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Return one action per request, in order."""
+        ...
+
+
+@runtime_checkable
+class Sampler(Policy, Protocol):
+    """A policy that plays with copies of the adapters of a team that learns: another engine than the team's own."""
+
+    def refresh(self) -> None:
+        """Take over the adapters as they are now; called before each update is played."""
         ...
 
 

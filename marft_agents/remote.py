@@ -60,7 +60,7 @@ class RemotePolicy:
         self.concurrency = concurrency
         if self.law.top_k:
             raise RemoteError(f"top_k = {self.law.top_k}: chat-completions endpoints know no top-k, wanted 0")
-        self._client = _client(base_url, os.environ.get(api_key_env) or NO_KEY, timeout_s, retries)
+        self._client = open_client(base_url, os.environ.get(api_key_env) or NO_KEY, timeout_s, retries)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Ask for one action per request, `concurrency` at a time.
@@ -92,7 +92,7 @@ class RemotePolicy:
                 seed=seed,
             )
         except (OpenAIError, ValueError) as error:  # ValueError: a body that is no JSON
-            raise RemoteError(f"{self._place(request)}: {type(error).__name__}: {_short(error)}") from error
+            raise RemoteError(f"{self._place(request)}: {type(error).__name__}: {shorten(error)}") from error
         return text_action(self._content(request, completion))
 
     def _content(self, request: Request, completion: Any) -> str:
@@ -104,7 +104,7 @@ class RemotePolicy:
         if not isinstance(content, str):
             raise RemoteError(
                 f"{self._place(request)}: wanted a chat completion with choices[0].message.content, "
-                f"found {_short(completion)}"
+                f"found {shorten(completion)}"
             )
         return content
 
@@ -112,7 +112,8 @@ class RemotePolicy:
         return f"endpoint {self.base_url}, model {self.model!r}, agent {request.agent!r}"
 
 
-def _client(base_url: str, key: str, timeout_s: float, retries: int) -> Any:
+def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Any:
+    """Return a client of the OpenAI SDK, or raise a RemoteError that says what to install."""
     try:
         from openai import OpenAI
     except ImportError as error:
@@ -120,6 +121,7 @@ def _client(base_url: str, key: str, timeout_s: float, retries: int) -> Any:
     return OpenAI(base_url=base_url, api_key=key, timeout=timeout_s, max_retries=retries)
 
 
-def _short(found: object) -> str:
+def shorten(found: object) -> str:
+    """Return what was found as one line of at most 300 characters, for an error."""
     text = " ".join(str(found).split())
     return text if len(text) <= 300 else text[:300] + "..."

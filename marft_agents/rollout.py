@@ -64,7 +64,8 @@ def collect(
         episodes: what to play.
         seed: of the policies' randomness.
         num_envs: games in flight.
-        encode: (agent, observation) -> prompt ids, to bootstrap truncated episodes; None records no prompt.
+        encode: (agent, observation) -> prompt ids, to bootstrap truncated episodes and to compare what is seen while
+            prefixes are played with their recorded prompts; None does neither.
         on_end: called with each finished trajectory, in the order they end.
         step_threads: steps that run at once, in threads; 0 takes them one by one. None: in threads if the
             environment's metadata say `"slow_step": True`.
@@ -77,12 +78,12 @@ def collect(
     done: dict[int, Trajectory] = {}
 
     def keep(index: int, game: LiveGame) -> None:
-        done[index] = game.trajectory(encode)
+        done[index] = game.trajectory()
         if on_end is not None:
             on_end(done[index])
 
     patience_s = math.inf if math.isinf(patience) else 0.0
-    with contextlib.closing(_Floor(make_env, episodes, num_envs, step_threads, keep)) as floor:
+    with contextlib.closing(_Floor(make_env, episodes, num_envs, step_threads, encode, keep)) as floor:
         while floor.busy:
             requests = floor.requests(seed, patience_s)
             if requests:
@@ -101,6 +102,7 @@ class _Floor:
         episodes: what to play.
         num_envs: places.
         step_threads: see `collect`.
+        encode: see `collect`.
         on_over: called with the number and the game of each episode that is over.
     """
 
@@ -110,9 +112,10 @@ class _Floor:
         episodes: Sequence[Episode],
         num_envs: int,
         step_threads: int | None,
+        encode: Callable[[str, str], IntArray] | None,
         on_over: Callable[[int, LiveGame], None],
     ) -> None:
-        self._make_env, self._num_envs, self._on_over = make_env, num_envs, on_over
+        self._make_env, self._num_envs, self._encode, self._on_over = make_env, num_envs, encode, on_over
         self._queue = list(enumerate(episodes))[::-1]
         self._games: dict[int, LiveGame] = {}
         self._free = [make_env()] if episodes else []
@@ -135,9 +138,13 @@ class _Floor:
             self._ask(index, seed, found)
         while self._queue and len(self._games) < self._num_envs:
             index, episode = self._queue.pop()
-            self._games[index] = LiveGame(self._free.pop() if self._free else self._make_env(), episode)
-            self._games[index].start()
-            self._ask(index, seed, found)
+            game = LiveGame(self._free.pop() if self._free else self._make_env(), episode, self._encode)
+            self._games[index] = game
+            game.start()
+            if episode.prefix:
+                self._stepper.submit(index, game.replay)
+            else:
+                self._ask(index, seed, found)
         return found
 
     def _ask(self, index: int, seed: int, found: dict[int, Request]) -> None:

@@ -1,16 +1,19 @@
-"""The folder of a run: config.json, versions.json, metrics.jsonl, episodes.jsonl, checkpoints/, TensorBoard events."""
+"""The folder of a run: configuration, versions, metrics, episodes, alarms, checkpoints and TensorBoard events."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import os
 import platform
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from marft_agents.health import Alarm
 from marft_agents.records import Trajectory
 
 PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
@@ -32,6 +35,11 @@ def write_json(path: Path, content: Any) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def json_number(value: float) -> float | str:
+    """Return a number as JSON knows it; "nan", "inf" and "-inf" in words."""
+    return value if math.isfinite(value) else str(value)
 
 
 def versions() -> dict[str, str]:
@@ -61,6 +69,7 @@ def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) 
     return {
         "update": update,
         "group": trajectory.group,
+        "branch": trajectory.branch,
         "seed": trajectory.seed,
         "return": trajectory.team_return,
         "terminated": trajectory.terminated,
@@ -84,6 +93,12 @@ def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) 
     }
 
 
+def alarm_record(alarm: Alarm) -> dict[str, Any]:
+    """Return an alarm as JSON."""
+    numbers = {"value": json_number(alarm.value), "threshold": json_number(alarm.threshold)}
+    return dataclasses.asdict(alarm) | numbers
+
+
 class RunFolder:
     """Writes a run's records as they come.
 
@@ -105,10 +120,11 @@ class RunFolder:
         self.notes = dict(notes or {})
         self.checkpoints = path / "checkpoints"
         self._metrics, self._episodes = path / "metrics.jsonl", path / "episodes.jsonl"
+        self._alarms = path / "alarms.jsonl"
         if not resume_at and self._holds_updates():
             raise RunFolderError(f"{path} already holds a run; give another --out, or --resume to go on with this one")
         path.mkdir(parents=True, exist_ok=True)
-        for records in (self._metrics, self._episodes):
+        for records in (self._metrics, self._episodes, self._alarms):
             _keep_before(records, resume_at)
         if not resume_at:
             write_json(path / "config.json", dict(config))
@@ -122,19 +138,28 @@ class RunFolder:
         if not self._metrics.exists():
             return False
         lines = self._metrics.read_text(encoding="utf-8").count("\n")
-        return lines > 1 or any(self.checkpoints.glob("update-*"))
+        return lines > 1 or any(int(p.name.removeprefix("update-")) for p in self.checkpoints.glob("update-*"))
 
-    def log(self, update: int, metrics: Mapping[str, float], trajectories: Iterable[Trajectory]) -> None:
-        """Append one update's metrics and episodes; call it before the update's checkpoint is written.
+    def log(
+        self,
+        update: int,
+        metrics: Mapping[str, float],
+        trajectories: Iterable[Trajectory],
+        alarms: Sequence[Alarm] = (),
+    ) -> None:
+        """Append one update's metrics, episodes and alarms; call it before the update's checkpoint is written.
 
         Raises:
             RunFolderError: the disk refused; a resume drops what was written of this update.
         """
         try:
             _append(self._episodes, (episode_record(update, t) for t in trajectories))
+            _append(self._alarms, (alarm_record(alarm) for alarm in alarms))
             _append(self._metrics, [{"update": update, **metrics}])
             for name, value in metrics.items():
                 self._board.add_scalar(name, value, update)
+            for alarm in alarms:
+                self._board.add_text(f"{alarm.agent}/alarm_{alarm.kind}", alarm.sentence, update)
             self._board.flush()
         except OSError as error:
             raise RunFolderError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Mapping, Sequence
 
-from marft_agents.policy import Policy, Request, text_action
+from marft_agents.policy import Policy, Request, Sampler, text_action
 from marft_agents.records import Action
 
 
@@ -54,6 +54,12 @@ class MixedPolicy:
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self.policies = dict(policies)
+
+    def refresh(self) -> None:
+        """Let the samplers among the policies take over the adapters."""
+        for policy in {id(policy): policy for policy in self.policies.values()}.values():
+            if isinstance(policy, Sampler):
+                policy.refresh()
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Ask each policy for its agents' actions."""

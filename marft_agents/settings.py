@@ -7,14 +7,20 @@ named once.
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from marft_agents.objectives import Normalisation
+from marft_agents.objectives import Averaging, KlEstimator, Normalisation
 
 Level = Literal["action", "token"]
+Baseline = Literal["critic", "group", "leave_one_out", "none"]
+Compare = Literal["draw", "turn"]
+Credit = Literal["chain", "round", "own"]
+Scaling = Literal["agent", "group", "batch", "none"]
 Order = Literal["fixed", "random", "reverse"]
+Compounding = Literal["none", "bounded", "happo", "a2po"]
 
 
 class SettingsError(ValueError):
@@ -35,8 +41,12 @@ def knob(default: Any, text: str, check: Callable[[Any], bool] | None = None, wa
 
 def check_knobs(settings: Any) -> None:
     """Raise SettingsError for the first field whose value is outside its declared range."""
+    hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
         value, check = getattr(settings, field.name), field.metadata.get("check")
+        choices = typing.get_args(hints[field.name]) if typing.get_origin(hints[field.name]) is Literal else ()
+        if choices and value not in choices:
+            raise SettingsError(f"{field.name} = {value!r}, wanted {' or '.join(choices)}")
         if check is not None and not check(value):
             raise SettingsError(f"{field.name} = {value!r}, wanted {field.metadata['wanted']}")
 
@@ -61,6 +71,34 @@ class LearnerSettings:
     normalisation: Normalisation = knob(
         "sum", "how an action's log-prob is normalised at action level: sum, token or word"
     )
+    baseline: Baseline = knob(
+        "critic",
+        "what a return is compared with: the critic's value, the mean of its group, the mean of the others of its "
+        "group, or nothing",
+    )
+    compare: Compare = knob(
+        "draw",
+        "what a group is without a critic: an agent's turns in the episodes of a task draw, by the episodes' returns; "
+        "or its turns in the same round (of a branch: the same turn), by what follows them",
+    )
+    credit: Credit = knob(
+        "chain",
+        "what the critic's advantage runs along: turn after turn of the team (MARFT), rounds with one advantage for "
+        "all (MAPPO), or each agent's own turns with a value head of its own (IPPO)",
+    )
+    centring: Literal["batch", "group", "none"] = knob(
+        "batch",
+        "advantages are centred per agent over the batch, or per agent over the episodes of one task draw, or not",
+    )
+    scaling: Scaling = knob(
+        "agent",
+        "advantages are normalised per agent, divided by the spread of their group, normalised over all agents, or not",
+    )
+    averaging: Averaging = knob(
+        "decision",
+        "the loss is the mean over decisions, the mean over actions of their means, or the mean over actions of their "
+        "sums divided by the token limit",
+    )
     policy_lr: float = knob(1e-6, "Adam step size of the adapters", _positive, "> 0")
     critic_lr: float = knob(1e-5, "Adam step size of the value head", _positive, "> 0")
     lr_schedule: Literal["constant", "cosine"] = knob("constant", "constant, or cosine decay to zero over the run")
@@ -68,21 +106,50 @@ class LearnerSettings:
     max_grad_norm: float = knob(0.5, "gradients are scaled down to this norm", _positive, "> 0")
     discount: float = knob(0.99, "gamma between turns along the chain", _share, "in [0, 1]")
     trace_decay: float = knob(0.95, "lambda of GAE between turns along the chain", _share, "in [0, 1]")
+    value_trace_decay: float | None = knob(
+        None,
+        "lambda of the critic's targets, inside turns too; none: that of the advantages",
+        lambda value: value is None or _share(value),
+        "in [0, 1] or none",
+    )
+    length_adaptive: float = knob(
+        0.0,
+        "alpha > 0: lambda between the tokens of an action of l tokens is 1 - 1 / (alpha l); 0: it is 1",
+        _not_negative,
+        ">= 0",
+    )
     clip_low: float = knob(0.2, "epsilon of the PPO clip below 1", _share, "in [0, 1]")
     clip_high: float = knob(0.2, "epsilon of the PPO clip above 1", _positive, "> 0")
+    importance_cap: float = knob(
+        2.0,
+        "actions that another engine sampled are weighted by pi_old / mu, at most this",
+        _positive,
+        "> 0",
+    )
     entropy_bonus: float = knob(0.0, "weight of the mean token entropy", _not_negative, ">= 0")
+    kl_weight: float = knob(0.0, "weight of the KL to the base without adapter; 0 computes none", _not_negative, ">= 0")
+    kl_estimator: KlEstimator = knob("k3", "k1, k2 or k3 (k1 in the loss has no gradient in expectation)")
+    kl_place: Literal["loss", "reward"] = knob(
+        "loss", "the KL is a term of the loss, or a cost of each token in the reward"
+    )
+    positive_nll: float = knob(
+        0.0, "weight of the negative log-likelihood of the actions of successful episodes", _not_negative, ">= 0"
+    )
+    overlong_share: float = knob(
+        0.0, "last share of the token limit in which an action's length is punished; 0: none", _share, "in [0, 1]"
+    )
+    overlong_penalty: float = knob(1.0, "punishment of an action that reaches the token limit", _not_negative, ">= 0")
     ppo_epochs: int = knob(1, "passes over a batch", _positive, ">= 1")
     mini_batches: int = knob(1, "optimizer steps per pass", _positive, ">= 1")
     micro_batch: int = knob(16, "sequences per forward pass (memory, not results)", _positive, ">= 1")
+    gradient_checkpointing: bool = knob(
+        False, "compute each layer again in the backward pass instead of keeping it: a third of the memory, slower"
+    )
     kl_stop: float | None = knob(
         None,
         "stop an agent's passes when its KL to the sampling policy exceeds this (nats per decision)",
         lambda value: value is None or value > 0,
         "> 0 or none",
-    )
-    centring: Literal["batch", "group"] = knob(
-        "batch",
-        "advantages are centred per agent over the batch, or per agent over the episodes of one task draw",
     )
     value_epochs: int = knob(4, "passes of value regression per update", _positive, ">= 1")
     value_mini_batches: int = knob(4, "optimizer steps per value pass", _positive, ">= 1")
@@ -95,15 +162,83 @@ class LearnerSettings:
         ">= 0",
     )
     agent_order: Order = knob("fixed", "order of the agents: fixed, random or reverse")
-    compounding: bool = knob(
-        False, "weight each agent's advantages by the ratios of the agents updated before it (HAPPO/A2PO)"
+    compounding: Compounding = knob(
+        "none",
+        "weight each agent's advantages by the ratios of the agents updated before it: their product (happo), each "
+        "within the clip bounds (bounded), or as A2PO does",
+    )
+    dynamic_sampling: int = knob(
+        0,
+        "0: train on the episodes as drawn; n: draw again, at most n extra rounds, for groups whose returns all agree",
+        _not_negative,
+        ">= 0",
+    )
+    branches: int = knob(
+        0,
+        "0: train whole episodes; n: replay an episode up to a turn and train n alternatives of that turn",
+        lambda value: value == 0 or value >= 2,
+        "0 or >= 2",
     )
 
     def __post_init__(self) -> None:
         check_knobs(self)
-        if self.compounding and self.agent_interval:
-            raise SettingsError(
-                "compounding needs every update to train all agents: set agent_interval to 0 or drop compounding"
-            )
-        if self.level == "token" and self.normalisation != "sum":
-            raise SettingsError(f"normalisation = {self.normalisation!r} has no meaning at token level, wanted 'sum'")
+        for found, reason in self._contradictions():
+            if found:
+                raise SettingsError(reason)
+
+    @property
+    def critic(self) -> bool:
+        """True if a value head is trained."""
+        return self.baseline == "critic"
+
+    @property
+    def compares_draws(self) -> bool:
+        """True if advantages compare episodes of one task draw, which then needs at least two of them."""
+        return self.branches == 0 and (self.baseline in ("group", "leave_one_out") or self.centring == "group")
+
+    def _contradictions(self) -> list[tuple[bool, str]]:
+        """Return what can not be together, with the reason."""
+        free = not self.critic
+        grouped = self.baseline in ("group", "leave_one_out")
+        without = f"baseline = {self.baseline!r} trains no critic:"
+        return [
+            (
+                self.compounding != "none" and self.agent_interval > 0,
+                "compounding needs every update to train all agents: set agent_interval to 0 or compounding to none",
+            ),
+            (
+                self.level == "token" and self.normalisation != "sum",
+                f"normalisation = {self.normalisation!r} has no meaning at token level, wanted 'sum'",
+            ),
+            (
+                self.level == "action" and self.averaging != "decision",
+                f"averaging = {self.averaging!r} weighs tokens, and at action level there is one decision per action: "
+                "wanted 'decision'",
+            ),
+            (free and self.credit != "chain", f"{without} credit = {self.credit!r} has nothing to run along"),
+            (free and self.value_warmup > 0, f"{without} wanted value_warmup = 0, found {self.value_warmup}"),
+            (free and self.value_trace_decay is not None, f"{without} wanted value_trace_decay = none"),
+            (
+                self.length_adaptive > 0 and (free or self.level != "token" or self.credit == "round"),
+                "length_adaptive is the lambda between tokens: wanted a critic of every token "
+                "(level = 'token', baseline = 'critic', credit = 'chain' or 'own')",
+            ),
+            (
+                self.scaling == "group" and not grouped,
+                "scaling = 'group' divides by the spread of the returns that are compared: wanted baseline = 'group' "
+                "or 'leave_one_out'",
+            ),
+            (
+                self.branches > 0 and not (grouped and self.compare == "turn"),
+                f"branches = {self.branches} are alternatives of one turn: wanted compare = 'turn' and baseline = "
+                "'group' or 'leave_one_out'",
+            ),
+            (
+                self.branches > 0 and self.compounding != "none",
+                "compounding needs the turns of all agents of a round, branches train one: wanted one of the two",
+            ),
+            (
+                self.compounding == "a2po" and self.credit != "round",
+                f"compounding = 'a2po' corrects the joint advantage: wanted credit = 'round', found {self.credit!r}",
+            ),
+        ]

@@ -156,12 +156,13 @@ class Slots:
         (own_keys, own_values), (keys, values) = self._own[layer], self._common[layer]
         own_keys[now.rows, :, now.places] = key[:, :, 0]
         own_values[now.rows, :, now.places] = value[:, :, 0]
-        kv = keys.shape[1]
-        folded = (query * scale).view(n, kv, -1, size)
+        kv, length = keys.shape[1:3]
+        groups = heads // kv
+        folded = (query * scale).view(n, kv, groups, size)
         hidden_common, hidden_own = now.masks(window)
         # rows of a family as the queries of one product: [F, H_kv, G * g, d] with [F, H_kv, d, length]
         grouped = folded[now.members].transpose(1, 2).flatten(2, 3)
-        common = torch.matmul(grouped, keys.transpose(2, 3)).view(len(keys), kv, now.largest, -1, keys.shape[2])
+        common = torch.matmul(grouped, keys.transpose(2, 3)).view(len(keys), kv, now.largest, groups, length)
         common = common.transpose(1, 2).flatten(0, 1)[now.seats]
         if hidden_common is not None:
             common = common.masked_fill_(hidden_common, -torch.inf)
@@ -169,9 +170,9 @@ class Slots:
         if hidden_own is not None:
             own = own.masked_fill_(hidden_own, -torch.inf)
         weights = torch.cat([common, own], dim=-1).softmax(-1, dtype=torch.float32).to(query.dtype)
-        of_common, of_own = weights.split([keys.shape[2], now.depth], dim=-1)
+        of_common, of_own = weights.split([length, now.depth], dim=-1)
         grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)
-        out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, -1, size).transpose(1, 2)
+        out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups, size).transpose(1, 2)
         total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])
         return total.reshape(n, 1, heads, size)
 

@@ -1,7 +1,7 @@
 """The training loop: play, learn, record, save; one update after the other.
 
-The data position is the number of updates done: which tasks an update draws and which random numbers it uses
-follow from (seed, update) alone, so k updates, a kill and a resume equal an uninterrupted run.
+The data position is the number of updates done: which tasks an update draws, and draws again, and which random numbers
+it uses follow from (seed, update, round) alone, so k updates, a kill and a resume equal an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from marft_agents import checkpoint
-from marft_agents.evaluation import score
+from marft_agents.experience import Sampling, gather
+from marft_agents.guard import Guard
+from marft_agents.health import Alarm
 from marft_agents.language_model import LanguageModelTeam
 from marft_agents.learner import Learner
-from marft_agents.policy import Policy
-from marft_agents.records import Trajectory
-from marft_agents.rollout import collect, training_episodes
+from marft_agents.policy import Policy, Sampler
+from marft_agents.records import Episode, Trajectory
+from marft_agents.rollout import collect
 from marft_agents.run_folder import RunFolder
 from marft_agents.settings import SettingsError, check_knobs, knob
+from marft_agents.symptoms import HealthSettings
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,15 @@ class Schedule:
     groups: int = knob(8, "task draws per update", lambda v: v >= 1, ">= 1")
     group_size: int = knob(4, "episodes per task draw", lambda v: v >= 1, ">= 1")
     num_envs: int = knob(64, "games in flight (memory and speed, not results)", lambda v: v >= 1, ">= 1")
+    branched_turns: int = knob(
+        0, "with branches: branch so many turns of an episode, drawn at random; 0: all", lambda v: v >= 0, ">= 0"
+    )
     seed: int = knob(0, "of everything random in the run", lambda v: v >= 0, ">= 0")
     keep: int = knob(2, "newest checkpoints to keep; one is written after every update", lambda v: v >= 1, ">= 1")
     keep_every: int = knob(0, "also keep every n-th checkpoint; 0 keeps none extra", lambda v: v >= 0, ">= 0")
 
     def __post_init__(self) -> None:
         check_knobs(self)
-
-
-class AllEpisodesFailedError(RuntimeError):
-    """No episode of an update could be played; names the first cause."""
 
 
 class Trainer:
@@ -57,9 +57,11 @@ class Trainer:
         policy: who answers the environment; None is the team itself. A `MixedPolicy` of the team and frozen
             agents (scripted, remote) lets the team learn beside them.
         on_update: called with (update, metrics) after each update.
+        health: when alarms are raised and whether the run is rolled back; None for the defaults.
+        on_alarm: called with each alarm.
 
     Raises:
-        SettingsError: advantages are centred per group, and groups are of one episode.
+        SettingsError: episodes of a group are to be compared, and groups are of one episode.
     """
 
     def __init__(
@@ -72,9 +74,15 @@ class Trainer:
         folder: RunFolder | None = None,
         policy: Policy | None = None,
         on_update: Callable[[int, Mapping[str, float]], None] | None = None,
+        health: HealthSettings | None = None,
+        on_alarm: Callable[[Alarm], None] | None = None,
     ) -> None:
-        if learner.settings.centring == "group" and schedule.group_size == 1:
-            raise SettingsError("centring = 'group' compares episodes of one task draw: wanted group_size >= 2")
+        settings = learner.settings
+        draws_again = settings.dynamic_sampling > 0 and not settings.branches
+        if schedule.group_size == 1 and (settings.compares_draws or draws_again):
+            raise SettingsError(
+                "episodes of one task draw are compared with each other: wanted group_size >= 2, found 1"
+            )
         self.make_env = make_env
         self.team = team
         self.learner = learner
@@ -82,6 +90,15 @@ class Trainer:
         self.folder = folder
         self.policy = policy or team
         self.on_update = on_update
+        self.guard = Guard(team, learner, health, folder=folder, on_alarm=on_alarm)
+        self.sampling = Sampling(
+            schedule.seed,
+            schedule.groups,
+            schedule.group_size,
+            extra_rounds=settings.dynamic_sampling,
+            branches=settings.branches,
+            branched_turns=schedule.branched_turns,
+        )
 
     def run(self) -> None:
         """Do the updates that are left."""
@@ -92,61 +109,40 @@ class Trainer:
         """Do one update: play, learn, record, save; return its metrics."""
         schedule, update = self.schedule, self.learner.updates
         started = time.perf_counter()
-        trajectories = collect(
-            self.make_env,
-            self.policy,
-            training_episodes(schedule.seed, update, schedule.groups, schedule.group_size),
-            seed=schedule.seed,
-            num_envs=schedule.num_envs,
-            encode=self.team.encode,
-            patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
-        )
-        _refuse_all_failed(trajectories)
+        learners = [agent for members in self.team.policies.values() for agent in members]
+        if isinstance(self.policy, Sampler):
+            self.policy.refresh()
+        experience = gather(self._play, update, self.sampling, learners)
         played = time.perf_counter()
-        metrics = episode_metrics(trajectories) | self.learner.update(trajectories)
+        metrics = experience.metrics() | self.guard.update(experience.trained)
+        metrics = self.guard.judge(update, metrics, experience.reported)
         metrics["seconds/rollout"] = played - started
         metrics["seconds/update"] = time.perf_counter() - played
         if self.folder is not None:
-            self.folder.log(update, metrics, trajectories)
+            self.folder.log(update, metrics, experience.played, self.guard.alarms)
             checkpoint.save(
                 self.folder.checkpoints,
                 self.team,
                 self.learner,
-                keep=schedule.keep,
+                keep=max(schedule.keep, self.guard.keep),
                 keep_every=schedule.keep_every,
                 notes=self.folder.notes,
+                guard=self.guard.state_dict(),
             )
         if self.on_update is not None:
             self.on_update(update, metrics)
         return metrics
 
-
-def _refuse_all_failed(trajectories: Sequence[Trajectory]) -> None:
-    causes = [t.failure for t in trajectories if t.failure is not None]
-    if len(causes) == len(trajectories):
-        raise AllEpisodesFailedError(f"all {len(causes)} episodes of the update failed; the first: {causes[0]}")
-
-
-def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return what an update's episodes were like: means over those that were played to an end.
-
-    `team/success` and `team/return`: means; `team/informative_groups`: share of groups whose members differ in
-    return (the others teach a group baseline nothing); `team/failed`: number of failed episodes.
-    """
-    played = [t for t in trajectories if t.failure is None]
-    groups: dict[int, set[float]] = {}
-    for trajectory in played:
-        groups.setdefault(trajectory.group, set()).add(trajectory.team_return)
-    return {
-        "team/success": float(np.mean([score(t) for t in played])),
-        "team/return": float(np.mean([t.team_return for t in played])),
-        "team/invalid": float(np.mean([t.infos.get("invalid", 0.0) for t in played])),
-        "team/turns": float(np.mean([len(t.turns) for t in played])),
-        "team/tokens": float(sum(t.num_tokens for t in played)),
-        "team/truncated": float(np.mean([t.truncated for t in played])),
-        "team/informative_groups": float(np.mean([len(returns) > 1 for returns in groups.values()])),
-        "team/failed": float(len(trajectories) - len(played)),
-    }
+    def _play(self, episodes: Sequence[Episode]) -> list[Trajectory]:
+        return collect(
+            self.make_env,
+            self.policy,
+            episodes,
+            seed=self.schedule.seed,
+            num_envs=self.schedule.num_envs,
+            encode=self.team.encode,
+            patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
+        )
 
 
 def refuse_unsuitable(env: Any) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from agilerl.algorithms import IPPO
 
+from baselines.third_party.credit import Credit
 from baselines.third_party.games import Game
 from baselines.third_party.outcome import Algorithm, main
 from marft_envs.wrappers import TurnParallel
@@ -23,9 +24,25 @@ from marft_envs.wrappers import TurnParallel
 LEARN_STEP = 512
 
 
-def make_team(env: TurnParallel) -> IPPO:
+class WitnessedIPPO(IPPO):  # type: ignore[misc]
+    """IPPO that shows the returns of its last update, one tensor for each agent."""
+
+    def learn(self, experiences: Any) -> Any:
+        """Update all agents."""
+        self.returns: list[torch.Tensor] = []
+        return super().learn(experiences)
+
+    def to_device(self, *experiences: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Note the returns among what an agent's update is about to use."""
+        _, _, _, _, returns, _ = experiences
+        self.returns.append(returns)
+        moved: tuple[torch.Tensor, ...] = super().to_device(*experiences)
+        return moved
+
+
+def make_team(env: TurnParallel) -> WitnessedIPPO:
     """Return the agents; their names differ before the number, so each has networks of its own."""
-    return IPPO(
+    return WitnessedIPPO(
         observation_spaces=[env.observation_space(agent) for agent in env.possible_agents],
         action_spaces=[env.action_space(agent) for agent in env.possible_agents],
         agent_ids=env.possible_agents,
@@ -38,12 +55,12 @@ def make_team(env: TurnParallel) -> IPPO:
     )
 
 
-def train(game: Game, steps: int, seed: int) -> None:
-    """Choose among candidates; the returns stay within `learn`, so there is no credit to see."""
+def train(game: Game, steps: int, seed: int) -> Credit:
+    """Choose among candidates."""
     np.random.seed(seed)  # AgileRL shuffles with the global generator
     torch.manual_seed(seed)
     env = TurnParallel(game.choosing())
-    team = make_team(env)
+    team, first, credit = make_team(env), env.possible_agents[0], Credit()
     seen, done = env.reset(seed=seed)[0], False
     for _ in range(0, steps, LEARN_STEP):
         rollout: list[dict[str, list[Any]]] = [{agent: [] for agent in env.possible_agents} for _ in range(6)]
@@ -59,6 +76,9 @@ def train(game: Game, steps: int, seed: int) -> None:
             done = all(terminations.values())
             seen = env.reset()[0] if done else after
         team.learn((*rollout, seen, dict.fromkeys(seen, np.array([float(done)]))))
+        paid_first, began_first = rollout[3][first], rollout[4][first]
+        credit.add(team.returns[0], paid_first, [*began_first[1:], [float(done)]])
+    return credit
 
 
 ALGORITHMS = {"ippo": Algorithm("CandidateAction, TurnParallel", train)}

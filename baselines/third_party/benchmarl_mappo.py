@@ -146,7 +146,7 @@ def train(game: Game, steps: int, seed: int) -> Credit:
     return witness.credit
 
 
-ALGORITHMS = {"mappo": Algorithm("CandidateAction, RenamedAgents, TurnParallel", train)}
+ALGORITHMS = {"mappo": Algorithm("CandidateAction, RenamedAgents, TurnParallel", train, steps=8_192)}
 
 if __name__ == "__main__":
     sys.exit(main("benchmarl", ALGORITHMS))

@@ -27,9 +27,9 @@ class Outcome:
         game: One of `GAMES`.
         success: Share of the last 200 training games that were won, exploration included.
         chance: Success of a team that guesses.
-        credit: `Credit.gap`; None where the library does not let us see its returns.
+        credit: `Credit.gap`.
         steps: Steps of the environment, as the library counts them.
-        seconds: Wall clock of the training.
+        cpu_s: Processor time of the training, seconds; unlike the clock it leaves out what else the machine does.
         seed: Of the run.
     """
 
@@ -40,17 +40,16 @@ class Outcome:
     game: str
     success: float
     chance: float
-    credit: float | None
+    credit: float
     steps: int
-    seconds: float
+    cpu_s: float
     seed: int
 
     def __str__(self) -> str:
-        credit = "unseen" if self.credit is None else f"{self.credit:.2f}"
         return (
             f"{self.library} {self.version} {self.algorithm} on {self.game}: success {self.success:.2f} "
-            f"(chance {self.chance:.2f}), credit of the first speaker {credit}, "
-            f"{self.steps} steps in {self.seconds:.0f} s"
+            f"(chance {self.chance:.2f}), credit of the first speaker {self.credit:.2f}, "
+            f"{self.steps} steps in {self.cpu_s:.0f} s of CPU"
         )
 
 
@@ -60,12 +59,12 @@ class Algorithm:
 
     Attributes:
         wrapper: The views it needs, for the table.
-        train: (game, steps, seed) -> the credit that was seen, or None.
+        train: (game, steps, seed) -> what was seen of the first speaker's returns.
         steps: Steps that are enough for both games, as the library counts them.
     """
 
     wrapper: str
-    train: Callable[[Game, int, int], Credit | None]
+    train: Callable[[Game, int, int], Credit]
     steps: int = 12_288
 
 
@@ -78,7 +77,7 @@ def main(library: str, algorithms: Mapping[str, Algorithm], arguments: Sequence[
         arguments: Of the command line; None is that of the process.
     """
     options = _parser(library, algorithms).parse_args(arguments)
-    game, algorithm, start = find_game(options.game), algorithms[options.algorithm], time.perf_counter()
+    game, algorithm, start = find_game(options.game), algorithms[options.algorithm], time.process_time()
     steps = algorithm.steps if options.steps is None else options.steps
     credit = algorithm.train(game, steps, options.seed)
     outcome = Outcome(
@@ -89,9 +88,9 @@ def main(library: str, algorithms: Mapping[str, Algorithm], arguments: Sequence[
         game=game.name,
         success=game.scores.last(),
         chance=game.chance,
-        credit=None if credit is None else credit.gap(),
+        credit=credit.gap(),
         steps=steps,
-        seconds=time.perf_counter() - start,
+        cpu_s=time.process_time() - start,
         seed=options.seed,
     )
     print(outcome)

@@ -22,7 +22,7 @@ from baselines.third_party.credit import Credit
 from baselines.third_party.games import Game, find_game
 from baselines.third_party.outcome import Algorithm, main
 
-BATCH = 512
+BATCH, NUM_ENVS = 512, 32  # each pass of the sampler costs as much as many games
 
 
 class WitnessedLearner(PPOTorchLearner):  # type: ignore[misc]
@@ -47,15 +47,16 @@ def settings(game: Game, seed: int) -> PPOConfig:
     return (
         PPOConfig()
         .environment("marft", env_config={"game": game.name})
-        .env_runners(num_env_runners=0)
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=NUM_ENVS)
         .learners(num_learners=0, learner_class=WitnessedLearner, learner_config_dict={"first": agents[0]})
         .multi_agent(policies=set(agents), policy_mapping_fn=lambda agent, episode, **_: agent)
         .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[64], vf_share_layers=False))
         .training(
             lr=1e-3,
             train_batch_size=BATCH,
-            minibatch_size=128,
+            minibatch_size=64,
             num_epochs=8,
+            use_kl_loss=False,
             entropy_coeff=0.01,
         )
         .debugging(seed=seed, log_level="ERROR")
@@ -64,7 +65,7 @@ def settings(game: Game, seed: int) -> PPOConfig:
 
 def train(game: Game, steps: int, seed: int) -> Credit:
     """Choose among candidates."""
-    ray.init(include_dashboard=False, log_to_driver=False, num_cpus=1)
+    ray.init("local", include_dashboard=False, log_to_driver=False, num_cpus=1)
     register_env("marft", lambda config: PettingZooEnv(find_game(config["game"]).choosing()))
     algorithm = settings(game, seed).build_algo()
     for _ in range(0, steps, BATCH):
@@ -75,7 +76,7 @@ def train(game: Game, steps: int, seed: int) -> Credit:
     return credit
 
 
-ALGORITHMS = {"ppo": Algorithm("CandidateAction", train, steps=8_192)}
+ALGORITHMS = {"ppo": Algorithm("CandidateAction", train)}
 
 if __name__ == "__main__":
     sys.exit(main("ray", ALGORITHMS))

@@ -56,7 +56,7 @@ def train_maskable_ppo(game: Game, steps: int, seed: int) -> Credit:
 
 
 ALGORITHMS = {
-    "ppo": Algorithm("CandidateAction, SharedPolicyEnv", train_ppo),
+    "ppo": Algorithm("CandidateAction, SharedPolicyEnv", train_ppo, steps=8_192),
     "maskable_ppo": Algorithm("TokenAction, SharedPolicyEnv", train_maskable_ppo),
 }
 

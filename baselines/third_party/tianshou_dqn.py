@@ -2,7 +2,8 @@
 
 Tianshou notes the rewards of all agents with whoever acted, so a transition of the first speaker holds 0 and the
 team reward stands in the next one. Returns over as many steps as there are agents fetch it; with one step the first
-speaker would learn nothing.
+speaker would learn nothing. Nor does the manager tell its agents that they are in training: they explore with the
+epsilon of inference, which is 0 unless set.
 
     python -m baselines.third_party.tianshou_dqn
 """
@@ -54,7 +55,7 @@ def make_algorithm(env: PettingZooEnv) -> MultiAgentOffPolicyAlgorithm:
             action_space=actions,
             observation_space=env.observation_space,
         )
-        optim = AdamOptimizerFactory(lr=1e-3)
+        optim = AdamOptimizerFactory(lr=2e-3)
         return kind(policy=policy, optim=optim, n_step_return_horizon=len(env.agents), target_update_freq=100)
 
     kinds = [WitnessedDQN, *[DQN] * (len(env.agents) - 1)]  # the first speaker's is watched
@@ -72,7 +73,7 @@ def train(game: Game, steps: int, seed: int) -> Credit:
     def explore(epoch: int, step: int) -> None:
         for member in env.agents:
             epsilon = max(FINAL_EPSILON, 1 - 2 * step / steps)
-            algorithm.get_algorithm(member).policy.set_eps_training(epsilon)
+            algorithm.get_algorithm(member).policy.set_eps_inference(epsilon)
 
     env = make_env()
     algorithm = make_algorithm(env)
@@ -85,7 +86,7 @@ def train(game: Game, steps: int, seed: int) -> Credit:
             max_epochs=1,
             epoch_num_steps=steps,
             collection_step_num_env_steps=STEPS_PER_ROLLOUT,
-            update_step_num_gradient_steps_per_sample=0.25,
+            update_step_num_gradient_steps_per_sample=0.125,
             batch_size=128,
             training_fn=explore,
             verbose=False,

@@ -1,6 +1,7 @@
 """The `marft` command as a user meets it: what it prints, its exit codes, and one clear line for each bad input."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -140,7 +141,7 @@ def test_eval_of_a_checkpoint_uses_its_law_and_keeps_scores(capsys, trained, tmp
     assert len((out / "episodes.jsonl").read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize("algorithm", ["marft-t", "ppo-a", "ppo-t"])
+@pytest.mark.parametrize("algorithm", ["marft-t", "ppo-a", "ppo-t", "dapo", "c3"])
 def test_every_algorithm_trains(capsys, tmp_path, algorithm):
     env = "marft/gsm8k_solo-v0" if algorithm.startswith("ppo") else DUO
     arguments = [env if a == DUO else a for a in TINY_TRAINING]
@@ -194,6 +195,20 @@ BAD_INPUT = {
     "unknown model": (lambda d: ["--model", "no-such-model"], ["no-such-model", "smollm2-135m"]),
     "setting out of range": (lambda d: ["--policy-lr", "-1"], ["policy_lr", "-1", "> 0"]),
     "single-agent algorithm for a team": (lambda d: ["--algorithm", "ppo-a"], ["ppo-a", "marft-a"]),
+    "group algorithm without a group": (
+        lambda d: ["--algorithm", "grpo", "--group-size", "1"],
+        ["grpo", "group_size >= 2", "found 1"],
+    ),
+    "algorithm without a critic": (lambda d: ["--algorithm", "rloo", "--critic-lr", "1"], ["critic_lr", "rloo"]),
+    "flag against the algorithm": (lambda d: ["--algorithm", "marft-t", "--level", "action"], ["level", "'token'"]),
+    "words at token level": (
+        lambda d: ["--algorithm", "marft-t", "--normalisation", "word"],
+        ["normalisation", "token level"],
+    ),
+    "compounding of one adapter": (
+        lambda d: ["--algorithm", "happo", "--sharing", "shared"],
+        ["compounding", "separate adapters"],
+    ),
     "no such device": (lambda d: ["--device", "cuda:99"], ["cuda:99"]),
 }
 
@@ -231,6 +246,14 @@ def test_a_run_is_never_overwritten(capsys, trained):
     assert code == 1
     assert "--resume" in err
     assert (trained / "metrics.jsonl").read_bytes() == before
+
+
+def test_resume_of_a_run_without_a_checkpoint_starts_it_anew(capsys, trained, tmp_path):
+    shutil.copy(trained / "config.json", tmp_path)
+    code, _, err = run(capsys, "train", "--resume", tmp_path)
+    assert code == 0
+    assert "starts anew" in err
+    assert (tmp_path / "episodes.jsonl").read_bytes() == (trained / "episodes.jsonl").read_bytes()
 
 
 def test_resume_refuses_other_settings(capsys, trained):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -13,9 +14,9 @@ from packaging.requirements import Requirement
 
 from baselines.third_party import environments, run
 from baselines.third_party.credit import Credit
-from baselines.third_party.environments import LEARN, LIBRARIES, ROOT, TORCH
+from baselines.third_party.environments import LIBRARIES, ROOT, TORCH
 from baselines.third_party.outcome import Algorithm, Outcome, main, read
-from baselines.third_party.run import Run, judge, table
+from baselines.third_party.run import LEARN, Run, judge, table
 
 GOOD = Outcome("torchrl", "0.14.1", "mappo", "TurnParallel", "cheap_talk", 0.9, 1 / 3, 0.94, 8192, 21.0, 0)
 
@@ -40,17 +41,10 @@ def test_every_algorithm_of_every_script_is_run():
 
 
 def test_libraries_have_tested_bounds_and_torch_is_pinned_as_everywhere():
-    for library in LIBRARIES.values():
-        bounds = Requirement(library.requirements[0]).specifier
-        assert {one.operator for one in bounds} == {">=", "<"}
-        assert set(library.must_learn) <= {algorithm for _, algorithm in library.runs}
+    for library in LIBRARIES:
+        specifier = Requirement(environments.bounds(library)[0]).specifier
+        assert {one.operator for one in specifier} == {">=", "<"}
     assert TORCH in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    assert [name for name, library in LIBRARIES.items() if library.must_learn] == [
-        "torchrl",
-        "tianshou",
-        "rllib",
-        "sb3",
-    ]
 
 
 def test_an_environment_holds_its_libraries_and_what_ours_needs():
@@ -63,6 +57,8 @@ def test_an_environment_that_is_there_is_taken_as_it_is(tmp_path):
     lines = [TORCH, *environments.requirements("rllib")]
     (tmp_path / "installed.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     python = environments.prepare("rllib", tmp_path)
+    assert environments.interpreter("rllib", tmp_path) == python
+    assert environments.interpreter("agilerl", tmp_path) is None  # it would hold something else
     assert python.parent.parent == tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["installed.txt"]
 
@@ -74,16 +70,15 @@ def test_an_environment_that_is_there_is_taken_as_it_is(tmp_path):
     ("change", "fault"),
     [
         ({}, ""),
-        ({"credit": None}, ""),
         ({"credit": 0.1}, "does not reach"),
         ({"credit": float("nan")}, "does not reach"),
         ({"success": 1 / 3 + LEARN - 0.01}, "success 0.52, wanted 0.53"),
-        ({"success": 0.2, "game": "gsm8k"}, ""),
-        ({"success": 0.2, "algorithm": "qmix"}, ""),
+        ({"success": 0.4, "chance": 1 / 6}, ""),
+        ({"success": 0.3, "credit": 0.1}, "(credit 0.10); success 0.30"),
     ],
 )
 def test_what_must_hold_of_an_outcome(change, fault):
-    found = judge("torchrl", replace(GOOD, **change))
+    found = judge(replace(GOOD, **change))
     assert bool(found) == bool(fault)
     assert fault in found
 
@@ -101,6 +96,22 @@ def test_a_script_that_fails_says_where_its_output_is(tmp_path):
     assert run._execute([sys.executable, "-c", "print('so'); raise SystemExit(3)"], log) == f"exit code 3, see {log}"
     assert log.read_text(encoding="utf-8") == "so\n"
     assert run._execute([sys.executable, "-c", "import baselines.third_party"], log) == ""
+
+
+def test_each_script_is_planned_on_each_game_unless_its_library_cannot_be_installed(monkeypatch):
+    def prepare(environment, folder):
+        if environment == "agilerl":
+            raise subprocess.CalledProcessError(2, "pip")
+        return folder / "python"
+
+    monkeypatch.setattr(run, "prepare", prepare)
+    planned, (fault,) = run.plan(["sb3", "agilerl"], ["gsm8k"])
+    assert [(one.script, one.algorithm, one.game) for one in planned] == [
+        ("sb3_ppo", "ppo", "gsm8k"),
+        ("sb3_ppo", "maskable_ppo", "gsm8k"),
+    ]
+    assert fault.library == "agilerl"
+    assert fault.fault.startswith("pip failed with exit code 2, see ")
 
 
 def test_an_unknown_library_is_refused(capsys):
@@ -132,18 +143,25 @@ def test_a_script_reports_success_by_chance_for_who_learns_nothing(tmp_path, cap
     assert outcome.success == pytest.approx(outcome.chance, abs=0.09)
     assert (outcome.library, outcome.algorithm, outcome.game, outcome.steps) == ("numpy", "constant", "gsm8k", 600)
     assert outcome.credit == 0
-    assert "does not reach" in judge("sb3", outcome)
+    assert "does not reach" in judge(outcome)
     assert str(outcome) in capsys.readouterr().out
     assert json.loads(file.read_text(encoding="utf-8"))["seed"] == 1
 
 
 # ------------------------------------------------------------------------ pages
 
-LIBRARY_PAGES = sorted((ROOT / "docs/libraries").glob("*.md"))
+LIBRARY_PAGES = sorted({*(ROOT / "docs/libraries").glob("*.md")} - {ROOT / "docs/libraries/README.md"})
 
 
 def test_there_is_a_page_for_each_library():
     assert {page.stem for page in LIBRARY_PAGES} == {*LIBRARIES, "stable_baselines3"} - {"sb3"}
+
+
+def test_the_page_of_all_libraries_links_to_each_and_shows_its_result():
+    page = (ROOT / "docs/libraries/README.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if "| ok |" in line]
+    assert {line.name for line in LIBRARY_PAGES} <= set(re.findall(r"\]\((\w+\.md)\)", page))
+    assert len(rows) == len(run.GAMES) * sum(len(library.runs) for library in LIBRARIES.values())
 
 
 @pytest.mark.parametrize("page", LIBRARY_PAGES, ids=lambda page: page.stem)
@@ -160,7 +178,8 @@ def test_what_a_page_shows_stands_in_a_script_that_it_links_to(page):
 
 
 def test_pages_name_the_versions_that_are_installed():
-    for name, library in LIBRARIES.items():
+    for name in LIBRARIES:
         page = ROOT / "docs/libraries" / ("stable_baselines3.md" if name == "sb3" else f"{name}.md")
-        lowest = next(one.version for one in Requirement(library.requirements[0]).specifier if one.operator == ">=")
+        specifier = Requirement(environments.bounds(name)[0]).specifier
+        lowest = next(one.version for one in specifier if one.operator == ">=")
         assert lowest in page.read_text("utf-8"), f"{page.name}: {lowest}"

@@ -1,12 +1,26 @@
 """Chained GAE against a brute-force sum, at every place where an episode can end; normalisation; intervals."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marft_agents.advantages import chain_steps, explained_variance, gae, normalise
-from marft_agents.batch import estimate, links
+from marft_agents.advantages import (
+    chain_steps,
+    costs_to_go,
+    explained_variance,
+    gae,
+    group_mean,
+    leave_one_out,
+    length_adaptive_lambda,
+    normalise,
+    overlong_punishment,
+    preceding_lambdas,
+)
+from marft_agents.batch import links
+from marft_agents.credit import estimate, num_values
 from marft_agents.evaluation import Evaluation, paired_difference, wilson
 from marft_agents.records import Action, Trajectory, Turn
 from marft_agents.settings import LearnerSettings
@@ -99,7 +113,7 @@ def test_estimate_runs_each_chain_by_itself_and_normalises_per_agent():
     ]
     chain = links(episodes)
     plain = LearnerSettings(discount=1.0, trace_decay=1.0)
-    samples = estimate(episodes, chain, [np.zeros(1)] * 5, {2: 0.5}, plain)
+    samples = estimate(episodes, chain, [np.zeros(1)] * 5, {(2, ""): 0.5}, plain)
     assert [s.agent for s in samples] == ["a_0", "b_0", "a_0", "b_0", "a_0"]
     assert [s.returns.tolist() for s in samples] == [[1.0], [1.0], [0.0], [0.0], [0.5]]
     for agent in ("a_0", "b_0"):
@@ -135,6 +149,128 @@ def test_explained_variance():
     assert explained_variance(returns, returns) == 1
     assert explained_variance(np.full(2, 0.5), returns) == 0
     assert explained_variance(returns, np.ones(2)) == 0
+
+
+# ------------------------------------------------------------------ without a critic, and other credit
+
+
+def test_baselines_of_a_group_by_hand():
+    returns = np.array([0.0, 0.0, 3.0])
+    assert group_mean(returns).tolist() == [1, 1, 1]
+    assert leave_one_out(returns).tolist() == [1.5, 1.5, 0]
+    # RLOO is the group mean times G / (G - 1)
+    np.testing.assert_allclose(returns - leave_one_out(returns), (returns - group_mean(returns)) * 3 / 2)
+    assert (leave_one_out(np.array([2.0])) - 2.0).tolist() == [0]  # nobody to be compared with
+
+
+def test_lambda_by_length_gives_each_action_traces_of_a_share_of_its_length():
+    for length in (40, 400):
+        decay = length_adaptive_lambda(length, 0.05)
+        assert sum(decay**t for t in range(100_000)) == pytest.approx(0.05 * length)
+    assert length_adaptive_lambda(10, 0.05) == 0
+
+
+def test_costs_to_go():
+    assert costs_to_go(np.array([1.0, 2.0, 4.0])).tolist() == [7, 6, 4]
+
+
+def test_the_overlong_punishment_is_that_of_the_paper():
+    # L_max 20480, L_cache 4096: none up to 16384, then linear down to -1
+    found = [overlong_punishment(length, 20480, 0.2) for length in (100, 16384, 18432, 20480)]
+    assert found == pytest.approx([0, 0, -0.5, -1])
+    assert overlong_punishment(20480, 20480, 0.0) == 0
+
+
+def test_traces_are_cut_where_the_preceding_agents_have_become_unlikely_to_act_as_they_did():
+    # A_0 = d_0 + gamma lambda min(1, rho_1) (d_1 + gamma lambda min(1, rho_2) d_2)
+    steps = chain_steps([1, 2, 4], [1, 1, 1], discount=0.5, trace_decay=0.5, terminated=True)
+    lambdas = preceding_lambdas(steps[2], np.array([0.1, 0.5, 3.0]))
+    found = gae(steps[0], np.zeros(3), steps[1], lambdas, 0.0)
+    np.testing.assert_allclose(found, [1 + 0.25 * 0.5 * (2 + 0.25 * 4), 2 + 0.25 * 4, 4])
+
+
+JOINT = LearnerSettings(credit="round", discount=1.0, trace_decay=0.5, scaling="none", centring="none")
+
+
+def test_joint_credit_is_one_advantage_for_all_who_act_in_a_round():
+    turns = [Turn(a, action(1), r, n) for a, r, n in (("a_0", 1, 0), ("b_0", 2, 0), ("a_0", 0, 1), ("b_0", 4, 1))]
+    played = [dataclasses.replace(episode([]), turns=tuple(turns))]
+    chain = links(played)
+    assert num_values(chain, JOINT) == [1, 0, 1, 0]  # the critic is asked before anyone acts
+    values = [np.array([0.5]), np.zeros(0), np.array([1.0]), np.zeros(0)]
+    samples = estimate(played, chain, values, {}, JOINT)
+    # delta_1 = 4 - 1 = 3; delta_0 = 3 + 1 - 0.5 = 3.5; A_0 = 3.5 + 0.5 * 3
+    assert [s.advantages.tolist() for s in samples] == [[5], [5], [3], [3]]
+    assert [s.returns.tolist() for s in samples] == [[5.5], [], [4], []]
+    # A2PO: what came before round 1 was done by agents that would now do it half as often
+    found = estimate(played, chain, values, {}, JOINT, ratios={(0, 0): 2.0, (0, 1): 0.5})
+    assert found[0].advantages.tolist() == [3.5 + 0.5 * 0.5 * 3]
+
+
+def test_own_credit_runs_along_ones_own_turns():
+    turns = [("a_0", 1, 1.0), ("b_0", 1, 2.0), ("b_0", 1, 4.0), ("a_0", 1, 8.0), ("b_0", 1, 16.0)]
+    played = [episode(turns, terminated=False, truncated=True)]
+    own = dataclasses.replace(JOINT, credit="own", trace_decay=1.0, discount=0.5)
+    samples = estimate(played, links(played), [np.zeros(1)] * 5, {(0, "a_0"): 100.0}, own)
+    # a_0: 1 + 2 + 4, then 8 + 16 and half of what it is worth to be cut; b_0 starts with its own first turn
+    assert [s.returns.item() for s in samples] == [7 + 0.5 * (24 + 50), 2 + 0.5 * (12 + 0.5 * 16), 12 + 8, 24 + 50, 16]
+
+
+def test_an_episode_counts_once_in_its_group_however_many_turns_it_has():
+    free = LearnerSettings(baseline="leave_one_out", scaling="none", centring="none")
+    played = [
+        episode([("a_0", 1, 0.0)] * 3 + [("a_0", 1, 3.0)]),
+        episode([("a_0", 1, 1.0)]),
+        episode([("a_0", 1, 0.0)]),
+    ]
+    samples = estimate(played, links(played), [], {}, free)
+    assert [s.advantages.item() for s in samples] == [2.5] * 4 + [1 - 1.5, 0 - 2.0]
+    mean = dataclasses.replace(free, baseline="group", scaling="group")
+    returns = np.array([3.0, 1.0, 0.0])
+    wanted = (returns - returns.mean()) / returns.std()
+    found = [s.advantages.item() for s in estimate(played, links(played), [], {}, mean)]
+    np.testing.assert_allclose(found, [wanted[0]] * 4 + [wanted[1], wanted[2]])
+
+
+def test_turns_are_compared_with_the_same_turn_by_what_follows_it():
+    by_turn = LearnerSettings(baseline="group", compare="turn", scaling="none", centring="none", discount=0.5)
+    played = [episode([("a_0", 1, 7.0), ("a_0", 1, 2.0)]), episode([("a_0", 1, 1.0), ("a_0", 1, 4.0)])]
+    found = [s.advantages.item() for s in estimate(played, links(played), [], {}, by_turn)]
+    assert found == [8 - 5.5, 2 - 3, 3 - 5.5, 4 - 3]
+
+
+def test_only_the_compared_turn_of_a_branch_is_trained_and_earns_all_that_follows():
+    turns = [("a_0", 1, 9.0), ("b_0", 1, 0.5), ("scripted_0", 0, 1.0), ("a_0", 1, 2.0)]
+    played = [episode(turns, branch=1, group=4), episode([*turns[:3], ("a_0", 1, 0.0)], branch=1, group=4)]
+    chain = links([*played, episode([("a_0", 1, 1.0)], branch=5)])
+    assert [(link.episode, link.turn.agent, link.turn.reward) for link in chain] == [(0, "b_0", 3.5), (1, "b_0", 1.5)]
+    c3 = LearnerSettings(baseline="leave_one_out", compare="turn", scaling="none", centring="none", branches=2)
+    assert [s.advantages.item() for s in estimate(played, chain, [], {}, c3)] == [2, -2]
+
+
+def test_what_shapes_a_reward_costs_the_tokens_before_it_and_counts_in_the_group():
+    free = LearnerSettings(level="token", baseline="group", scaling="none", centring="none")
+    played = [episode([("a_0", 2, 1.0)]), episode([("a_0", 1, 0.0)])]
+    costs = [np.array([-0.25, -0.5]), np.array([-1.0])]
+    samples = estimate(played, links(played), [], {}, free, costs=costs)
+    # to the end: 1 - 0.75 and 0 - 1, their mean -0.375
+    assert [s.advantages.tolist() for s in samples] == [[0.25 + 0.375, 0.5 + 0.375], [-1 + 0.375]]
+    critic = LearnerSettings(level="token", scaling="none", centring="none")
+    samples = estimate(played, links(played), [np.zeros(2), np.zeros(1)], {}, critic, costs=costs)
+    assert [s.returns.tolist() for s in samples] == [[0.25, 0.5], [-1]]
+
+
+def test_targets_of_the_critic_may_have_a_lambda_of_their_own():
+    played = [episode([("a_0", 2, 0.0), ("b_0", 1, 1.0)])]
+    values = [np.array([0.2, 0.4]), np.array([0.6])]
+    vapo = LearnerSettings(
+        level="token", discount=1.0, length_adaptive=1.0, value_trace_decay=1.0, scaling="none", centring="none"
+    )
+    samples = estimate(played, links(played), values, {}, vapo)
+    assert [s.returns.tolist() for s in samples] == [pytest.approx([1, 1]), [1]]  # what came, whatever V says
+    # inside a_0's turn lambda is 1 - 1/2, between the turns 0.95
+    last = 0.2 + 0.95 * 0.4
+    assert samples[0].advantages.tolist() == pytest.approx([0.2 + 0.5 * last, last])
 
 
 # ------------------------------------------------------------------ intervals

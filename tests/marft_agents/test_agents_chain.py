@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marft_agents.batch import estimate, links
+from marft_agents.batch import links
+from marft_agents.credit import estimate
 from marft_agents.records import Action, Trajectory, Turn
 from marft_agents.settings import LearnerSettings
 
@@ -65,7 +66,7 @@ def test_chained_gae_of_a_trajectory_is_the_double_sum(episode):
     lengths = episode["lengths"] if episode["level"] == "token" else [1] * len(turns)
     rng = np.random.default_rng(episode["value_seed"])
     values = [rng.normal(size=n) for n in lengths]
-    samples = estimate([trajectory], links([trajectory]), values, {0: episode["bootstrap"]}, knobs)
+    samples = estimate([trajectory], links([trajectory]), values, {(0, ""): episode["bootstrap"]}, knobs)
     found = np.concatenate([s.returns - s.values for s in samples])
     np.testing.assert_allclose(found, double_sum(episode, lengths, np.concatenate(values)), atol=1e-9)
 

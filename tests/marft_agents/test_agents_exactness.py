@@ -158,6 +158,25 @@ def test_gradients_of_scores_and_entropies_are_those_of_plain_autograd(base, law
     assert (gradient - wanted).abs().max() < 1e-5 * wanted.abs().max()
 
 
+def test_layers_computed_again_give_the_same_gradients_from_less_memory():
+    prompts, actions = ragged(5)
+    kept = []
+
+    def gradients(again):
+        fresh = AdaptedBase(load("tiny", device=CPU), ["a_0"], LoraSettings(), seed=0)
+        if again:
+            fresh.recompute_layers()
+        sizes = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.numel()) or x, lambda x: x):
+            hidden = action_hidden(fresh.trunk, prompts, actions, CPU)
+        kept.append(sum(sizes))
+        return torch.autograd.grad(hidden.square().sum(), list(fresh.parameters("a_0").values()))
+
+    for plain, again in zip(gradients(again=False), gradients(again=True), strict=True):
+        assert torch.equal(plain, again)
+    assert kept[1] < kept[0] / 5
+
+
 # ------------------------------------------------------------------ generation
 
 
@@ -194,6 +213,14 @@ def test_a_row_does_not_depend_on_its_neighbours(base):
         [alone] = sample(base, [prompts[i]], LAWS[0], [i])
         assert alone.token_ids.tolist() == together[i].token_ids.tolist()
         assert np.abs(alone.logprobs - together[i].logprobs).max() < 1e-4
+
+
+def test_prompts_without_a_common_beginning(base):
+    prompts = [np.asarray(ids, np.int32) for ids in ([5], [6], [7, 8], [9])]
+    for i, action in enumerate(sample(base, prompts, LAWS[0], range(4))):
+        [alone] = sample(base, [prompts[i]], LAWS[0], [i])
+        assert alone.token_ids.tolist() == action.token_ids.tolist()
+        assert np.abs(alone.logprobs - action.logprobs).max() < 1e-4
 
 
 def test_adapters_mix_in_one_batch_and_rows_wait_for_a_place(base):

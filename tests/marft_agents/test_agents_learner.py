@@ -245,11 +245,14 @@ def test_plain_alternation_trains_one_agent_at_a_time():
     assert sorted(drawn[:3]) == sorted(drawn[3:]) == ["a", "b", "c"]
 
 
-def test_the_compounding_ratio_weights_the_later_agent():
-    # b_0 is trained after a_0: its advantages are multiplied by clip(pi_a_new / pi_a_old) of the same round
+@pytest.mark.parametrize(
+    ("kind", "low", "high"), [("bounded", 0.8, 1.3), ("happo", 0.0, math.inf), ("a2po", 0.9, 1.15)]
+)
+def test_the_compounding_ratio_weights_the_later_agent(kind, low, high):
+    # actor_0 is trained after speaker_0: its advantages are multiplied by speaker_0's pi_new / pi_old of the same round
     step = 1.0
     descent = DESCENT | {"policy_lr": step * 1e6}
-    settings = LearnerSettings(compounding=True, clip_low=0.2, clip_high=0.3, **descent)
+    settings = LearnerSettings(compounding=kind, credit="round", clip_low=0.2, clip_high=0.3, **descent)
     team = word_team(["speaker_0", "actor_0"], stir=0.3)
     trajectories = play(team, CopyDigit, episodes=24)
     before = adapters(team)
@@ -262,7 +265,7 @@ def test_the_compounding_ratio_weights_the_later_agent():
         action = trajectory.turns[0].action
         new, _ = logprobs(base, "speaker_0", action, team.law)  # its adapter is the stepped one by now
         ratio = math.exp((new.detach().numpy() - action.logprobs).sum())
-        weights[e, 0] = min(max(ratio, 0.8), 1.3)
+        weights[e, 0] = min(max(ratio, low), high)
     assert max(weights.values()) > 1.05
     assert min(weights.values()) < 0.95
     for name, tensor in base.parameters("actor_0").items():
@@ -365,7 +368,7 @@ def test_a_greedy_policy_can_not_be_trained():
 
 def test_contradicting_settings_are_refused():
     with pytest.raises(SettingsError, match="agent_interval"):
-        LearnerSettings(compounding=True, agent_interval=1)
+        LearnerSettings(compounding="bounded", agent_interval=1)
     with pytest.raises(SettingsError, match="token level"):
         LearnerSettings(level="token", normalisation="word")
     with pytest.raises(SettingsError, match="kl_stop = -1"):

@@ -5,7 +5,16 @@ import math
 import pytest
 import torch
 
-from marft_agents.objectives import action_divisors, action_log_ratios, clipped_surrogate, kl_estimate, value_loss
+from marft_agents.objectives import (
+    action_divisors,
+    action_log_ratios,
+    averaging_shares,
+    clipped_surrogate,
+    kl_estimate,
+    preceding_ratios,
+    truncated_importance,
+    value_loss,
+)
 
 
 def test_action_log_ratios_sum_the_tokens_of_each_action():
@@ -54,3 +63,61 @@ def test_kl_estimates_at_a_known_ratio_and_in_expectation():
     exact = (old * (old / new).log()).sum().item()
     for kind in ("k1", "k3"):  # both are unbiased under samples of the old law
         assert (old * kl_estimate((new / old).log(), kind)).sum().item() == pytest.approx(exact, abs=1e-6)
+
+
+# ------------------------------------------------------------------ averaging and weights
+
+
+def test_losses_are_averaged_over_tokens_over_actions_or_by_a_constant():
+    losses = [torch.tensor([1.0, 2.0, 3.0]), torch.tensor([10.0])]
+    lengths = torch.tensor([3, 1])
+    found = {}
+    for kind in ("decision", "sequence", "constant"):
+        shares = averaging_shares(lengths, kind, limit=8).repeat_interleave(lengths)
+        found[kind] = ((shares * torch.cat(losses)).sum() / 4).item()
+    assert found["decision"] == pytest.approx((1 + 2 + 3 + 10) / 4)
+    assert found["sequence"] == pytest.approx((2 + 10) / 2)
+    assert found["constant"] == pytest.approx((6 / 8 + 10 / 8) / 2)
+    assert averaging_shares(lengths, "decision", limit=8).tolist() == [
+        1,
+        1,
+    ]  # nothing is rounded where nothing is changed
+
+
+def test_the_ratio_of_gspo_is_the_geometric_mean_of_the_tokens():
+    ratios = torch.tensor([2.0, 0.5, 4.0, 3.0])
+    owners, lengths = torch.tensor([0, 0, 0, 1]), torch.tensor([3, 1])
+    divisors = action_divisors(lengths, lengths, "token")
+    found = action_log_ratios(ratios.log(), torch.zeros(4), owners, divisors).exp()
+    assert found.tolist() == pytest.approx([4 ** (1 / 3), 3])
+
+
+def test_importance_is_cut_at_the_cap_and_carries_no_bias_below_it():
+    old, sampled = torch.tensor([0.6, 0.1, 0.3]).log(), torch.tensor([0.2, 0.2, 0.3]).log()
+    assert truncated_importance(old, sampled, cap=2.0).tolist() == pytest.approx([2.0, 0.5, 1.0])
+    law, engine = torch.tensor([0.7, 0.3]), torch.tensor([0.5, 0.5])
+    value = torch.tensor([1.0, -2.0])
+    weights = truncated_importance(law.log(), engine.log(), cap=2.0)
+    assert (engine * weights * value).sum().item() == pytest.approx((law * value).sum().item())
+
+
+@pytest.mark.parametrize(
+    ("preceding", "advantage", "loss", "clipped"),
+    [
+        (1.05, 2.0, -2.1, False),
+        (2.0, 2.0, -2.2, False),  # held at 1.1: half of the upper bound
+        (0.1, -2.0, 1.9, False),  # held at 0.95: half of the lower bound
+    ],
+)
+def test_a2po_leaves_half_of_the_clip_to_the_agent(preceding, advantage, loss, clipped):
+    bounds = {"clip_low": 0.1, "clip_high": 0.2}
+    held = preceding_ratios(torch.tensor([preceding]), **bounds)
+    found = clipped_surrogate(torch.zeros(1), torch.tensor([advantage]), preceding=held, **bounds)
+    assert found.losses.item() == pytest.approx(loss)
+    assert found.clipped.item() is clipped
+    # the joint ratio 1.15 * 1.1 is beyond the bound though the agent's own is not
+    joint = clipped_surrogate(
+        torch.tensor([math.log(1.15)]), torch.ones(1), preceding=torch.tensor([1.1]), clip_low=0.2, clip_high=0.2
+    )
+    assert joint.losses.item() == pytest.approx(-1.2)
+    assert joint.clipped.item()

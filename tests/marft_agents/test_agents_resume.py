@@ -65,7 +65,7 @@ def test_k_updates_and_the_rest_are_all_updates(tmp_path, uninterrupted, k):
     "knobs",
     [
         {"level": "action", "normalisation": "word", "agent_interval": 1, "agent_order": "random"},
-        {"level": "action", "compounding": True, "agent_order": "random", "kl_stop": 0.5, "value_warmup": 1},
+        {"level": "action", "compounding": "bounded", "agent_order": "random", "kl_stop": 0.5, "value_warmup": 1},
     ],
 )
 def test_other_settings_resume_exactly_too(tmp_path, knobs):

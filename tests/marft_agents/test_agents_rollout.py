@@ -9,13 +9,14 @@ from naive import adapters, moved
 
 from marft_agents.chat import encode
 from marft_agents.evaluation import evaluate
+from marft_agents.experience import AllEpisodesFailedError
 from marft_agents.learner import Learner
 from marft_agents.policy import Request, text_action
 from marft_agents.rollout import Episode, collect, draw_seed, training_episodes
 from marft_agents.sampling import SamplingLaw
 from marft_agents.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import AllEpisodesFailedError, Schedule, Trainer, refuse_unsuitable
+from marft_agents.trainer import Schedule, Trainer, refuse_unsuitable
 
 MARKET = ("buyer_0", "seller_0")
 ALWAYS_A = ScriptedPolicy(lambda agent, observation: "a")
@@ -155,6 +156,15 @@ def test_an_environment_that_raises_gives_a_record_not_a_crash(where):
     assert found[0].failure.startswith({"observe": "observation of "}.get(where, where))
     assert all(len(t.turns) == 7 for t in found[1::2])
     assert 3 < len(made) < 6  # the three that broke are not used again, those that did not are
+
+
+def test_a_turn_of_somebody_unknown_is_a_record_too():
+    class Lost(Market):
+        def step(self, action):
+            super().step(action)
+            self.agent_selection = "nobody"
+
+    assert one(Lost).failure == "who acts next: KeyError: 'nobody'"
 
 
 def test_failed_episodes_are_counted_and_not_trained_on():

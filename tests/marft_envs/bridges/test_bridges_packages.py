@@ -22,7 +22,7 @@ FILES = sorted(Path(__file__).parent.glob("with_*.py"))
 def python():
     """Make the environment, once; it stays in the cache."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(LIBRARIES, "bridges", Library((*REQUIREMENTS, "peft", "pytest"), "bridges", ()))
+        patch.setitem(LIBRARIES, "bridges", Library("bridges", (), also=(*REQUIREMENTS, "peft", "pytest")))
         return prepare("bridges", cache_folder() / "bridges")
 
 

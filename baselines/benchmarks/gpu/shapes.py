@@ -1,0 +1,107 @@
+"""Models to measure: random weights in the shape of published ones, which need no download, and a pretrained one.
+
+A shape has the real widths, depth and vocabulary, so it costs what the model costs; it knows nothing and never ends an
+action, so all are as long as the limit allows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from marft_agents.pretrained import Pretrained, byte_tokenizer, default_dtype, load
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model to measure.
+
+    Attributes:
+        name: of the model whose shape it is.
+        width: d of the trunk; 0 for a pretrained model that `pretrained.load` knows by this name.
+        inner: width of the feed-forward layers.
+        layers: number of blocks.
+        heads: query heads.
+        kv_heads: key-value heads.
+        vocabulary: number of tokens.
+        micro_batch: actions per forward and backward pass on an 80 GB card.
+    """
+
+    name: str
+    width: int = 0
+    inner: int = 0
+    layers: int = 0
+    heads: int = 0
+    kv_heads: int = 0
+    vocabulary: int = 151_936
+    micro_batch: int = 16
+
+    def build(self, device: torch.device, dtype: torch.dtype | None = None) -> Pretrained:
+        """Return the model with its tokenizer, frozen, on a device; bfloat16 on CUDA unless said otherwise."""
+        if not self.width:
+            return load(self.name, device=device, dtype=dtype)
+        tokenizer = shaped_tokenizer(self.vocabulary)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), device:
+            torch.manual_seed(0)
+            model = self.model(tokenizer, dtype or default_dtype(device))
+        model.requires_grad_(False)
+        return Pretrained(self.name, "", model.eval(), tokenizer)
+
+    def model(self, tokenizer: Any, dtype: torch.dtype) -> Any:
+        """Return a random model of this shape (config.json of the Qwen2.5 models: Qwen2, tied embeddings)."""
+        from transformers import AutoModelForCausalLM, Qwen2Config
+
+        config = Qwen2Config(
+            vocab_size=self.vocabulary,
+            hidden_size=self.width,
+            intermediate_size=self.inner,
+            num_hidden_layers=self.layers,
+            num_attention_heads=self.heads,
+            num_key_value_heads=self.kv_heads,
+            tie_word_embeddings=True,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+        return AutoModelForCausalLM.from_config(config, dtype=dtype)
+
+
+SHAPES = {
+    shape.name: shape
+    for shape in (
+        Shape("smollm2-135m"),
+        Shape("qwen2.5-0.5b", 896, 4864, 24, 14, 2),
+        Shape("qwen2.5-3b", 2048, 11008, 36, 16, 2, micro_batch=4),
+        Shape("tiny", 32, 64, 2, 4, 2, vocabulary=1000),  # for a test of this benchmark on any machine
+    )
+}
+
+
+def shaped_tokenizer(vocabulary: int) -> Any:
+    """Return a byte tokenizer with ChatML marks of a given number of tokens.
+
+    Text becomes bytes; the tokens between the bytes and the marks are words of three letters that only sampling makes.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    plain = byte_tokenizer()
+    marks = ["<|im_start|>", "<|im_end|>", "<|pad|>", "<|unk|>"]
+    words = map("".join, itertools.product(string.ascii_letters + string.digits, repeat=3))
+    symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet())]
+    symbols += itertools.islice(words, vocabulary - len(symbols) - len(marks))
+    backend = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(marks)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        eos_token=plain.eos_token,
+        pad_token=plain.pad_token,
+        unk_token=plain.unk_token,
+        chat_template=plain.chat_template,
+    )

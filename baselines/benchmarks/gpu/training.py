@@ -1,0 +1,171 @@
+"""Trains a team end to end and says how fast, with how much memory, and how near to the card's limits.
+
+What is computed is counted where it happens, at the first block of the trunk: forward passes, and positions with and
+without gradient, padding included. Floating-point operations are 2 per weight and position forward and 2 more backward
+(the weights are frozen: no gradient of theirs is computed); attention scores and adapters are left out, so the shares
+of the card's limits are lower bounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from baselines.benchmarks.gpu.limits import Limits, synchronise
+from baselines.benchmarks.gpu.shapes import Shape
+from baselines.environment import factory
+from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
+from marft_agents.learner import Learner
+from marft_agents.policy import Request
+from marft_agents.records import Action
+from marft_agents.sampling import SamplingLaw
+from marft_agents.settings import LearnerSettings
+from marft_agents.trainer import Schedule, Trainer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is played; the first update warms up and is not counted."""
+
+    updates: int = 3
+    groups: int = 8
+    group_size: int = 16
+    max_new_tokens: int = 128
+
+
+@dataclass
+class Work:
+    """What one phase computed.
+
+    Attributes:
+        passes: forward passes through the trunk.
+        positions: token positions without gradient.
+        gradient_positions: token positions with gradient.
+        actions: sampled actions.
+        action_tokens: sampled tokens.
+        prompt_tokens: tokens of all prompts, each counted whole.
+    """
+
+    passes: int = 0
+    positions: int = 0
+    gradient_positions: int = 0
+    actions: int = 0
+    action_tokens: int = 0
+    prompt_tokens: int = 0
+
+
+@dataclass
+class Meter:
+    """A team as a policy, and a count of what is computed when it acts and when it learns."""
+
+    team: LanguageModelTeam
+    acting: bool = False
+    playing: Work = field(default_factory=Work)
+    learning: Work = field(default_factory=Work)
+
+    def __post_init__(self) -> None:
+        for base in self.team.bases:
+            base.trunk.layers[0].register_forward_hook(self._count)
+
+    def _count(self, _layer: Any, _inputs: Any, output: Any) -> None:
+        hidden = output[0] if isinstance(output, tuple) else output
+        work = self.playing if self.acting else self.learning
+        work.passes += 1
+        positions = hidden.shape[:-1].numel()
+        if torch.is_grad_enabled():
+            work.gradient_positions += positions
+        else:
+            work.positions += positions
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Let the team act."""
+        self.acting = True
+        try:
+            actions = self.team.act(requests)
+        finally:
+            self.acting = False
+        self.playing.actions += len(actions)
+        self.playing.action_tokens += sum(len(action.token_ids) for action in actions)
+        self.playing.prompt_tokens += sum(len(action.prompt_ids) for action in actions)
+        return actions
+
+    def reset(self) -> None:
+        """Count from nothing."""
+        self.playing, self.learning = Work(), Work()
+
+
+def shaped_team(shape: Shape, agents: Sequence[str], device: torch.device, *, max_new_tokens: int) -> LanguageModelTeam:
+    """Return a team on one base, an adapter for each agent."""
+    base = AdaptedBase(shape.build(device), agents, LoraSettings(), seed=0)
+    return LanguageModelTeam({agent: Seat(base, agent) for agent in agents}, SamplingLaw(max_new_tokens=max_new_tokens))
+
+
+def measure_training(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: torch.device) -> dict[str, Any]:
+    """Train a duo or trio on embedded word problems; return what it took, by name with its unit.
+
+    Where the card's memory does not suffice, the only measurement is "error".
+    """
+    row: dict[str, Any] = {"model": shape.name, "team": team_name, "micro_batch": shape.micro_batch}
+    try:
+        return row | _measure(shape, team_name, plan, limits, device)
+    except torch.OutOfMemoryError as error:
+        return row | {"error": str(error).split(". ", 1)[0]}
+    finally:
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _measure(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: torch.device) -> dict[str, Any]:
+    make_env = factory(f"marft/gsm8k_{team_name}-v0", {"data": "embedded:stories", "split": "train"})
+    team = shaped_team(shape, make_env().possible_agents, device, max_new_tokens=plan.max_new_tokens)
+    learner = Learner(team, LearnerSettings(micro_batch=shape.micro_batch), total_updates=1 + plan.updates)
+    schedule = Schedule(updates=1 + plan.updates, groups=plan.groups, group_size=plan.group_size, num_envs=256)
+    meter = Meter(team)
+    trainer = Trainer(make_env, team, learner, schedule, policy=meter)
+    trainer.step()
+    meter.reset()
+    synchronise(device)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    started = time.perf_counter()
+    steps = [trainer.step() for _ in range(plan.updates)]
+    synchronise(device)
+    wall_s = time.perf_counter() - started
+    play_s, learn_s = (sum(step[f"seconds/{phase}"] for step in steps) for phase in ("rollout", "update"))
+    tokens = meter.playing.action_tokens
+    ratios = [v for step in steps for name, v in step.items() if name.endswith("first_pass_log_ratio_max")]
+    return {
+        "seconds_per_update": wall_s / plan.updates,
+        "rollout_tokens_per_s": tokens / play_s,
+        "update_tokens_per_s": tokens / learn_s,
+        "update_sequence_tokens_per_s": (tokens + meter.playing.prompt_tokens) / learn_s,
+        "prompt_tokens_mean": meter.playing.prompt_tokens / meter.playing.actions,
+        "peak_memory_gib": torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None,
+        "first_pass_log_ratio_max": float(np.max(ratios)) if ratios else None,
+        **shares(meter, team.bases[0], play_s, learn_s, limits),
+    }
+
+
+def shares(meter: Meter, base: AdaptedBase, play_s: float, learn_s: float, limits: Limits) -> dict[str, float]:
+    """Return what part of the card's limits each phase used.
+
+    Generation reads all weights once per forward pass, so it is held against bandwidth as well.
+    """
+    if not (meter.playing.passes and meter.learning.gradient_positions):
+        raise RuntimeError("no forward pass was seen at the first block of the trunk: the count needs a new place")
+    blocks = sum(p.numel() for name, p in base.trunk.layers.named_parameters() if "lora_" not in name)
+    head = base.head.weight.numel()
+    played, learned, tokens = meter.playing, meter.learning, meter.playing.action_tokens
+    play_flop = 2 * blocks * played.positions + 2 * head * tokens
+    learn_flop = 2 * blocks * (learned.positions + 2 * learned.gradient_positions) + 4 * head * tokens
+    read = (blocks + head) * base.head.weight.element_size() * played.passes
+    return {
+        "rollout_share_of_matmul": play_flop / play_s / 1e12 / limits.matmul_tflops,
+        "rollout_share_of_copy": read / play_s / 1e9 / limits.copy_gb_s,
+        "update_share_of_matmul": learn_flop / learn_s / 1e12 / limits.matmul_tflops,
+    }

@@ -1,0 +1,37 @@
+"""Where the time of one update goes: by function of ours, and by kernel of torch."""
+
+from __future__ import annotations
+
+import cProfile
+import io
+import pstats
+from pathlib import Path
+
+LINES = 25
+
+
+def breakdown(path: Path, threads: int, contender: str = "ours") -> str:
+    """Do one update to warm up and two that are looked at; return the report.
+
+    Args:
+        path: Of a workload.
+        threads: Of torch.
+        contender: "ours" or "ours-marft".
+    """
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    from baselines.benchmarks.training import ours
+    from baselines.benchmarks.training.workload import Workload
+
+    torch.set_num_threads(threads)
+    update = ours.load(Workload.load(path), "grpo" if contender == "ours" else "marft-a")["update"]
+    update()
+    functions = cProfile.Profile()
+    functions.runcall(update)
+    with profile(activities=[ProfilerActivity.CPU]) as kernels:
+        update()
+    text = io.StringIO()
+    pstats.Stats(functions, stream=text).sort_stats("cumulative").print_stats("marft_agents|run_backward", LINES)
+    table: str = kernels.key_averages().table(sort_by="self_cpu_time_total", row_limit=LINES, max_name_column_width=40)
+    return f"{text.getvalue()}\n{table}"

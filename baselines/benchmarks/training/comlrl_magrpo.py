@@ -1,0 +1,87 @@
+"""CoMLRL's MAGRPO on the same samples: its update only.
+
+Its agents act at the same time and a group has one prompt, so it has no rollout in which an agent reads the answers of
+another; what it would call is `model.generate`, which is measured by itself. Its update is given the recorded samples,
+one node for each prompt, answers padded to the longest of their group as its own generation leaves them, and the
+group's advantages as returns taken as they are. One model for each agent, as it has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from baselines.benchmarks.training.hf_generate import lora_model
+from baselines.benchmarks.training.workload import END_TOKEN, Turn, Workload
+
+
+def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
+    """Load the models; return the phases."""
+    from comlrl.trainers.reinforce.magrpo import MAGRPOConfig, MAGRPOTrainer
+    from transformers import AutoTokenizer
+
+    settings = MAGRPOConfig(
+        num_agents=len(workload.agents),
+        num_turns=1,
+        num_generations=max(2, workload.group_size),
+        max_new_tokens=workload.cap,
+        rollout_buffer_size=len(workload.rewards),
+        advantage_mode="raw",
+        advantage_normalization=False,
+    )
+    trainer = MAGRPOTrainer(
+        agents=[lora_model(workload.model) for _ in workload.agents],
+        num_agents=len(workload.agents),
+        tokenizer=AutoTokenizer.from_pretrained(workload.model),
+        reward_func=lambda *_: [0.0],
+        args=settings,
+    )
+
+    def update() -> None:
+        for place, agent in enumerate(workload.agents):
+            trainer._update_from_samples(place, nodes(workload, place, workload.of(agent)))
+
+    return {"update": update}
+
+
+def nodes(workload: Workload, place: int, turns: tuple[Turn, ...]) -> list[Any]:
+    """Return an agent's samples as its trainer keeps them: a node for each different prompt of a group."""
+    from comlrl.trainers.reinforce.magrpo import NodeSample
+
+    gains = advantages(workload)
+    members: dict[tuple[int, tuple[int, ...]], list[Turn]] = {}
+    for turn in turns:
+        members.setdefault((turn.episode // workload.group_size, turn.prompt_ids), []).append(turn)
+    longest = [
+        max(len(turn.token_ids) for turn in turns[start : start + workload.group_size])
+        for start in range(0, len(turns), workload.group_size)
+    ]
+    return [
+        NodeSample(
+            agent_idx=place,
+            turn_idx=0,
+            completions_data={
+                "prompt_input_ids": torch.tensor([prompt]),
+                "completion_input_ids": [[_padded(turn.token_ids, longest[group]) for turn in own]],
+            },
+            returns=[gains[turn.episode] for turn in own],
+            node_mean_reward=0.0,
+            node_mean_return=0.0,
+            node_env_step=0,
+        )
+        for (group, prompt), own in members.items()
+    ]
+
+
+def advantages(workload: Workload) -> list[float]:
+    """Return each episode's reward less the mean of its group, over their spread."""
+    rewards = torch.tensor(workload.rewards).view(-1, workload.group_size)
+    centred = rewards - rewards.mean(1, keepdim=True)
+    gains: list[float] = (centred / (centred.std(1, keepdim=True, unbiased=False) + 1e-6)).flatten().tolist()
+    return gains
+
+
+def _padded(tokens: tuple[int, ...], width: int) -> torch.Tensor:
+    return torch.tensor([*tokens, *[END_TOKEN] * (width - len(tokens))])

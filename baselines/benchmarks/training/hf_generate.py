@@ -1,0 +1,99 @@
+"""`model.generate` of transformers as trainers call it: the whole batch of an agent at once, padded on the left."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, LogitsProcessor, LogitsProcessorList
+
+from baselines.benchmarks.training.workload import END_TOKEN, Turn, Workload
+
+
+class Lengths(LogitsProcessor):
+    """Make each row end where it must: the end token is impossible before, and the only one at its length.
+
+    Args:
+        lengths: Of the answers, row by row.
+        prompt: Tokens of the padded prompts.
+    """
+
+    def __init__(self, lengths: Sequence[int], prompt: int) -> None:
+        self.lengths = torch.tensor(lengths)
+        self.prompt = prompt
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Change the logits of one step."""
+        ends = self.lengths == input_ids.shape[1] - self.prompt + 1
+        scores[~ends, END_TOKEN] = -torch.inf
+        scores[ends] = -torch.inf
+        scores[ends, END_TOKEN] = 0.0
+        return scores
+
+
+def lora_model(folder: str) -> Any:
+    """Load the model in float32 with the adapter that every contender trains."""
+    from peft import get_peft_model
+
+    base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by an attribute's old name
+        return touch(get_peft_model(base, lora_config()))
+
+
+def touch(model: Any) -> Any:
+    """Read all weights once, so that files mapped into memory are resident before anything is measured."""
+    for weight in model.parameters():
+        weight.detach().sum().item()
+    return model
+
+
+def lora_config() -> Any:
+    """Return the shape of the adapter: r 8 on the query and value projections."""
+    from peft import LoraConfig
+
+    return LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"], lora_dropout=0.0, task_type="CAUSAL_LM")
+
+
+def pad_left(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Pad to [B, longest]; return the tokens and the mask of real ones."""
+    longest = max(map(len, rows))
+    tokens = torch.tensor([[END_TOKEN] * (longest - len(row)) + list(row) for row in rows])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
+    return tokens, mask
+
+
+def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
+    """Load the model; return the phases."""
+    model = lora_model(workload.model).eval()
+
+    def rollout() -> None:
+        for agent in workload.agents:
+            generate(model, workload.of(agent))
+
+    return {"rollout": rollout}
+
+
+@torch.no_grad()
+def generate(model: Any, turns: Sequence[Turn]) -> Tensor:
+    """Sample an answer of the given length to each prompt, at temperature 1 from the whole vocabulary."""
+    prompts, mask = pad_left([turn.prompt_ids for turn in turns])
+    lengths = [len(turn.token_ids) for turn in turns]
+    found: Tensor = model.generate(
+        input_ids=prompts,
+        attention_mask=mask,
+        do_sample=True,
+        temperature=1.0,
+        top_k=0,
+        top_p=1.0,
+        max_new_tokens=max(lengths),
+        eos_token_id=END_TOKEN,
+        pad_token_id=END_TOKEN,
+        logits_processor=LogitsProcessorList([Lengths(lengths, prompts.shape[1])]),
+    )
+    if found.shape[1] != prompts.shape[1] + max(lengths):
+        raise RuntimeError(f"generated {found.shape[1] - prompts.shape[1]} tokens, wanted {max(lengths)}")
+    return found

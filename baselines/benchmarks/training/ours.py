@@ -1,0 +1,113 @@
+"""Our own trainer, through `LanguageModelTeam.act` and `Learner.update` alone; GRPO unless told otherwise.
+
+As TRL's defaults have it: one pass, no KL to the base, and micro-batches as large as the settings' default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from baselines.benchmarks.training.hf_generate import touch
+from baselines.benchmarks.training.workload import END_TOKEN, Workload
+from baselines.benchmarks.training.workload import Turn as Sample
+from marft_agents.algorithms import algorithm as algorithm_named
+from marft_agents.algorithms import learner_settings
+from marft_agents.language_model import LanguageModelTeam, LoraSettings, build_team
+from marft_agents.learner import Learner
+from marft_agents.policy import Request
+from marft_agents.records import Action, Trajectory, Turn
+from marft_agents.sampling import SamplingLaw
+
+NEVER_END = 0.25  # uniform numbers above this draw no token that begins the vocabulary, hence no `END_TOKEN`
+
+
+class Lengths(np.random.Generator):
+    """The randomness of a turn of a given length: uniform numbers, of which the one at its end draws `END_TOKEN`.
+
+    A token is drawn by inverting the cumulative distribution, so 0 gives the first token of the vocabulary.
+    """
+
+    def __init__(self, length: int, seed: int) -> None:
+        super().__init__(np.random.PCG64(np.random.SeedSequence([seed, length])))
+        self.length = length
+
+    def random(self, size: Any = None, *rest: Any, **more: Any) -> Any:
+        """Return uniform numbers, changed as the class says."""
+        numbers = NEVER_END + (1 - NEVER_END) * super().random(size, *rest, **more)
+        numbers[self.length - 1] = 0.0
+        return numbers
+
+
+def load(workload: Workload, algorithm: str = "grpo") -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
+    """Load the model; return the phases."""
+    team = build_team(
+        workload.agents,
+        {"*": workload.model},
+        lora=LoraSettings(),
+        law=SamplingLaw(max_new_tokens=workload.cap),
+        device=torch.device("cpu"),
+    )
+    for base in team.bases:
+        base.end_ids = frozenset({END_TOKEN})
+        touch(base.peft)
+    without_kl = {} if algorithm_named(algorithm).critic else {"kl_weight": 0.0}
+    learner = Learner(team, learner_settings(algorithm, **without_kl))
+    batch = trajectories(workload)
+    return {"rollout": lambda: rollout(team, workload), "update": lambda: update(learner, batch)}
+
+
+def rollout(team: LanguageModelTeam, workload: Workload) -> Mapping[str, float]:
+    """Generate the turns of all episodes, stage by stage as a game goes."""
+    for agent in workload.agents:
+        samples = workload.of(agent)
+        requests = [Request(agent, s.observation, Lengths(len(s.token_ids), s.episode)) for s in samples]
+        _check(samples, team.act(requests))
+    return {}
+
+
+def _check(samples: Sequence[Sample], actions: Sequence[Action]) -> None:
+    """Refuse to compare other work than was asked for."""
+    for sample, action in zip(samples, actions, strict=True):
+        found = (tuple(action.prompt_ids.tolist()), len(action.token_ids))
+        if found != (sample.prompt_ids, len(sample.token_ids)):
+            raise RuntimeError(
+                f"{sample.agent} in episode {sample.episode}: generated {found[1]} tokens after {len(found[0])}, "
+                f"wanted {len(sample.token_ids)} after {len(sample.prompt_ids)} and that prompt"
+            )
+
+
+def update(learner: Learner, batch: Sequence[Trajectory]) -> Mapping[str, float]:
+    """Learn from the batch."""
+    metrics = learner.update(batch)
+    found = [value for name, value in metrics.items() if name.endswith("first_pass_log_ratio_max")]
+    return {"first_pass_log_ratio_max": max(found)}
+
+
+def trajectories(workload: Workload) -> list[Trajectory]:
+    """Return the workload as the records the learner reads."""
+    turns: dict[int, list[Turn]] = {}
+    last = workload.agents[-1]
+    for sample in workload.turns:
+        action = Action(
+            text="",
+            prompt_ids=np.asarray(sample.prompt_ids, np.int32),
+            token_ids=np.asarray(sample.token_ids, np.int32),
+            logprobs=np.asarray(sample.logprobs, np.float32),
+            stopped=len(sample.token_ids) < workload.cap,
+        )
+        reward = workload.rewards[sample.episode] if sample.agent == last else 0.0
+        turns.setdefault(sample.episode, []).append(Turn(sample.agent, action, reward))
+    return [
+        Trajectory(
+            seed=episode,
+            group=episode // workload.group_size,
+            turns=tuple(played),
+            terminated=True,
+            truncated=False,
+        )
+        for episode, played in sorted(turns.items())
+    ]

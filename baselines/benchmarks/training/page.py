@@ -1,0 +1,89 @@
+"""The page of the benchmark: its tables and picture between two marks, and the prose around them as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from baselines.benchmarks.training.contender import Row
+from baselines.benchmarks.training.plan import Results
+from baselines.benchmarks.training.report import best, markdown
+
+FIGURES: Mapping[str, Callable[[Row], float | None]] = {
+    "CPU seconds of an update": lambda row: row.cpu_s,
+    "peak MB of an update above rest": lambda row: row.peak_mb,
+}
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+
+
+def write_page(path: Path, results: Results, facts: Mapping[str, Any]) -> None:
+    """Write the results between the marks of a page, which is made where there is none, and the picture beside it."""
+    picture = path.with_suffix(".png")
+    draw(picture, results)
+    before, after = "", ""
+    if path.is_file():
+        before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
+    told = [
+        f"`{facts['command']}`, {facts['seconds'] / 60:.0f} minutes on {facts['machine'].get('processor')}, "
+        f"{facts['machine']['cores']} cores, {facts['machine']['system']}.",
+        *(f"{name}: " + ", ".join(f"{p} {v}" for p, v in found.items()) + "." for name, found in _distinct(facts)),
+        *(f"{name} did not run: {why}." for name, why in results.refused.items()),
+    ]
+    body = "\n\n".join(
+        [BEGIN, "\n".join(told), f"![Cost of an update and of a rollout]({picture.name})", markdown(results), END]
+    )
+    path.write_text(before + body + after, encoding="utf-8")
+
+
+def _distinct(facts: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
+    """Name each set of versions once, by all contenders that have it."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for name, found in facts["versions"].items():
+        groups.setdefault(tuple(found.items()), []).append(name)
+    return [(", ".join(names), dict(found)) for found, names in groups.items()]
+
+
+def draw(path: Path, results: Results) -> Path:
+    """Draw CPU seconds and peak memory of an update along each axis, or side by side where nothing grows.
+
+    Args:
+        path: PNG file to write.
+        results: What was measured.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    axes = results.axes or {"main": {0: "main"}}
+    figure = Figure(figsize=(4 * len(axes), 7), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    panels = figure.subplots(2, len(axes), squeeze=False)
+    for column, (axis, workloads) in enumerate(axes.items()):
+        for number, (title, figure_of) in enumerate(FIGURES.items()):
+            panel = panels[number][column]
+            for place, (contender, points) in enumerate(_series(results, axis, workloads, figure_of).items()):
+                panel.plot([x for x, _ in points], [y for _, y in points], "o-", color=f"C{place}", label=contender)
+            panel.set(xlabel=f"{axis} (tokens)" if axis == "prompt" else axis, ylabel=title if column == 0 else "")
+            panel.set_xscale("log" if axis == "vocabulary" else "linear")
+            panel.set_ylim(bottom=0)
+            panel.grid(alpha=0.3)
+    panels[0][0].legend(fontsize=8)
+    with path.open("wb") as stream:
+        canvas.print_png(stream)
+    return path
+
+
+def _series(
+    results: Results, axis: str, workloads: Mapping[int, str], figure_of: Callable[[Row], float | None]
+) -> dict[str, list[tuple[float, float]]]:
+    """Return contender -> points (size, figure of an update); all contenders, so that each keeps its colour."""
+    rows = [row for row in best(results.rows) if row.phase == "update"]
+    found: dict[str, list[tuple[float, float]]] = {row.contender: [] for row in rows}
+    for size, name in workloads.items():
+        for row in rows:
+            figure = figure_of(row)
+            if row.workload == name and figure is not None:
+                place = results.workloads[name]["prompt_mean"] if axis == "prompt" else size
+                found[row.contender].append((place, figure))
+    return found

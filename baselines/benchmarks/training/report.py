@@ -1,0 +1,221 @@
+"""The results as tables, ratios against their targets, and JSON."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from baselines.benchmarks.training.contender import Row
+from baselines.benchmarks.training.plan import Results
+
+HEADINGS = ("threads", "contender", "phase", "wall s", "CPU s", "tokens/s", "tokens/CPU s", "peak MB")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A comparison of two contenders on the main workload.
+
+    Attributes:
+        what: In words.
+        phase: Of both.
+        ours: Our contender.
+        theirs: The other.
+        bound: What the ratio must reach (speed), or stay below (memory); None compares only.
+        memory: It compares peaks of memory, ours over theirs; else seconds, theirs over ours.
+    """
+
+    what: str
+    phase: str
+    ours: str
+    theirs: str
+    bound: float | None = None
+    memory: bool = False
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A comparison that was made.
+
+    Attributes:
+        what: In words.
+        threads: Of torch.
+        wall: Ratio by wall seconds (or by memory).
+        cpu: Ratio by CPU seconds (or by memory).
+        bound: As in `Target`.
+        met: Whether the ratio by CPU seconds keeps the bound; None without one.
+    """
+
+    what: str
+    threads: int
+    wall: float
+    cpu: float
+    bound: float | None
+    met: bool | None
+
+
+TARGETS = (
+    Target("update: speed against the reference flow", "update", "ours-marft", "reference", 5.0),
+    Target("update: speed against TRL", "update", "ours", "trl", 3.0),
+    Target("update: speed against TRL without checkpointing", "update", "ours", "trl-plain"),
+    Target("update: speed against CoMLRL", "update", "ours", "comlrl"),
+    Target("rollout: speed against HF generate", "rollout", "ours", "hf", 2.5),
+    Target("rollout: speed against TRL", "rollout", "ours", "trl"),
+    Target("update: peak memory of TRL's", "update", "ours", "trl", 0.25, memory=True),
+    Target("update: peak memory of TRL's without checkpointing", "update", "ours", "trl-plain", memory=True),
+    Target("update: peak memory of CoMLRL's", "update", "ours", "comlrl", memory=True),
+    Target("update: peak memory of the reference's", "update", "ours-marft", "reference", memory=True),
+)
+FLAT = 1.15  # cost per agent of an octet over that of a duo
+
+
+def best(rows: Sequence[Row]) -> list[Row]:
+    """Return the fastest repetition of each measurement, with the highest peak of all repetitions."""
+    found: dict[tuple[str, int, str, str], Row] = {}
+    for row in rows:
+        key = (row.workload, row.threads, row.phase, row.contender)
+        peaks = [r.peak_mb for r in (row, found.get(key, row)) if r.peak_mb is not None]
+        fastest = min(row, found.get(key, row), key=lambda r: r.wall_s)
+        found[key] = Row(**{**vars(fastest), "peak_mb": max(peaks, default=None)})
+    return list(found.values())
+
+
+def ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
+    """Compare the contenders on the main workload."""
+    measured = {(row.threads, row.phase, row.contender): row for row in best(rows) if row.workload == "main"}
+    for target in TARGETS:
+        for threads in sorted({key[0] for key in measured}):
+            ours = measured.get((threads, target.phase, target.ours))
+            theirs = measured.get((threads, target.phase, target.theirs))
+            if ours is None or theirs is None:
+                continue
+            if not target.memory:
+                wall, cpu = theirs.wall_s / ours.wall_s, theirs.cpu_s / ours.cpu_s
+            elif ours.peak_mb is not None and theirs.peak_mb:
+                wall = cpu = ours.peak_mb / theirs.peak_mb
+            else:
+                continue
+            yield Ratio(target.what, threads, wall, cpu, target.bound, _met(cpu, target.bound, target.memory))
+
+
+def per_agent(rows: Sequence[Row], teams: Mapping[int, str]) -> Iterator[Ratio]:
+    """Compare what an agent costs in the largest team with what it costs in a duo."""
+    if len(teams) < 2:
+        return
+    largest = max(teams)
+    duo = min((size for size in teams if size > 1), default=largest)
+    measured = {(row.workload, row.phase, row.contender): row for row in best(rows)}
+    for (workload, phase, contender), big in measured.items():
+        small = measured.get((teams[duo], phase, contender))
+        if workload == teams[largest] and small is not None and duo != largest:
+            wall = big.wall_s / largest / (small.wall_s / duo)
+            cpu = big.cpu_s / largest / (small.cpu_s / duo)
+            bound = FLAT if contender.startswith("ours") else None
+            what = f"{phase}: cost per agent, team of {largest} over team of {duo}, {contender}"
+            yield Ratio(what, big.threads, wall, cpu, bound, _met(cpu, bound, below=True))
+
+
+def _met(ratio: float, bound: float | None, below: bool) -> bool | None:
+    if bound is None:
+        return None
+    return ratio <= bound if below else ratio >= bound
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """Return a measurement in words, in the order of `HEADINGS`."""
+    peak = "?" if row.peak_mb is None else f"{row.peak_mb:,.0f}"
+    speeds = (f"{row.tokens / row.wall_s:.1f}", f"{row.tokens / row.cpu_s:.1f}")
+    return (str(row.threads), row.contender, row.phase, f"{row.wall_s:.1f}", f"{row.cpu_s:.1f}", *speeds, peak)
+
+
+def ratio_cells(ratio: Ratio) -> tuple[str, ...]:
+    """Return a comparison in words."""
+    bound = "" if ratio.bound is None else f"{ratio.bound:g}"
+    met = {None: "", True: "yes", False: "no"}[ratio.met]
+    return ratio.what, str(ratio.threads), f"{ratio.wall:.2f}", f"{ratio.cpu:.2f}", bound, met
+
+
+def tables(results: Results) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """Return title, headings and rows of each table."""
+    rows = best(results.rows)
+    main = sorted((row for row in rows if row.workload == "main"), key=lambda r: (r.threads, r.phase))
+    yield "Side by side", HEADINGS, [cells(row) for row in main]
+    made = [*ratios(results.rows), *per_agent(results.rows, results.axes.get("team", {}))]
+    headings = ("ratio", "threads", "by wall", "by CPU", "target", "met")
+    yield "Ratios", headings, [ratio_cells(ratio) for ratio in made]
+    measured = {(row.workload, row.phase, row.contender): row for row in rows}
+    for axis, names in results.axes.items():
+        series = list(dict.fromkeys((r.phase, r.contender) for r in rows if r.workload in names.values()))
+        for title, figure in (("CPU seconds", _cpu), ("peak MB above rest", _peak)):
+            lines = [
+                (phase, contender, *(figure(measured.get((name, phase, contender))) for name in names.values()))
+                for phase, contender in sorted(series, key=lambda pair: pair[0])
+            ]
+            sizes = [_size(axis, size, results.workloads[name]) for size, name in names.items()]
+            yield f"Growth with {axis}: {title}", ("phase", "contender", *sizes), lines
+
+
+def _size(axis: str, size: int, workload: Mapping[str, float]) -> str:
+    return f"{workload['prompt_mean']:.0f} tokens" if axis == "prompt" else f"{size:,}"
+
+
+def _cpu(row: Row | None) -> str:
+    return "" if row is None else f"{row.cpu_s:.1f}"
+
+
+def _peak(row: Row | None) -> str:
+    return "" if row is None or row.peak_mb is None else f"{row.peak_mb:,.0f}"
+
+
+def markdown(results: Results) -> str:
+    """Draw the tables for a page."""
+    parts = []
+    for title, headings, lines in tables(results):
+        rows = [f"| {' | '.join(cell)} |" for cell in lines]
+        parts.append(
+            "\n".join([f"### {title}", "", f"| {' | '.join(headings)} |", "|---" * len(headings) + "|", *rows])
+        )
+    return "\n\n".join(parts)
+
+
+def show(results: Results, write: Callable[[Any], None]) -> None:
+    """Draw the tables on the terminal."""
+    from rich.table import Table
+
+    for title, headings, lines in tables(results):
+        table = Table(*headings, title=title)
+        for cell in lines:
+            table.add_row(*cell)
+        write(table)
+    for name, why in results.refused.items():
+        write(f"{name} did not run: {why}")
+
+
+def record(results: Results, command: str, seconds: float) -> dict[str, Any]:
+    """Return everything as JSON."""
+    made = [*ratios(results.rows), *per_agent(results.rows, results.axes.get("team", {}))]
+    return {
+        "command": command,
+        "seconds": seconds,
+        "machine": machine(),
+        "versions": results.versions,
+        "refused": results.refused,
+        "workloads": results.workloads,
+        "axes": results.axes,
+        "ratios": [asdict(ratio) for ratio in made],
+        "rows": [asdict(row) for row in results.rows],
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Say what was measured on."""
+    found: dict[str, Any] = {"system": f"{platform.system()} {platform.release()}", "cores": os.cpu_count()}
+    facts = {"/proc/cpuinfo": ("model name", "processor"), "/proc/meminfo": ("MemTotal", "memory")}
+    for file, (field, name) in facts.items():
+        if Path(file).is_file():
+            lines = Path(file).read_text(encoding="utf-8").splitlines()
+            found[name] = next((one.split(":", 1)[1].strip() for one in lines if one.startswith(field)), None)
+    return found

@@ -1,0 +1,115 @@
+"""TRL's GRPOTrainer on the same samples.
+
+A trainer of TRL trains one agent, so a team is trained one agent after the other: one optimizer step on each agent's
+samples, in micro-batches of a group, all with one model in memory (a user would have one model for each agent).
+Generation is TRL's own path to `model.generate`, called with each agent's prompts; a logits processor ends each row
+where the workload says. An update is `trainer.train()` on the recorded prompts and answers, which a rollout function
+hands over. Settings are TRL's defaults but for float32 (bfloat16 is emulated on most CPUs), an unrestricted sampling
+law, and nothing logged or saved. Gradient checkpointing is TRL's default; "trl-plain" is without.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, LogitsProcessorList
+
+from baselines.benchmarks.training.hf_generate import Lengths, lora_config, touch
+from baselines.benchmarks.training.workload import END_TOKEN, Workload
+
+
+def load(workload: Workload, *, checkpointing: bool = True) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
+    """Load the model; return the phases."""
+    trainer = make_trainer(workload, checkpointing)
+    touch(trainer.model)
+    return {"rollout": partial(rollout, trainer, workload), "update": partial(update, trainer)}
+
+
+def make_trainer(workload: Workload, checkpointing: bool) -> Any:
+    """Make a trainer whose data set has a row for each agent and group."""
+    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # it warns of rollout functions
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    group = workload.group_size
+    groups = len(workload.rewards) // group
+    settings = GRPOConfig(
+        output_dir=tempfile.mkdtemp(prefix="trl_"),
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=checkpointing,
+        num_generations=group,
+        per_device_train_batch_size=group,
+        gradient_accumulation_steps=groups,
+        max_steps=len(workload.agents),
+        max_completion_length=workload.cap,
+        temperature=1.0,
+        top_k=0,
+        generation_kwargs={"eos_token_id": END_TOKEN},
+        shuffle_dataset=False,
+        report_to="none",
+        logging_strategy="no",
+        save_strategy="no",
+        disable_tqdm=True,
+    )
+    rows = [f"{agent} {number}" for agent in workload.agents for number in range(groups)]
+    tokenizer = AutoTokenizer.from_pretrained(workload.model, padding_side="left")
+    trainer = GRPOTrainer(
+        model=AutoModelForCausalLM.from_pretrained(workload.model, dtype=torch.float32),
+        reward_funcs=given_rewards,
+        args=settings,
+        train_dataset=Dataset.from_dict({"prompt": rows}),
+        processing_class=tokenizer,
+        peft_config=lora_config(),
+        rollout_func=partial(recorded, workload),
+    )
+    trainer.eos_token_ids = [END_TOKEN]
+    return trainer
+
+
+def given_rewards(given: Sequence[float], **_: Any) -> list[float]:
+    """Return the rewards that the rollout function handed over."""
+    return list(given)
+
+
+def recorded(workload: Workload, prompts: Sequence[str], _: Any) -> dict[str, Any]:
+    """Return the workload's samples for rows of the data set, each of which is asked for once for each episode."""
+    found: dict[str, Any] = {"prompt_ids": [], "completion_ids": [], "logprobs": None, "given": []}
+    for row in dict.fromkeys(prompts):
+        agent, number = row.split(" ")
+        start = int(number) * workload.group_size
+        for turn in workload.of(agent)[start : start + workload.group_size]:
+            found["prompt_ids"].append(list(turn.prompt_ids))
+            found["completion_ids"].append(list(turn.token_ids))
+            found["given"].append(workload.rewards[turn.episode])
+    if len(found["given"]) != len(prompts):
+        raise RuntimeError(f"TRL asked for {len(prompts)} samples, the workload has {len(found['given'])}")
+    return found
+
+
+def rollout(trainer: Any, workload: Workload) -> None:
+    """Generate all turns, an agent at a time, by TRL's path."""
+    trainer.model.train()  # as in its loop: TRL generates from the model in training mode
+    for agent in workload.agents:
+        turns = workload.of(agent)
+        lengths = [len(turn.token_ids) for turn in turns]
+        processor = Lengths(lengths, max(len(turn.prompt_ids) for turn in turns))
+        model = trainer.model
+        model.generate = partial(type(model).generate, model, logits_processor=LogitsProcessorList([processor]))
+        answers, _ = trainer._generate_single_turn(
+            [list(turn.prompt_ids) for turn in turns], None, {}, workload.group_size
+        )
+        del model.generate
+        if (found := [len(answer) for answer in answers]) != lengths:
+            raise RuntimeError(f"{agent}: TRL generated {found} tokens, wanted {lengths}")
+
+
+def update(trainer: Any) -> Mapping[str, float]:
+    """Take one optimizer step for each agent."""
+    done = trainer.train()
+    return {"steps": float(done.global_step)}

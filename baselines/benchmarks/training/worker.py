@@ -1,0 +1,106 @@
+r"""One contender in a process of its own: reads questions as JSON line by line, answers each with a line of JSON.
+
+    echo '{"load": "workload.json"}' '{"run": "update"}' | tr ' ' '\n' |
+        python -m baselines.benchmarks.training.worker --contender ours [--threads N]
+
+The answer to "load" says phases, versions and the resident memory at rest, or why the contender does not run here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from baselines.benchmarks.training.meter import measure, resident_mb, settle
+from baselines.benchmarks.training.workload import Workload
+
+Phase = Callable[[], Mapping[str, float] | None]  # does all of the workload once; may report figures of its own
+
+MODULES = {
+    "ours": "ours",
+    "ours-marft": "ours_marft",
+    "hf": "hf_generate",
+    "reference": "reference",
+    "trl": "trl_grpo",
+    "trl-plain": "trl_plain",
+    "comlrl": "comlrl_magrpo",
+}
+PACKAGES = ("torch", "transformers", "peft", "trl", "comlrl")
+
+
+class Service:
+    """Loads workloads and does their phases.
+
+    Args:
+        contender: Of `MODULES`.
+    """
+
+    def __init__(self, contender: str) -> None:
+        self._contender = contender
+        self._phases: Mapping[str, Phase] = {}
+        self._sizes: dict[str, int] = {}
+        self._resting: float | None = None
+
+    def answer(self, question: Mapping[str, str]) -> dict[str, Any]:
+        """Do what a question asks: load a workload, or run a phase of it."""
+        if "load" in question:
+            return self._load(Path(question["load"]))
+        return self._sizes | asdict(measure(self._phases[question["run"]], self._resting))
+
+    def _load(self, path: Path) -> dict[str, Any]:
+        self._phases = {}
+        workload = Workload.load(path)
+        self._sizes = {"samples": len(workload.turns), "tokens": workload.tokens}
+        try:
+            module = importlib.import_module(f"baselines.benchmarks.training.{MODULES[self._contender]}")
+            self._phases = module.load(workload)
+        except Exception as error:  # a contender that refuses to start is a result: it is reported, with its words
+            traceback.print_exc()
+            return {"refused": f"{type(error).__name__}: {error}", "versions": versions()}
+        settle()
+        self._resting = resident_mb()
+        return {"phases": list(self._phases), "resting_mb": self._resting, "versions": versions()}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that matter, where installed."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer until the standard input ends."""
+    parser = argparse.ArgumentParser(description="One contender of the training benchmark.")
+    parser.add_argument("--contender", choices=list(MODULES), required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args(arguments)
+    # libraries print to the standard output: answers go to a copy of it, and it to the standard error
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        import torch
+
+        torch.set_num_threads(given.threads)
+
+        service = Service(given.contender)
+        for line in sys.stdin:
+            print(json.dumps(service.answer(json.loads(line))), file=answers, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

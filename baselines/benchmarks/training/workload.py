@@ -1,0 +1,245 @@
+"""The work that every contender does: the same model, prompts, lengths of answers, samples and rewards.
+
+A chain of agents plays the embedded word problems: each agent sees the problem, a worked example and what the agent
+before it said, so prompts do not grow with the team. The answers are cut out of the data set's worked solutions to
+drawn lengths, because what a token says changes no cost; so a workload needs no model to make, and every process reads
+one file. Late in training the answers of a group grow alike; here they share nothing, which is the harder case for a
+trainer that shares prefixes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ENVIRONMENT = "marft/gsm8k_duo-v0"
+SHORTEST = 8  # tokens of an answer
+SPREAD = 0.6  # of the logarithm of the lengths
+END_TOKEN = 0  # every answer ends with this one; see `Workload.lengths`
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How much work there is.
+
+    Attributes:
+        agents: Size of the team.
+        groups: Problems.
+        group_size: Episodes of each problem.
+        answer: Mean length of the answers in tokens.
+        cap: Longest answer.
+        examples: Worked examples in each prompt: how long prompts are.
+        vocabulary: Of a random model of the same trunk; None is the model itself.
+        seed: Of the problems, lengths, answers and rewards.
+    """
+
+    agents: int = 2
+    groups: int = 1
+    group_size: int = 8
+    answer: int = 64
+    cap: int = 96
+    examples: int = 1
+    vocabulary: int | None = None
+    seed: int = 0
+
+
+class Observation(str):
+    """The text an agent sees, with its chat form."""
+
+    messages: tuple[Mapping[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One sample.
+
+    Attributes:
+        episode: Index; episodes of one group are neighbours.
+        agent: Who acts.
+        messages: The chat form of what it sees.
+        prompt_ids: The same in tokens, P of them.
+        token_ids: The answer, T tokens, the last of them `END_TOKEN`.
+        logprobs: Of the answer under the model, T of them: what sampling it would have recorded; empty until scored.
+    """
+
+    episode: int
+    agent: str
+    messages: tuple[Mapping[str, str], ...]
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...] = ()
+
+    @property
+    def observation(self) -> Observation:
+        """What the agent sees, as an environment gives it."""
+        seen = Observation("\n\n".join(message["content"] for message in self.messages))
+        seen.messages = self.messages
+        return seen
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is generated and trained.
+
+    Attributes:
+        model: Folder of the model, readable by `from_pretrained`.
+        agents: The team in the order of its turns.
+        group_size: Episodes that start from one problem.
+        cap: Longest answer in tokens.
+        turns: All samples, stage by stage: those of the first agent, then those of the second, ...
+        rewards: Of each episode.
+    """
+
+    model: str
+    agents: tuple[str, ...]
+    group_size: int
+    cap: int
+    turns: tuple[Turn, ...]
+    rewards: tuple[float, ...]
+
+    def of(self, agent: str) -> tuple[Turn, ...]:
+        """Return an agent's samples in the order of the episodes."""
+        return tuple(turn for turn in self.turns if turn.agent == agent)
+
+    @cached_property
+    def tokens(self) -> int:
+        """Number of answered tokens."""
+        return sum(len(turn.token_ids) for turn in self.turns)
+
+    def summary(self) -> dict[str, float]:
+        """Return sizes: agents, group, samples, tokens; mean, shortest and longest prompt and answer."""
+        prompts = [len(turn.prompt_ids) for turn in self.turns]
+        answers = [len(turn.token_ids) for turn in self.turns]
+        sizes: dict[str, float] = {
+            "agents": len(self.agents),
+            "group_size": self.group_size,
+            "samples": len(self.turns),
+        }
+        sizes |= {"action_tokens": self.tokens, "answers_at_the_cap": sum(n == self.cap for n in answers)}
+        for name, lengths in (("prompt", prompts), ("answer", answers)):
+            sizes |= {
+                f"{name}_mean": float(np.mean(lengths)), f"{name}_min": min(lengths), f"{name}_max": max(lengths)
+            }  # fmt: skip
+        return sizes
+
+    def in_vocabulary(self, size: int) -> Workload:
+        """Return the workload in another vocabulary, for updates only: tokens modulo its size."""
+        return self.with_turns(
+            replace(
+                turn,
+                prompt_ids=tuple(i % size for i in turn.prompt_ids),
+                token_ids=tuple(i % size for i in turn.token_ids),
+            )
+            for turn in self.turns
+        )
+
+    def with_turns(self, turns: Iterable[Turn]) -> Workload:
+        """Return the workload with other samples."""
+        return replace(self, turns=tuple(turns))
+
+    def save(self, path: Path) -> Path:
+        """Write the workload as JSON."""
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> Workload:
+        """Read what `save` wrote."""
+        record = json.loads(path.read_text(encoding="utf-8"))
+        turns = tuple(
+            Turn(
+                turn["episode"],
+                turn["agent"],
+                tuple(turn["messages"]),
+                tuple(turn["prompt_ids"]),
+                tuple(turn["token_ids"]),
+                tuple(turn["logprobs"]),
+            )
+            for turn in record.pop("turns")
+        )
+        agents, rewards = tuple(record.pop("agents")), tuple(record.pop("rewards"))
+        return cls(turns=turns, agents=agents, rewards=rewards, **record)
+
+
+def make_workload(tokenizer: Any, model: str, shape: Shape) -> Workload:
+    """Play the games and cut the answers.
+
+    Args:
+        tokenizer: Of the model, with a chat template.
+        model: Folder of the model.
+        shape: How much.
+    """
+    from marft_agents.chat import encode
+    from marft_envs import make
+
+    rng = np.random.default_rng(np.random.SeedSequence([shape.seed, 0]))
+    episodes = shape.groups * shape.group_size
+    lengths = answer_lengths(shape.agents * episodes, shape.answer, shape.cap, rng).reshape(episodes, shape.agents)
+    corpus = [i for i in tokenizer(_solutions())["input_ids"] if i != END_TOKEN]
+    env: Any = make(ENVIRONMENT, team=chain_team(shape.agents, shape.examples))
+    turns: list[Turn] = []
+    for episode in range(episodes):
+        problem = np.random.SeedSequence([shape.seed, 1 + episode // shape.group_size])
+        env.reset(seed=int(problem.generate_state(1)[0]))
+        for length in lengths[episode]:
+            agent = env.agent_selection
+            seen = env.observe(agent)
+            start = int(rng.integers(len(corpus) - shape.cap))
+            answer = (*corpus[start : start + int(length) - 1], END_TOKEN)
+            ids = tuple(encode(tokenizer, seen).tolist())
+            turns.append(Turn(episode, agent, tuple(map(dict, seen.messages)), ids, answer))
+            env.step(tokenizer.decode(answer[:-1]))
+    rewards = tuple(float(r) for r in rng.permuted(np.arange(episodes) % 2))
+    names = tuple(env.possible_agents)
+    staged = sorted(turns, key=lambda turn: (names.index(turn.agent), turn.episode))
+    made = Workload(model, names, shape.group_size, shape.cap, tuple(staged), rewards)
+    return made if shape.vocabulary is None else made.in_vocabulary(shape.vocabulary)
+
+
+def answer_lengths(count: int, mean: int, cap: int, rng: np.random.Generator) -> Any:
+    """Draw ragged lengths: log-normal, cut at `SHORTEST` and at the cap, scaled until their mean is near `mean`.
+
+    Returns:
+        int64 [count].
+    """
+    shape = np.exp(SPREAD * rng.standard_normal(count))
+    low, high = 0.0, float(cap * count)
+    for _ in range(60):  # the mean grows with the scale: halve the interval
+        scale = (low + high) / 2
+        lengths = np.clip(np.rint(scale * shape), min(SHORTEST, cap), cap)
+        low, high = (scale, high) if lengths.mean() < mean else (low, scale)
+    return lengths.astype(np.int64)
+
+
+def chain_team(size: int, examples: int = 1) -> dict[str, Any]:
+    """Return a team in which each agent sees the problem and the agent before it, made of the preset duo's profiles.
+
+    Args:
+        size: Number of agents; the last answers.
+        examples: Worked examples in each prompt: the preset's own, over and over.
+    """
+    duo = json.loads(resources.files("marft_envs").joinpath("teams/math_duo_en.json").read_text(encoding="utf-8"))
+    first, then = ({**profile, "examples": profile["examples"] * examples} for profile in duo["profiles"])
+    profiles = [{**first, "answers": size == 1}]
+    for place in range(1, size):
+        profiles.append({**then, "name": f"actor_{place - 1}", "answers": place == size - 1})
+    rows = [[int(column == row + 1) for column in range(size)] for row in range(size)]
+    return {
+        "name": f"chain_{size}",
+        "language": "en",
+        "dependency": {"kind": "matrix", "rows": rows},
+        "profiles": profiles,
+    }
+
+
+def _solutions() -> str:
+    """Return the worked solutions of the embedded problems in one text."""
+    lines = resources.files("envs_data").joinpath("gsm8k/train.jsonl").read_text(encoding="utf-8").splitlines()
+    return "\n\n".join(json.loads(line)["answer"] for line in lines)

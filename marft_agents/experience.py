@@ -1,0 +1,214 @@
+"""What one update plays and learns from: task draws, their episodes, the branches of these.
+
+Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): a draw whose compared episodes all have the same return teaches
+a group baseline nothing and is replaced by a further draw. What is reported is the first draw alone, since draws that
+were kept for being informative are no fair sample of the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from marft_agents.branching import Branches, branch
+from marft_agents.evaluation import score
+from marft_agents.records import Episode, Trajectory
+from marft_agents.rollout import training_episodes
+
+
+class AllEpisodesFailedError(RuntimeError):
+    """No episode of an update could be played, or none of its branches; names the first cause."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How much an update plays.
+
+    Attributes:
+        seed: of the run.
+        groups: task draws.
+        group_size: episodes per draw.
+        extra_rounds: how often draws that teach nothing may be drawn again (dynamic sampling); 0: never.
+        branches: actions compared per branched turn; 0: whole episodes are trained.
+        branched_turns: turns of an episode that are branched; 0: all.
+    """
+
+    seed: int
+    groups: int
+    group_size: int
+    extra_rounds: int = 0
+    branches: int = 0
+    branched_turns: int = 0
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One task draw.
+
+    Attributes:
+        episodes: what was played from its start.
+        trained: what is learnt from: the episodes, or groups of their branches.
+        siblings: the further episodes of the branches, the failed ones too.
+    """
+
+    episodes: tuple[Trajectory, ...]
+    trained: tuple[Trajectory, ...]
+    siblings: tuple[Trajectory, ...] = ()
+
+    @property
+    def informative(self) -> bool:
+        """Some compared episodes differ in return."""
+        return any(differing(self.trained))
+
+
+@dataclass(frozen=True)
+class Experience:
+    """All that was played for one update.
+
+    Attributes:
+        first: the update's own draws: what is reported.
+        further: what was drawn in place of some of them.
+        batch: as many draws as `first`; each is of the first round, or the informative one that replaced it.
+    """
+
+    first: tuple[Draw, ...]
+    further: tuple[Draw, ...]
+    batch: tuple[Draw, ...]
+
+    @property
+    def trained(self) -> list[Trajectory]:
+        """What the update learns from."""
+        return [trajectory for draw in self.batch for trajectory in draw.trained]
+
+    @property
+    def reported(self) -> list[Trajectory]:
+        """The episodes of the first draws: a fair sample of tasks and policies."""
+        return [trajectory for draw in self.first for trajectory in draw.episodes]
+
+    @property
+    def played(self) -> list[Trajectory]:
+        """Everything that was played, draw by draw."""
+        return [trajectory for draw in self.first + self.further for trajectory in draw.episodes + draw.siblings]
+
+    def metrics(self) -> dict[str, float]:
+        """Return `episode_metrics` of the first draws, and what else was played.
+
+        `team/informative_groups`: share of the compared groups of the first draws whose members differ in return (the
+        others teach a group baseline nothing); `team/draws`: task draws of all rounds; `team/branches` and
+        `team/branches_failed`: siblings played, and those of them that failed or did not replay; `team/extra_tokens`:
+        tokens sampled in further draws and in siblings, without what was replayed.
+        """
+        siblings = [sibling for draw in self.first + self.further for sibling in draw.siblings]
+        extra = [episode for draw in self.further for episode in draw.episodes] + siblings
+        informative = differing([trajectory for draw in self.first for trajectory in draw.trained])
+        return episode_metrics(self.reported) | {
+            "team/informative_groups": float(np.mean(informative)) if informative else 0.0,
+            "team/draws": float(len(self.first + self.further)),
+            "team/branches": float(len(siblings)),
+            "team/branches_failed": float(sum(sibling.failure is not None for sibling in siblings)),
+            "team/extra_tokens": float(sum(_sampled_tokens(trajectory) for trajectory in extra)),
+        }
+
+
+def gather(
+    play: Callable[[Sequence[Episode]], Sequence[Trajectory]],
+    update: int,
+    sampling: Sampling,
+    agents: Collection[str] | None = None,
+) -> Experience:
+    """Play what one update learns from; which tasks are drawn is a function of seed, update and round.
+
+    Args:
+        play: plays episodes; returns their trajectories in order.
+        update: index of the update.
+        sampling: how much.
+        agents: whose turns are branched; None: everybody's who plays tokens.
+
+    Raises:
+        AllEpisodesFailedError: all episodes of the first draws failed, or all branches.
+    """
+    rounds = 1 + sampling.extra_rounds
+    first = _draw(play, update * rounds, sampling.groups, sampling, agents)
+    _refuse_all_failed("episodes", [trajectory for draw in first for trajectory in draw.episodes])
+    _refuse_all_failed("branches", [trajectory for draw in first for trajectory in draw.siblings])
+    batch, further = list(first), list[Draw]()
+    for block in range(update * rounds + 1, (update + 1) * rounds):
+        dull = [i for i, draw in enumerate(batch) if not draw.informative]
+        if not dull:
+            break
+        drawn = _draw(play, block, len(dull), sampling, agents)
+        further += drawn
+        for i, draw in zip(dull, drawn, strict=True):
+            if draw.informative:
+                batch[i] = draw
+    return Experience(tuple(first), tuple(further), tuple(batch))
+
+
+def _draw(
+    play: Callable[[Sequence[Episode]], Sequence[Trajectory]],
+    block: int,
+    draws: int,
+    sampling: Sampling,
+    agents: Collection[str] | None,
+) -> list[Draw]:
+    """Play the first `draws` of a block of task draws, and their branches."""
+    size = sampling.group_size
+    episodes = training_episodes(sampling.seed, block, sampling.groups, size)[: draws * size]
+    played = play(episodes)
+    found = [Branches((trajectory,)) for trajectory in played]
+    if sampling.branches:
+        found = branch(
+            play,
+            episodes,
+            played,
+            alternatives=sampling.branches,
+            seed=sampling.seed,
+            most_turns=sampling.branched_turns,
+            agents=agents,
+        )
+    return [
+        Draw(
+            tuple(played[i : i + size]),
+            tuple(trajectory for own in found[i : i + size] for trajectory in own.trained),
+            tuple(trajectory for own in found[i : i + size] for trajectory in own.siblings),
+        )
+        for i in range(0, len(played), size)
+    ]
+
+
+def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:
+    causes = [t.failure for t in trajectories if t.failure is not None]
+    if causes and len(causes) == len(trajectories):
+        raise AllEpisodesFailedError(f"all {len(causes)} {what} of the update failed; the first: {causes[0]}")
+
+
+def differing(trajectories: Sequence[Trajectory]) -> list[bool]:
+    """Return per group of the episodes that did not fail whether their returns differ."""
+    groups: dict[int, set[float]] = {}
+    for trajectory in trajectories:
+        if trajectory.failure is None:
+            groups.setdefault(trajectory.group, set()).add(trajectory.team_return)
+    return [len(returns) > 1 for returns in groups.values()]
+
+
+def _sampled_tokens(trajectory: Trajectory) -> int:
+    return sum(len(turn.action.token_ids) for turn in trajectory.turns[trajectory.branch or 0 :])
+
+
+def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return what episodes were like: means over those that were played to an end.
+
+    `team/success` and `team/return`: means; `team/tokens`: sum; `team/failed`: number of failed episodes.
+    """
+    played = [t for t in trajectories if t.failure is None]
+    return {
+        "team/success": float(np.mean([score(t) for t in played])),
+        "team/return": float(np.mean([t.team_return for t in played])),
+        "team/invalid": float(np.mean([t.infos.get("invalid", 0.0) for t in played])),
+        "team/turns": float(np.mean([len(t.turns) for t in played])),
+        "team/tokens": float(sum(t.num_tokens for t in played)),
+        "team/truncated": float(np.mean([t.truncated for t in played])),
+        "team/failed": float(len(trajectories) - len(played)),
+    }

@@ -1,0 +1,118 @@
+"""The GPU benchmark: it runs from end to end on a CPU, counts right, and refuses where it would say nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from baselines.benchmarks.gpu import agreement
+from baselines.benchmarks.gpu.__main__ import main
+from baselines.benchmarks.gpu.limits import Limits
+from baselines.benchmarks.gpu.shapes import SHAPES, shaped_tokenizer
+from baselines.benchmarks.gpu.training import Meter, Plan, Work, measure_training, shaped_team, shares
+from marft_agents.chat import encode
+
+CPU = torch.device("cpu")
+ONE = Limits("CPU", matmul_tflops=1e-12, copy_gb_s=1e-9, memory_gib=None)  # 1 FLOP/s, 1 byte/s
+
+
+def test_all_of_it_runs_on_a_cpu_and_writes_nothing(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--device", "cpu", "--shapes", "tiny", "--updates", "1", "--learn-updates", "1"]
+    assert main([*arguments, "--out", str(tmp_path / "docs")]) == 0
+    printed = capsys.readouterr().out
+    page = printed[printed.index("# Teams on a GPU") :]
+    assert re.search(r"\| tiny \| duo \| [\d,.]+ \| [\d,.]+ \|", page)
+    assert re.search(r"\| tiny \| trio \|", page)
+    assert re.search(r"\| cpu \| bfloat16 \| \d+ \|.*\| yes \|", page)
+    assert re.search(r"\| greedy \| 0\.000 \[", page)
+    assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_without_cuda_it_says_so(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main([]) == 1
+    assert "no CUDA device was found" in capsys.readouterr().err
+    assert main(["--device", "cpu"]) == 1
+    assert "wanted --shapes tiny" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "blocks"), [("qwen2.5-0.5b", 0.494e9, 0.358e9), ("qwen2.5-3b", 3.086e9, 2.77e9)]
+)
+def test_shapes_have_the_published_number_of_parameters(name, total, blocks):
+    with torch.device("meta"):
+        model = SHAPES[name].model(shaped_tokenizer(300), torch.bfloat16)
+    assert sum(p.numel() for p in model.parameters()) == pytest.approx(total, rel=2e-3)
+    assert sum(p.numel() for p in model.model.layers.parameters()) == pytest.approx(blocks, rel=2e-3)
+
+
+def test_the_tokenizer_of_a_shape_has_its_vocabulary():
+    tokenizer = shaped_tokenizer(1000)
+    assert len(tokenizer) == 1000
+    prompt = encode(tokenizer, "2 + 2 = é")
+    assert "2 + 2 = é" in tokenizer.decode(prompt)
+    assert all(isinstance(tokenizer.decode([i]), str) for i in range(1000))
+    assert len({tokenizer.decode([i]) for i in range(256, 1000)}) == 744
+
+
+def test_the_meter_counts_what_is_computed():
+    team = shaped_team(SHAPES["tiny"], ["actor_0"], CPU, max_new_tokens=4)
+    base = team.bases[0]
+    meter = Meter(team)
+    with torch.no_grad():
+        base.trunk(input_ids=torch.zeros(2, 7, dtype=torch.long))
+    base.trunk(input_ids=torch.zeros(3, 5, dtype=torch.long))
+    assert (meter.playing, meter.learning) == (Work(), Work(2, 14, 15))
+    blocks = sum(p.numel() for p in SHAPES["tiny"].build(CPU).model.model.layers.parameters())
+    head = 1000 * 32
+    meter.playing = Work(passes=3, positions=20, action_tokens=5)
+    assert shares(meter, base, play_s=2.0, learn_s=4.0, limits=ONE) == pytest.approx(
+        {
+            "rollout_share_of_matmul": (2 * blocks * 20 + 2 * head * 5) / 2,
+            "rollout_share_of_copy": 3 * 4 * (blocks + head) / 2,
+            "update_share_of_matmul": (2 * blocks * 14 + 4 * blocks * 15 + 4 * head * 5) / 4,
+        }
+    )
+    meter.reset()
+    with pytest.raises(RuntimeError, match="needs a new place"):
+        shares(meter, base, 1.0, 1.0, ONE)
+
+
+def test_too_little_memory_is_a_row_of_the_table(monkeypatch):
+    def build(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+
+    monkeypatch.setattr(type(SHAPES["tiny"]), "build", build)
+    row = measure_training(SHAPES["tiny"], "duo", Plan(1, 1, 2, 4), ONE, CPU)
+    assert row == {"model": "tiny", "team": "duo", "micro_batch": 16, "error": "CUDA out of memory"}
+
+
+def test_bfloat16_agrees_with_float32():
+    [row] = agreement.measure_agreement(SHAPES["tiny"], CPU, groups=1, max_new_tokens=4)
+    assert row["agrees"]
+    assert row["tokens"] > 4
+    assert 0 < row["logprob_mean"] <= row["logprob_max"] < 0.05
+    assert 0 < row["gradient"] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "gradient", "agrees"),
+    [
+        ([-1.0, -2.04], [3.0, 4.4], True),
+        ([-1.0, -2.2], [3.0, 4.4], False),
+        ([-1.0, -2.04], [3.0, 5.5], False),
+        ([-1.0, float("nan")], [3.0, 4.4], False),
+    ],
+)
+def test_what_is_beyond_a_tolerance_does_not_agree(logprobs, gradient, agrees):
+    found = (torch.tensor(logprobs), torch.tensor(gradient))
+    wanted = (torch.tensor([-1.0, -2.0]), torch.tensor([3.0, 4.0]))
+    row = agreement.compare(found, wanted, CPU, torch.bfloat16)
+    assert row["agrees"] is agrees
+    if agrees:
+        numbers = [row[name] for name in ("logprob_mean", "logprob_max", "gradient", "gradient_cosine")]
+        assert numbers == pytest.approx([0.02, 0.04, 0.08, 26.6 / 5 / 28.36**0.5])

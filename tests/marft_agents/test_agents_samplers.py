@@ -1,0 +1,396 @@
+"""Other engines as samplers: a real HTTP server with vLLM's API, and a module with vLLM's signatures."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import sys
+import threading
+
+import fake_vllm
+import numpy as np
+import pytest
+import torch
+from fakes import EVERY_LINEAR, Market, word_model
+
+from baselines.command import main
+from baselines.sampler import check_sampler, open_sampler
+from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
+from marft_agents.learner import Learner
+from marft_agents.policy import Request, Sampler
+from marft_agents.pretrained import load
+from marft_agents.remote import RemoteError
+from marft_agents.rollout import collect, training_episodes
+from marft_agents.sampler import SamplerError
+from marft_agents.sampling import SamplingLaw
+from marft_agents.scripted import MixedPolicy, ScriptedPolicy
+from marft_agents.server_sampler import ServerSampler
+from marft_agents.settings import LearnerSettings
+from marft_agents.vllm_sampler import VllmSampler
+
+LAW = SamplingLaw(temperature=0.7, max_new_tokens=8)
+TEXTS = ["digit 1", "heard 2", "digit 1", "topic a", "digit 1"]
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("words")
+    words = word_model(spread=0.3)
+    words.model.save_pretrained(folder)
+    words.tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def stir(team, policy, seed):
+    base = team.seats[team.policies[policy][0]].base
+    generator = torch.Generator().manual_seed(seed)
+    for tensor in base.parameters(policy).values():
+        tensor.data += 0.3 * torch.randn(tensor.shape, generator=generator)
+
+
+def make_team(folder, law=LAW, learners=("speaker_0", "actor_0"), frozen=("judge_0",)):
+    base = AdaptedBase(load(folder, device=CPU), learners, LoraSettings(4, 8, EVERY_LINEAR), seed=0)
+    seats = {agent: Seat(base, agent) for agent in learners} | {agent: Seat(base, None) for agent in frozen}
+    team = LanguageModelTeam(seats, law)
+    for seed, policy in enumerate(team.policies):
+        stir(team, policy, seed)
+    return team
+
+
+@contextlib.contextmanager
+def serve(folder, **engine):
+    with fake_vllm.Server(folder, **engine) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def server(model_folder):
+    with serve(model_folder) as started:
+        yield started
+
+
+@pytest.fixture(params=["server", "vllm"])
+def make_sampler(request, tmp_path, monkeypatch, model_folder):
+    """Return (team) -> sampler of one kind, with its adapters in tmp_path/adapters."""
+    with contextlib.ExitStack() as stack:
+        if request.param == "server":
+            url = stack.enter_context(serve(model_folder)).url
+
+            def make(team):
+                return stack.enter_context(contextlib.closing(ServerSampler(team, tmp_path / "adapters", url)))
+        else:
+            for name, module in fake_vllm.modules().items():
+                monkeypatch.setitem(sys.modules, name, module)
+
+            def make(team):
+                return stack.enter_context(contextlib.closing(VllmSampler(team, tmp_path / "adapters")))
+
+        yield make
+
+
+def requests(agent, seed=0, texts=TEXTS):
+    return [Request(agent, text, np.random.default_rng([seed, i])) for i, text in enumerate(texts)]
+
+
+def plain_logprobs(team, agent, action):
+    """Return the trained model's own log-probs of an action's tokens: one plain forward, no cache."""
+    seat = team.seats[agent]
+    ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)
+    with torch.no_grad(), seat.base.wearing(seat.adapter):
+        logits = seat.base.peft(ids[None]).logits[0, len(action.prompt_ids) - 1 : -1] / team.law.temperature
+    if action.support is not None:
+        mask = torch.full_like(logits, -torch.inf)
+        for row, ids_left in zip(mask, action.support, strict=True):
+            row[torch.as_tensor(ids_left, dtype=torch.long)] = 0
+        logits = logits + mask
+    return logits.log_softmax(-1).gather(-1, torch.as_tensor(action.token_ids)[:, None].long())[:, 0].numpy()
+
+
+def assert_sampled_from(team, agent, actions):
+    for action in actions:
+        np.testing.assert_allclose(action.logprobs, plain_logprobs(team, agent, action), atol=2e-5)
+
+
+@pytest.mark.parametrize("agent", ["speaker_0", "actor_0", "judge_0"])
+def test_tokens_and_logprobs_are_those_of_the_agents_own_adapter(make_sampler, model_folder, agent):
+    team = make_team(model_folder)
+    sampler = make_sampler(team)
+    sampler.refresh()
+    actions = sampler.act(requests(agent))
+    assert_sampled_from(team, agent, actions)
+    for text, action in zip(TEXTS, actions, strict=True):
+        assert not action.exact
+        assert action.prompt_ids.tolist() == team.encode(agent, text).tolist()
+        assert action.text == team.seats[agent].base.tokenizer.decode(action.token_ids, skip_special_tokens=True)
+        assert action.stopped == (action.token_ids[-1] == 2)
+        assert action.stopped or len(action.token_ids) == LAW.max_new_tokens
+    others = set(team.seats) - {agent}
+    gaps = [abs(a.logprobs - plain_logprobs(team, other, a)).max() for other in others for a in actions]
+    assert max(gaps) > 0.1  # the agents' laws differ, so that the comparison above says something
+
+
+def test_one_batch_holds_all_agents(make_sampler, model_folder):
+    team = make_team(model_folder)
+    sampler = make_sampler(team)
+    sampler.refresh()
+    mixed = [request for pair in zip(*map(requests, team.seats), strict=True) for request in pair]
+    actions = sampler.act(mixed)
+    for request, action in zip(mixed, actions, strict=True):
+        assert_sampled_from(team, request.agent, [action])
+    assert {action.stopped for action in actions} == {True, False}
+
+
+def test_a_refresh_takes_over_what_an_update_changed(make_sampler, model_folder):
+    team = make_team(model_folder)
+    sampler = make_sampler(team)
+    sampler.refresh()
+    before = {agent: sampler.act(requests(agent)) for agent in team.policies}
+    stir(team, "actor_0", seed=7)
+    stale = sampler.act(requests("actor_0"))
+    assert [a.logprobs.tolist() for a in stale] == [a.logprobs.tolist() for a in before["actor_0"]]
+    sampler.refresh()
+    after = {agent: sampler.act(requests(agent)) for agent in team.policies}
+    assert_sampled_from(team, "actor_0", after["actor_0"])
+    assert [a.logprobs.tolist() for a in after["actor_0"]] != [a.logprobs.tolist() for a in before["actor_0"]]
+    assert [a.logprobs.tolist() for a in after["speaker_0"]] == [a.logprobs.tolist() for a in before["speaker_0"]]
+
+
+def test_what_is_drawn_follows_the_turns_generator(make_sampler, model_folder):
+    sampler = make_sampler(make_team(model_folder))
+    sampler.refresh()
+    first, again, other = (
+        [a.token_ids.tolist() for a in sampler.act(requests("actor_0", seed, ["digit 1"] * 6))] for seed in (0, 0, 1)
+    )
+    assert first == again != other
+    assert len(set(map(tuple, first))) > 1  # samples of one prompt differ
+
+
+def test_top_k_comes_with_its_support(make_sampler, model_folder):
+    law = SamplingLaw(temperature=0.9, top_k=4, top_p=0.8, max_new_tokens=6)
+    team = make_team(model_folder, law)
+    sampler = make_sampler(team)
+    sampler.refresh()
+    actions = sampler.act(requests("actor_0"))
+    sizes = {len(ids) for action in actions for ids in action.support}
+    assert sizes <= {1, 2, 3, 4}
+    assert len(sizes) > 1
+    assert all(t in ids for a in actions for t, ids in zip(a.token_ids, a.support, strict=True))
+    assert_sampled_from(team, "actor_0", actions)
+
+
+def test_top_p_alone_is_refused(make_sampler, model_folder):
+    with pytest.raises(SamplerError, match=r"top_p = 0\.9 without top_k"):
+        make_sampler(make_team(model_folder, SamplingLaw(top_p=0.9)))
+
+
+def test_before_the_first_refresh_there_are_no_adapters(make_sampler, model_folder):
+    sampler = make_sampler(make_team(model_folder))
+    assert isinstance(sampler, Sampler)
+    with pytest.raises(SamplerError, match=r"refresh\(\)"):
+        sampler.act(requests("actor_0"))
+
+
+def test_a_sampler_plays_beside_a_script(make_sampler, model_folder):
+    team = make_team(model_folder)
+    mixed = MixedPolicy({"actor_0": make_sampler(team), "speaker_0": ScriptedPolicy(lambda agent, observation: "b")})
+    mixed.refresh()
+    [spoken, action] = mixed.act([*requests("speaker_0", texts=["digit 1"]), *requests("actor_0", texts=["heard b"])])
+    assert spoken.text == "b"
+    assert_sampled_from(team, "actor_0", [action])
+
+
+def test_only_the_newest_adapters_stay_on_disk(make_sampler, model_folder, tmp_path):
+    sampler = make_sampler(make_team(model_folder))
+    for _ in range(3):
+        sampler.refresh()
+        sampler.act(requests("actor_0", texts=["digit 1"]))
+    names = [path.name for path in (tmp_path / "adapters").iterdir()]
+    assert sorted(name.rsplit("-", 2)[0] for name in names) == ["actor_0", "speaker_0"]
+    assert all(name.endswith("-3") for name in names)
+    sampler.close()
+    assert list((tmp_path / "adapters").iterdir()) == []
+
+
+def test_two_updates_of_learning(make_sampler, model_folder):
+    """Play by the engine, learn in the team, refresh: what is played next is what was learned."""
+    team = make_team(model_folder, learners=("buyer_0", "seller_0"), frozen=())
+    sampler = make_sampler(team)
+    learner = Learner(team, LearnerSettings(policy_lr=0.05), seed=0)
+    played = []
+    for update in range(2):
+        sampler.refresh()
+        episodes = training_episodes(0, update, 2, 4)
+        trajectories = collect(lambda: Market(rounds=1), sampler, episodes, seed=0, encode=team.encode)
+        for turn in (turn for trajectory in trajectories for turn in trajectory.turns):
+            assert_sampled_from(team, turn.agent, [turn.action])
+        played.append(trajectories)
+        learner.update(trajectories)
+    assert learner.updates == 2
+    last = played[-1][0].turns[0]
+    assert abs(last.action.logprobs - plain_logprobs(team, last.agent, last.action)).max() > 1e-3  # it did learn
+
+
+# ---------------------------------------------------------------------- the server
+
+
+def test_what_the_server_is_asked_and_holds(server, model_folder, tmp_path):
+    team = make_team(model_folder)
+    sampler = ServerSampler(team, tmp_path, server.url)
+    sampler.refresh()
+    sampler.act(requests("actor_0", texts=["digit 1"]))
+    body = server.asked[-1]
+    assert body["prompt"] == team.encode("actor_0", "digit 1").tolist()
+    assert body["model"].startswith("actor_0-")
+    assert (body["min_p"], body["repetition_penalty"], body["stop_token_ids"]) == (0.0, 1.0, [2])
+    first = set(server.engine.adapters)
+    sampler.refresh()
+    assert len(server.engine.adapters) == len(first) == 2
+    assert not server.engine.adapters & first
+    other = ServerSampler(team, tmp_path, server.url)  # another run on the same server and folder
+    other.refresh()
+    assert len(server.engine.adapters) == 4
+    sampler.close()
+    other.close()
+    assert not server.engine.adapters
+
+
+def test_a_server_that_was_started_again_is_loaded_anew(server, model_folder, tmp_path):
+    team = make_team(model_folder)
+    with contextlib.closing(ServerSampler(team, tmp_path, server.url)) as sampler:
+        sampler.refresh()
+        server.engine.adapters.clear()
+        sampler.refresh()
+        assert_sampled_from(team, "actor_0", sampler.act(requests("actor_0")))
+
+
+def test_raw_logprobs_are_refused(model_folder, tmp_path):
+    with serve(model_folder, raw_logprobs=True) as raw, pytest.raises(SamplerError, match="processed_logprobs"):
+        ServerSampler(make_team(model_folder), tmp_path, raw.url)
+
+
+def test_a_server_without_runtime_updates_is_told_apart(server, model_folder, tmp_path):
+    server.updating = False
+    with (
+        contextlib.closing(ServerSampler(make_team(model_folder), tmp_path, server.url)) as sampler,
+        pytest.raises(RemoteError, match=r"load_lora_adapter.*404.*VLLM_ALLOW_RUNTIME_LORA_UPDATING"),
+    ):
+        sampler.refresh()
+
+
+@pytest.mark.parametrize(
+    ("withheld", "changed", "message"),
+    [
+        (("token_ids",), {}, r"token_ids.*vLLM 0\.11"),
+        (("prompt_token_ids",), {}, "prompt_token_ids"),
+        (("logprobs",), {}, "logprobs"),
+        ((), {"logprobs": None}, "logprobs"),
+        ((), {"prompt_token_ids": [1, 2]}, r"fed other tokens.*\[1, 2\]"),
+        ((), {"token_ids": []}, "at least one token"),
+        ((), {"finish_reason": "stop", "token_ids": [5], "logprobs": None}, "logprobs"),
+        ((), {"finish_reason": "abort"}, "ended by 'abort'"),
+    ],
+)
+def test_an_answer_that_can_not_be_trained_on_is_refused(server, model_folder, tmp_path, withheld, changed, message):
+    with contextlib.closing(ServerSampler(make_team(model_folder), tmp_path, server.url, retries=0)) as sampler:
+        sampler.refresh()
+        server.withheld, server.changed = withheld, changed
+        with pytest.raises(SamplerError, match=message):
+            sampler.act(requests("actor_0"))
+
+
+def test_a_stop_token_that_the_model_does_not_know_is_refused(server, model_folder, tmp_path):
+    with contextlib.closing(ServerSampler(make_team(model_folder), tmp_path, server.url)) as sampler:
+        sampler.refresh()
+        server.engine.tokenizer.eos_token = "a"  # what a generation_config.json of the folder can do
+        with pytest.raises(SamplerError, match="--generation-config vllm"):
+            sampler.act(requests("actor_0", texts=["digit 1"] * 40))
+
+
+def test_nobody_listens(model_folder, tmp_path):
+    with pytest.raises(RemoteError, match=r"server http://127\.0\.0\.1:9/v1.*Connection"):
+        ServerSampler(make_team(model_folder), tmp_path, "http://127.0.0.1:9/v1", retries=0)
+
+
+def test_a_team_on_two_bases_is_refused(server, model_folder, tmp_path):
+    team = make_team(model_folder)
+    two = LanguageModelTeam(
+        {"actor_0": team.seats["actor_0"], "judge_0": make_team(model_folder).seats["judge_0"]}, LAW
+    )
+    with pytest.raises(SamplerError, match="one base model; this team has 2"):
+        ServerSampler(two, tmp_path, server.url)
+
+
+# ---------------------------------------------------------------------- the module
+
+
+def test_what_the_engine_is_made_with(monkeypatch, model_folder, tmp_path):
+    for name, module in fake_vllm.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    made = []
+    monkeypatch.setattr(fake_vllm.LLM, "__init__", lambda self, **arguments: made.append(arguments))
+    VllmSampler(make_team(model_folder), tmp_path, gpu_memory_utilization=0.3, enforce_eager=True)
+    assert made == [
+        {
+            "model": model_folder,
+            "dtype": "float32",
+            "max_model_len": 2048 + LAW.max_new_tokens,
+            "gpu_memory_utilization": 0.3,
+            "enable_lora": True,
+            "max_loras": 2,
+            "max_lora_rank": 8,
+            "logprobs_mode": "processed_logprobs",
+            "max_logprobs": 20,
+            "generation_config": "vllm",
+            "enforce_eager": True,
+        }
+    ]
+
+
+def test_a_base_without_a_folder_is_refused(monkeypatch, tmp_path):
+    for name, module in fake_vllm.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    base = AdaptedBase(load("tiny", device=CPU), ["actor_0"], LoraSettings(4), seed=0)
+    with pytest.raises(SamplerError, match="folder or hub id; 'tiny' is neither"):
+        VllmSampler(LanguageModelTeam({"actor_0": Seat(base, "actor_0")}, LAW), tmp_path)
+
+
+def test_without_vllm_the_extra_is_named(monkeypatch, model_folder, tmp_path):
+    monkeypatch.setitem(sys.modules, "vllm", None)  # what an import of an absent package finds
+    with pytest.raises(SamplerError, match=r"pip install 'marft\[vllm\]'"):
+        VllmSampler(make_team(model_folder), tmp_path)
+
+
+# ---------------------------------------------------------------------- the flag
+
+
+def test_the_flag(server, monkeypatch, model_folder, tmp_path):
+    team = make_team(model_folder)
+    with open_sampler("own", team, tmp_path / "adapters") as policy:
+        assert policy is team
+    with open_sampler(server.url, team, tmp_path / "adapters") as policy:
+        policy.refresh()
+        assert len(server.engine.adapters) == 2
+    assert not server.engine.adapters
+    check_sampler("own")
+    with pytest.raises(SamplerError, match="'hf': wanted own, vllm, or the URL"):
+        check_sampler("hf")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for name, extra in (("vllm", "vllm"), ("http://localhost:8000/v1", "remote")):
+        with pytest.raises(SamplerError, match=rf"pip install 'marft\[{extra}\]'"):
+            check_sampler(name)
+
+
+def test_marft_train_learns_by_a_server(server, model_folder, tmp_path):
+    place = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories", "--out", str(tmp_path / "run")]
+    size = ["--updates", "2", "--groups", "2", "--group-size", "2", "--max-new-tokens", "4"]
+    assert main(["train", *place, *size, "--model", model_folder, "--device", "cpu", "--sampler", server.url]) == 0
+    played = [body["model"].rsplit("-", 2)[0] + body["model"][-2:] for body in server.asked[1:]]
+    assert sorted(played) == sorted([f"{agent}-{n}" for agent in ("reasoner_0", "actor_0") for n in (1, 2)] * 4)
+    assert not server.engine.adapters
+    assert json.loads((tmp_path / "run" / "versions.json").read_text())["sampler"] == server.url
