@@ -20,7 +20,7 @@ from marft_agents.prefix_tree import build_levels
 from marft_agents.records import IntArray
 from marft_agents.sampling import SamplingLaw, scale
 
-HEAD_CHUNK = 256  # positions per chunk of the head: 256 x 49k float32 logits = 50 MB
+HEAD_CHUNK = 128  # positions per chunk of the head: six matrices of 128 x 49k float32 are 150 MB
 
 
 def plan_micro_batches(sequences: Sequence[IntArray], max_rows: int) -> list[list[int]]:
