@@ -42,7 +42,9 @@ class Lengths(np.random.Generator):
         return numbers
 
 
-def load(workload: Workload, algorithm: str = "grpo") -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
+def load(
+    workload: Workload, algorithm: str = "grpo", **knobs: Any
+) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
     """Load the model; return the phases."""
     team = build_team(
         workload.agents,
@@ -54,8 +56,9 @@ def load(workload: Workload, algorithm: str = "grpo") -> Mapping[str, Callable[[
     for base in team.bases:
         base.end_ids = frozenset({END_TOKEN})
         touch(base.peft)
-    without_kl = {} if algorithm_named(algorithm).critic else {"kl_weight": 0.0}
-    learner = Learner(team, learner_settings(algorithm, **without_kl))
+    if not algorithm_named(algorithm).critic:
+        knobs |= {"kl_weight": 0.0}
+    learner = Learner(team, learner_settings(algorithm, **knobs))
     batch = trajectories(workload)
     return {"rollout": lambda: rollout(team, workload), "update": lambda: update(learner, batch)}
 

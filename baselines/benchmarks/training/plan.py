@@ -47,7 +47,7 @@ class Plan:
     """
 
     main: Shape = Shape()
-    rounds: Mapping[int, int] = field(default_factory=lambda: {1: 1, 2: 2})
+    rounds: Mapping[int, int] = field(default_factory=lambda: {1: 1})
     axes: tuple[Axis, ...] = ()
 
     @property
@@ -59,6 +59,7 @@ class Plan:
 OURS = ("ours", "ours-marft")
 FULL = Plan(
     axes=(
+        Axis("problems", {4: Shape(groups=4)}, ("ours", "hf"), ("rollout",)),
         Axis("team", {n: replace(SMALL, agents=n) for n in (1, 2, 4, 8)}, (*OURS, "reference", "hf")),
         Axis("group", {n: replace(SMALL, group_size=n) for n in (1, 4, 8, 16)}, (*OURS, "reference", "trl", "hf")),
         Axis("prompt", {n: replace(SMALL, examples=n) for n in (0, 1, 3, 7)}, (*OURS, "reference", "trl", "hf")),

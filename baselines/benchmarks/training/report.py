@@ -26,6 +26,8 @@ class Target:
         theirs: The other.
         bound: What the ratio must reach (speed), or stay below (memory); None compares only.
         memory: It compares peaks of memory, ours over theirs; else seconds, theirs over ours.
+        also: A further phase that the other needs for what ours does in this one.
+        workload: Where both are measured.
     """
 
     what: str
@@ -34,6 +36,8 @@ class Target:
     theirs: str
     bound: float | None = None
     memory: bool = False
+    also: str = ""
+    workload: str = "main"
 
 
 @dataclass(frozen=True)
@@ -58,14 +62,22 @@ class Ratio:
 
 
 TARGETS = (
-    Target("update: speed against the reference flow", "update", "ours-marft", "reference", 5.0),
+    Target("update: speed against the reference's update alone", "update", "ours-marft", "reference", 5.0),
+    Target(
+        "from play to new weights, against the reference flow", "update", "ours-marft", "reference", 5.0, also="score"
+    ),
     Target("update: speed against TRL", "update", "ours", "trl", 3.0),
-    Target("update: speed against TRL without checkpointing", "update", "ours", "trl-plain"),
+    Target("update: speed against TRL, both checkpointing", "update", "ours-lean", "trl", 3.0),
+    Target("update: speed against TRL, both without checkpointing", "update", "ours", "trl-plain", 3.0),
     Target("update: speed against CoMLRL", "update", "ours", "comlrl"),
-    Target("rollout: speed against HF generate", "rollout", "ours", "hf", 2.5),
+    Target("rollout of 8 games: speed against HF generate", "rollout", "ours", "hf", 2.5),
+    Target("rollout of 32 games: speed against HF generate", "rollout", "ours", "hf", 2.5, workload="problems-4"),
     Target("rollout: speed against TRL", "rollout", "ours", "trl"),
     Target("update: peak memory of TRL's", "update", "ours", "trl", 0.25, memory=True),
-    Target("update: peak memory of TRL's without checkpointing", "update", "ours", "trl-plain", memory=True),
+    Target("update: peak memory of TRL's, both checkpointing", "update", "ours-lean", "trl", 0.25, memory=True),
+    Target(
+        "update: peak memory of TRL's, both without checkpointing", "update", "ours", "trl-plain", 0.25, memory=True
+    ),
     Target("update: peak memory of CoMLRL's", "update", "ours", "comlrl", memory=True),
     Target("update: peak memory of the reference's", "update", "ours-marft", "reference", memory=True),
 )
@@ -84,16 +96,18 @@ def best(rows: Sequence[Row]) -> list[Row]:
 
 
 def ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
-    """Compare the contenders on the main workload."""
-    measured = {(row.threads, row.phase, row.contender): row for row in best(rows) if row.workload == "main"}
+    """Make the comparisons of `TARGETS`."""
+    measured = {(row.workload, row.threads, row.phase, row.contender): row for row in best(rows)}
     for target in TARGETS:
-        for threads in sorted({key[0] for key in measured}):
-            ours = measured.get((threads, target.phase, target.ours))
-            theirs = measured.get((threads, target.phase, target.theirs))
-            if ours is None or theirs is None:
+        for threads in sorted({key[1] for key in measured}):
+            ours = measured.get((target.workload, threads, target.phase, target.ours))
+            theirs = measured.get((target.workload, threads, target.phase, target.theirs))
+            further = measured.get((target.workload, threads, target.also, target.theirs))
+            if ours is None or theirs is None or (target.also and further is None):
                 continue
             if not target.memory:
-                wall, cpu = theirs.wall_s / ours.wall_s, theirs.cpu_s / ours.cpu_s
+                wall = (theirs.wall_s + (further.wall_s if further else 0.0)) / ours.wall_s
+                cpu = (theirs.cpu_s + (further.cpu_s if further else 0.0)) / ours.cpu_s
             elif ours.peak_mb is not None and theirs.peak_mb:
                 wall = cpu = ours.peak_mb / theirs.peak_mb
             else:

@@ -28,6 +28,7 @@ Phase = Callable[[], Mapping[str, float] | None]  # does all of the workload onc
 
 MODULES = {
     "ours": "ours",
+    "ours-lean": "ours_lean",
     "ours-marft": "ours_marft",
     "hf": "hf_generate",
     "reference": "reference",
