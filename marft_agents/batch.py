@@ -21,6 +21,7 @@ class Sample:
         values: [m] V before each decision that the critic is asked about: m = 1 or the number of tokens; 0 if none.
         returns: [m] regression targets of V.
         advantages: [n], one per decision: n = 1 at action level, T at token level.
+        credit: [n], the advantages before they were centred over agents and scaled.
         old: float32 [T], log-probs under the trained model before the update's first step.
         reference: float32 [T], log-probs under the base without adapter; None: not computed.
         positive: its episode succeeded.
@@ -33,6 +34,7 @@ class Sample:
     values: Array
     returns: Array
     advantages: Array
+    credit: Array
     old: FloatArray
     reference: FloatArray | None = None
     positive: bool = False
@@ -54,11 +56,13 @@ class Link:
     old: FloatArray | None = None
     reference: FloatArray | None = None
 
-    def sample(self, values: Array, returns: Array, advantages: Array, *, positive: bool = False) -> Sample:
+    def sample(
+        self, values: Array, returns: Array, advantages: Array, *, credit: Array | None = None, positive: bool = False
+    ) -> Sample:
         """Return the sample that credits this turn."""
         turn = self.turn
         old = turn.action.logprobs if self.old is None else self.old
-        credited = (values, returns, advantages)
+        credited = (values, returns, advantages, advantages if credit is None else credit)
         return Sample(turn.agent, self.episode, turn.round, turn.action, *credited, old, self.reference, positive)
 
 

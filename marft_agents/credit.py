@@ -81,11 +81,11 @@ def estimate(
         outcomes = _outcomes(trajectories, chain, shaping, settings)
         advantages = _compared(trajectories, chain, outcomes, settings)
         values = returns = [NO_VALUES] * len(chain)
-    advantages = _scaled(chain, _centred(trajectories, chain, advantages, settings), settings)
-    credited = zip(chain, values, returns, advantages, strict=True)
+    scaled = _scaled(chain, _centred(trajectories, chain, advantages, settings), settings)
+    credited = zip(chain, values, returns, scaled, advantages, strict=True)
     return [
-        link.sample(value, target, advantage, positive=score(trajectories[link.episode]) >= 1)
-        for link, value, target, advantage in credited
+        link.sample(value, target, advantage, credit=credit, positive=score(trajectories[link.episode]) >= 1)
+        for link, value, target, advantage, credit in credited
     ]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from marft_agents.advantages import SMALLEST_SPREAD, explained_variance
 from marft_agents.batch import Sample
 
 
@@ -49,7 +50,9 @@ class UpdateStatistics:
         before scaling. tokens_mean: length of an action; cap_hit_share: share of actions that the limit cut.
         kl_reference: mean KL to the base without adapter, nats per token. nll: mean over the tokens of positive
         actions. importance, importance_capped: mean weight of decisions that another engine sampled, and the share that
-        was cut. The last four only where they are computed.
+        was cut. The last four only where they are computed. Of the credit before it is scaled: advantage_mean, _std,
+        _min, _max, advantage_zero_share; with a critic return_mean, return_std, explained_variance (of the values
+        before this update).
         """
         tensors: Mapping[str, Tensor] = {name: torch.cat(parts) for name, parts in self._tensors.items()}
         ratios = tensors["log_ratios"].exp()
@@ -66,4 +69,22 @@ class UpdateStatistics:
             "tokens_mean": float(np.mean(lengths)),
             "cap_hit_share": float(np.mean([not s.action.stopped for s in samples])),
         }
+        values |= _credit_statistics(samples)
         return {f"{policy}/{name}": value for name, value in values.items()}
+
+
+def _credit_statistics(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return what `UpdateStatistics.summary` says of the credit."""
+    credit = np.concatenate([s.credit for s in samples])
+    found = {
+        "advantage_mean": credit.mean(),
+        "advantage_std": credit.std(),
+        "advantage_min": credit.min(),
+        "advantage_max": credit.max(),
+        "advantage_zero_share": np.mean(np.abs(credit) < SMALLEST_SPREAD),
+    }
+    values, returns = (np.concatenate([getattr(s, name) for s in samples]) for name in ("values", "returns"))
+    if len(returns):
+        found |= {"return_mean": returns.mean(), "return_std": returns.std()}
+        found["explained_variance"] = explained_variance(values, returns)
+    return {name: float(value) for name, value in found.items()}

@@ -180,6 +180,34 @@ def test_equal_returns_change_nothing(level):
     assert moved(before, adapters(team)) == set()
 
 
+def test_the_credit_of_each_agent_is_logged_before_it_is_scaled():
+    """At first V = 0: the last agent of the chain is credited with the return, the one before with a discounted one."""
+    outcomes = itertools.cycle([1.0, 0.0, 0.0])
+
+    class EveryThird(CopyDigit):
+        """Pays every third game."""
+
+        def step(self, action):
+            super().step(action)
+            over = all(self.terminations.values())
+            self.rewards = dict.fromkeys(self.rewards, next(outcomes) if over and action is not None else 0.0)
+
+    team = word_team(CopyDigit.speakers)
+    played = play(team, EveryThird)
+    settings = LearnerSettings(discount=0.9, trace_decay=0.5)
+    metrics = Learner(team, settings).update(played)
+    returns = np.asarray([trajectory.team_return for trajectory in played])
+    assert 0 < returns.mean() < 1
+    for agent, share in zip(CopyDigit.speakers[::-1], (1.0, 0.45), strict=True):
+        wanted = {"mean": returns.mean(), "std": returns.std(), "min": 0.0, "max": 1.0}
+        for name, value in wanted.items():
+            assert metrics[f"{agent}/advantage_{name}"] == pytest.approx(share * value)
+            if name in ("mean", "std"):
+                assert metrics[f"{agent}/return_{name}"] == pytest.approx(share * value)
+        assert metrics[f"{agent}/advantage_zero_share"] == pytest.approx(1 - returns.mean())
+        assert metrics[f"{agent}/explained_variance"] == pytest.approx(0)
+
+
 def test_value_warmup_trains_the_critic_only():
     team = word_team(MARKET)
     learner = Learner(team, LearnerSettings(policy_lr=0.1, critic_lr=0.1, value_warmup=2))

@@ -61,11 +61,11 @@ FULL = Plan(
     axes=(
         Axis("problems", {4: Shape(groups=4)}, ("ours", "hf"), ("rollout",)),
         Axis("team", {n: replace(SMALL, agents=n) for n in (1, 2, 4, 8)}, (*OURS, "reference", "hf")),
-        Axis("group", {n: replace(SMALL, group_size=n) for n in (1, 4, 8, 16)}, (*OURS, "reference", "trl", "hf")),
-        Axis("prompt", {n: replace(SMALL, examples=n) for n in (0, 1, 3, 7)}, (*OURS, "reference", "trl", "hf")),
+        Axis("group", {n: replace(SMALL, group_size=n) for n in (1, 4, 16)}, (*OURS, "reference", "trl", "hf")),
+        Axis("prompt", {n: replace(SMALL, examples=n) for n in (0, 1, 5)}, (*OURS, "reference", "trl", "hf")),
         Axis(
             "vocabulary",
-            {n: replace(SMALL, vocabulary=n) for n in (1_024, 8_192, 49_152, 151_936)},
+            {n: replace(SMALL, vocabulary=n) for n in (1_024, 49_152, 151_936)},
             (*OURS, "reference", "trl"),
             ("update",),
         ),
