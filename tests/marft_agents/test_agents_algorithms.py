@@ -322,7 +322,7 @@ class Say(CopyDigit):
     speakers = ("speaker_0",)
 
 
-FAST = ("grpo", "vapo", "gspo", "reinforce++", "c3", "happo")
+FAST = ("grpo", "c3", "happo")
 
 
 @pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in ALGORITHMS])

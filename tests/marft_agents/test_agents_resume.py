@@ -113,7 +113,7 @@ def killed(tmp_path, stride, uninterrupted):
 
 
 def test_a_kill_at_any_moment_loses_at_most_the_unfinished_update(tmp_path, uninterrupted):
-    killed(tmp_path, 41, uninterrupted)
+    killed(tmp_path, 71, uninterrupted)
 
 
 @pytest.mark.slow
