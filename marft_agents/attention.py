@@ -42,13 +42,15 @@ def install(model: Any) -> None:
     AttentionMaskInterface.register(NAME, sdpa_mask)
     if not getattr(model, "_supports_attention_backend", False):
         raise ModelError(f"{type(model).__name__} does not take its attention from transformers' registry: {_WANTED}")
-    probe = torch.arange(1, 7, device=model.device)[None] % model.config.vocab_size
+    probe = torch.tensor([[1, 2, 3, 4, 5, 6], [1, 2, 3, 7, 8, 9]], device=model.device) % model.config.vocab_size
+    sequences = list(probe.cpu().numpy())  # which part: what one leaves behind must not reach the other
     with torch.no_grad():
         wanted = model(probe).logits
         model.set_attn_implementation(NAME)
         trunk, head = getattr(model, model.base_model_prefix), model.get_output_embeddings()
-        tree = TreeAttention(build_levels([probe[0].cpu().numpy()], [3]), model.device)
-        found = head(run(trunk, tree.tokens, tree.positions, tree))
+        tree = TreeAttention(build_levels(sequences, [3]), model.device)
+        paths = torch.as_tensor(np.stack(tree.paths_of(sequences)), device=model.device)
+        found = head(run(trunk, tree.tokens, tree.positions, tree)[0][paths])
     tolerance = 1e-3 if wanted.dtype == torch.float32 else 5e-2
     if not torch.allclose(found, wanted, rtol=0, atol=tolerance * max(1.0, wanted.abs().max().item())):
         raise ModelError(

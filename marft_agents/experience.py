@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marft_agents.advantages import SMALLEST_SPREAD
 from marft_agents.branching import Branches, branch
 from marft_agents.evaluation import score
 from marft_agents.records import Episode, Trajectory
@@ -186,11 +187,11 @@ def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:
 
 def differing(trajectories: Sequence[Trajectory]) -> list[bool]:
     """Return per group of the episodes that did not fail whether their returns differ."""
-    groups: dict[int, set[float]] = {}
+    groups: dict[int, list[float]] = {}
     for trajectory in trajectories:
         if trajectory.failure is None:
-            groups.setdefault(trajectory.group, set()).add(trajectory.team_return)
-    return [len(returns) > 1 for returns in groups.values()]
+            groups.setdefault(trajectory.group, []).append(trajectory.team_return)
+    return [max(returns) - min(returns) > SMALLEST_SPREAD for returns in groups.values()]
 
 
 def _sampled_tokens(trajectory: Trajectory) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from marft_agents.attention import TreeAttention, run
 from marft_agents.prefix_tree import build_levels
@@ -96,13 +97,16 @@ def score_tokens(
             entropy = -(logprobs.exp() * finite).sum(-1)
         return logprobs.gather(-1, ids[:, None]).squeeze(-1), entropy
 
+    adapted = any(p.requires_grad for p in head.parameters())  # then it is trained, and its logits are made again
     scores, entropies = [], []
     for start in range(0, len(tokens), HEAD_CHUNK):
         part = slice(start, start + HEAD_CHUNK)
         allowed = None if support is None else _support_rows(support[part], head.out_features, hidden.device)
-        score, entropy = _RowWise.apply(  # type: ignore[no-untyped-call]
-            hidden[part], partial(chunk, ids=tokens[part], allowed=allowed)
-        )
+        numbers = partial(chunk, ids=tokens[part], allowed=allowed)
+        if adapted:
+            score, entropy = checkpoint(numbers, hidden[part], use_reentrant=False)
+        else:
+            score, entropy = _RowWise.apply(hidden[part], numbers)  # type: ignore[no-untyped-call]
         scores.append(score)
         entropies.append(entropy)
     return TokenScores(torch.cat(scores), torch.cat(entropies))

@@ -127,7 +127,7 @@ class Generation:
         """Run one new token per row; return next-token logits [n, V]."""
         with self._base.wearing_each([row.prompt.adapter for row in self._rows]):
             hidden = run(self._base.trunk, tokens[:, None], self._slots.grow(), self._slots)
-        logits: Tensor = self._base.head(hidden[:, -1])
+            logits: Tensor = self._base.head(hidden[:, -1])
         return logits
 
     def _record(self, tokens: Tensor, logprobs: Tensor, support: Tensor | None) -> None:

@@ -90,6 +90,12 @@ class AdaptedBase:
         """Width d of the trunk."""
         return int(self.peft.config.hidden_size)
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the frozen weights."""
+        found: torch.dtype = next(self.trunk.parameters()).dtype
+        return found
+
     @contextlib.contextmanager
     def wearing(self, adapter: str | None) -> Iterator[None]:
         """Run the base with one adapter; None means the bare base (critic, reference policy)."""
@@ -109,8 +115,12 @@ class AdaptedBase:
                 yield
             return
         names = ["__base__" if adapter is None else adapter for adapter in adapters]  # peft's name of the bare base
-        with self.peft.base_model._enable_peft_forward_hooks(adapter_names=names):  # what its generate() does
+        hooks = self.peft.base_model._enable_peft_forward_hooks(adapter_names=names)  # what its generate() does
+        hooks.__enter__()
+        try:
             yield
+        finally:
+            hooks.__exit__(None, None, None)  # told of an exception, peft would leave its hooks behind
 
     def recompute_layers(self) -> None:
         """From now on keep of each layer its input only, and compute it again in the backward pass (less memory)."""
@@ -162,7 +172,8 @@ class LanguageModelTeam:
         max_batch: at most so many actions are generated at once.
 
     Raises:
-        ModelError: adapters of different bases have one name (a trained policy is known by its adapter's name).
+        ModelError: adapters of different bases have one name (a trained policy is known by its adapter's name), or a
+            base turns its positions by the length of the batch beyond its first context, which sequences may pass.
     """
 
     def __init__(
@@ -178,6 +189,8 @@ class LanguageModelTeam:
         self.law = law
         self.max_prompt_tokens = max_prompt_tokens
         self.max_batch = max_batch
+        for base in self.bases:
+            _check_positions(base, max_prompt_tokens + law.max_new_tokens)
 
     @property
     def bases(self) -> list[AdaptedBase]:
@@ -275,6 +288,18 @@ def build_team(
         base = AdaptedBase(load(name, device=device), adapters, lora, seed=seed)
         seats |= {agent: Seat(base, shared if sharing == "shared" else agent) for agent in own}
     return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, max_prompt_tokens=max_prompt_tokens)
+
+
+def _check_positions(base: AdaptedBase, tokens: int) -> None:
+    """Refuse sequences so long that what one row has cached would depend on how long another one is."""
+    rope = getattr(base.peft.config, "rope_parameters", None) or {}
+    first = rope.get("original_max_position_embeddings") or getattr(base.peft.config, "max_position_embeddings", None)
+    context = int(first or 0)
+    if rope.get("rope_type") in ("dynamic", "longrope") and tokens > context:
+        raise ModelError(
+            f"{base.name}: positions of type {rope['rope_type']!r} change with the longest sequence beyond {context} "
+            f"tokens: lower max_prompt_tokens + max_new_tokens from {tokens} to {context}"
+        )
 
 
 def _check_adapter_names(seats: Mapping[str, Seat]) -> None:

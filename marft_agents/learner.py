@@ -31,6 +31,8 @@ from marft_agents.records import FloatArray, Trajectory
 from marft_agents.scoring import Scorer
 from marft_agents.settings import LearnerSettings, SettingsError
 
+NARROW_CLIP = 0.01  # log-probs of one action in bfloat16 differ by this much between sampling and scoring
+
 
 class Learner:
     """Trains the adapters of a language-model team, and its critic if it has one, on trajectories.
@@ -116,18 +118,24 @@ class Learner:
     def _measured(self, chain: Sequence[Link]) -> list[Link]:
         """Add what the trained model and the bare base say of each action, where the update needs it.
 
-        An action that another engine sampled is scored by the model itself: the ratio starts from 1 there too.
+        An action that another engine sampled is scored by the model itself: the ratio starts from 1 there too. So is
+        every action of a base that rounds by more than the clip leaves (GSPO's, in bfloat16).
         """
         measured = list(chain)
         for policy, agents in self.team.policies.items():
             mine = [i for i, link in enumerate(chain) if link.turn.agent in agents]
-            foreign = [i for i in mine if not chain[i].turn.action.exact]
+            rough = self._base(policy).dtype != torch.float32 and self._narrow_clip
+            foreign = [i for i in mine if rough or not chain[i].turn.action.exact]
             for i, old in zip(foreign, self._logprobs(policy, policy, [chain[i] for i in foreign]), strict=True):
                 measured[i] = replace(measured[i], old=old)
             if self.settings.kl_weight:
                 for i, reference in zip(mine, self._logprobs(policy, None, [chain[i] for i in mine]), strict=True):
                     measured[i] = replace(measured[i], reference=reference)
         return measured
+
+    @property
+    def _narrow_clip(self) -> bool:
+        return min(self.settings.clip_low, self.settings.clip_high) < NARROW_CLIP
 
     def _logprobs(self, policy: str, adapter: str | None, chain: Sequence[Link]) -> list[FloatArray]:
         return self.scorer.logprobs(self._base(policy), adapter, [link.turn.action for link in chain])

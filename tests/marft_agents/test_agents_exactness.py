@@ -10,6 +10,9 @@ from transformers import (
     BloomConfig,
     CohereConfig,
     Gemma2Config,
+    Lfm2Config,
+    LlamaConfig,
+    LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
 )
@@ -17,7 +20,7 @@ from transformers import (
 from marft_agents.attention import install
 from marft_agents.forward import action_hidden, plan_micro_batches, score_tokens
 from marft_agents.generation import Prompt, generate
-from marft_agents.language_model import AdaptedBase, LoraSettings
+from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
 from marft_agents.prefix_tree import build_levels, choose_cuts
 from marft_agents.pretrained import ModelError, Pretrained, byte_tokenizer, load
 from marft_agents.sampling import SamplingLaw, scale, support_mask
@@ -259,14 +262,33 @@ def test_a_sliding_window_is_kept():
         CohereConfig(vocab_size=259, num_key_value_heads=2, logit_scale=0.1, pad_token_id=0, **SHAPE),
         Gemma2Config(vocab_size=259, num_key_value_heads=2, head_dim=8, attn_logit_softcapping=0.01, **SHAPE),
         BloomConfig(vocab_size=259, hidden_size=32, n_layer=2, n_head=4),
+        Lfm2Config(
+            vocab_size=259,
+            num_key_value_heads=2,
+            layer_types=["conv", "full_attention"],
+            initializer_range=0.5,
+            pad_token_id=0,
+            **SHAPE,
+        ),
     ],
-    ids=["scaled logits", "capped scores", "other positions"],
+    ids=["scaled logits", "capped scores", "other positions", "a state beside attention"],
 )
 def test_a_model_that_would_be_another_one_is_refused(config):
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config).eval()
     with pytest.raises(ModelError, match="wanted a decoder like Llama"):
         install(model)
+
+
+def test_positions_that_depend_on_the_longest_row_are_refused_beyond_the_first_context():
+    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
+    config = LlamaConfig(vocab_size=259, max_position_embeddings=64, rope_parameters=rope, **SHAPE)
+    model = LlamaForCausalLM(config).eval().requires_grad_(False)
+    base = AdaptedBase(Pretrained("dynamic", "", model, byte_tokenizer()), ["a_0"], LoraSettings(), seed=0)
+    seats = {"a_0": Seat(base, "a_0")}
+    LanguageModelTeam(seats, SamplingLaw(max_new_tokens=14), max_prompt_tokens=50)
+    with pytest.raises(ModelError, match="from 65 to 64"):
+        LanguageModelTeam(seats, SamplingLaw(max_new_tokens=15), max_prompt_tokens=50)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,7 +12,7 @@ from naive import adapters, moved
 from test_agents_resume import outcome
 
 from marft_agents import checkpoint
-from marft_agents.experience import AllEpisodesFailedError, Sampling, gather
+from marft_agents.experience import AllEpisodesFailedError, Sampling, differing, gather
 from marft_agents.learner import Learner
 from marft_agents.policy import text_action
 from marft_agents.records import Trajectory, Turn
@@ -231,3 +231,14 @@ def test_a_run_killed_while_it_draws_again_or_branches_resumes_exactly(tmp_path,
         assert outcome(folder) == wanted
     assert done[0] > 0
     assert done == sorted(set(done))
+
+
+def test_returns_that_differ_by_rounding_teach_nothing():
+    def earned(*rewards):
+        turns = tuple(Turn("a_0", text_action("x"), reward) for reward in rewards)
+        return Trajectory(0, 0, turns, terminated=True, truncated=False)
+
+    early, late = earned(0.1, 0.2, 0.3), earned(0.3, 0.2, 0.1)
+    assert early.team_return != late.team_return
+    assert differing([early, late]) == [False]
+    assert differing([early, earned(0.3, 0.2)]) == [True]

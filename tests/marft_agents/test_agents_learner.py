@@ -12,6 +12,7 @@ import torch
 from fakes import CopyDigit, Market, Probe, word_model, word_team
 from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 
+from marft_agents.algorithms import learner_settings
 from marft_agents.batch import links
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
 from marft_agents.learner import Learner
@@ -416,6 +417,22 @@ def test_a_base_in_bfloat16_trains_float32_adapters():
     assert metrics["buyer_0/first_pass_log_ratio_max"] < 0.1  # eight bits of mantissa, other kernels
     assert moved(before, adapters(team)) == set(MARKET)
     assert all(torch.equal(p, frozen[n]) for n, p in base.peft.named_parameters() if n in frozen)
+
+
+def test_a_narrow_clip_is_not_filled_by_rounding():
+    """In bfloat16 what is scored differs from what was sampled by more than GSPO's clip leaves."""
+    pretrained = word_model(layers=3)
+    pretrained.model.to(torch.bfloat16)
+    base = AdaptedBase(pretrained, ["buyer_0", "seller_0"], LoraSettings(), seed=0)
+    team = LanguageModelTeam({name: Seat(base, name) for name in base.adapters}, SamplingLaw(max_new_tokens=6))
+    trajectories = play(team, episodes=12)
+    wide, narrow = (
+        Learner(team, learner_settings("gspo", policy_lr=1e-9, **clip)).update(trajectories)
+        for clip in ({"clip_low": 0.2, "clip_high": 0.2}, {})
+    )
+    assert wide["seller_0/first_pass_log_ratio_max"] > 1e-3
+    assert narrow["seller_0/first_pass_log_ratio_max"] < 1e-6
+    assert narrow["seller_0/clip_share"] == 0
 
 
 @pytest.mark.parametrize("level", ["action", "token"])

@@ -13,6 +13,7 @@ from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSett
 from marft_agents.policy import Request
 from marft_agents.pretrained import ModelError, byte_tokenizer
 from marft_agents.sampling import SamplingLaw
+from marft_agents.scoring import Scorer
 
 AGENTS = ("a_0", "b_0", "frozen_0")
 LAWS = [
@@ -184,3 +185,33 @@ def test_an_adapter_on_the_head_works():
     plain, _ = logprobs(base, "a_0", action, LAWS[2])
     assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
     assert plain.requires_grad
+
+
+def test_adapters_on_the_head_mix_and_are_trained():
+    base = AdaptedBase(word_model(), ["a_0", "b_0"], LoraSettings(targets=("lm_head",)), seed=0)
+    generator = torch.Generator().manual_seed(1)
+    for name in base.adapters:
+        for tensor in base.parameters(name).values():
+            tensor.data = 0.3 * torch.randn(tensor.shape, generator=generator)
+    seats = {"a_0": Seat(base, "a_0"), "b_0": Seat(base, "b_0"), "frozen_0": Seat(base, None)}
+    for agents in (AGENTS, ("frozen_0",)):
+        requests = [request for request in mixed_requests() if request.agent in agents]
+        actions = LanguageModelTeam(seats, LAWS[0]).act(requests)
+        for request, action in zip(requests, actions, strict=True):
+            plain, _ = logprobs(base, seats[request.agent].adapter, action, LAWS[0])
+            assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
+    tensors = list(base.parameters("a_0").values())
+    wanted = torch.autograd.grad(sum(logprobs(base, "a_0", action, LAWS[0])[0].sum() for action in actions), tensors)
+    found = torch.autograd.grad(Scorer(LAWS[0], 16).score(base, "a_0", actions).logprobs.sum(), tensors)
+    for a, b in zip(found, wanted, strict=True):
+        assert (a - b).abs().max() < 1e-4 * b.abs().max()
+
+
+def test_a_mixed_batch_that_is_cut_off_leaves_the_model_as_it_was():
+    base = AdaptedBase(word_model(), ["a_0", "b_0"], LoraSettings(), seed=0)
+    ids = torch.arange(5)[None]
+    with torch.no_grad(), base.wearing("a_0"):
+        before = base.peft(input_ids=ids).logits
+        with pytest.raises(KeyboardInterrupt), base.wearing_each(["b_0", "a_0"]):
+            raise KeyboardInterrupt
+        assert torch.equal(base.peft(input_ids=ids).logits, before)
