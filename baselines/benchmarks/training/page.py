@@ -55,7 +55,9 @@ def draw(path: Path, results: Results) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    axes = results.axes or {"main": {0: "main"}}
+    updated = {row.workload for row in results.rows if row.phase == "update"}
+    growing = {axis: names for axis, names in results.axes.items() if updated & set(names.values())}
+    axes = growing or {"main": {0: "main"}}
     figure = Figure(figsize=(4 * len(axes), 7), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     panels = figure.subplots(2, len(axes), squeeze=False)
