@@ -79,8 +79,9 @@ def draw(path: Path, results: Results) -> Path:
 def _series(
     results: Results, axis: str, workloads: Mapping[int, str], figure_of: Callable[[Row], float | None]
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return contender -> points (size, figure of an update); all contenders, so that each keeps its colour."""
-    rows = [row for row in best(results.rows) if row.phase == "update"]
+    """Return contender -> points (size, figure of an update); all that grow anywhere, so that each keeps its colour."""
+    grown = {name for names in results.axes.values() for name in names.values()} or {"main"}
+    rows = [row for row in best(results.rows) if row.phase == "update" and row.workload in grown]
     found: dict[str, list[tuple[float, float]]] = {row.contender: [] for row in rows}
     for size, name in workloads.items():
         for row in rows:
