@@ -1,10 +1,10 @@
-"""Other libraries for real, where `make third-party` made their environments: they learn, the first speaker is paid."""
+"""Other libraries for real, in environments made where they are missing: they learn, the first speaker is paid."""
 
 from __future__ import annotations
 
 import pytest
 
-from baselines.third_party.environments import LIBRARIES, cache_folder, interpreter
+from baselines.third_party.environments import LIBRARIES, cache_folder, prepare
 from baselines.third_party.run import Planned, play
 
 RUNS = [(library, *run) for library, entry in LIBRARIES.items() for run in entry.runs]
@@ -14,7 +14,5 @@ RUNS = [(library, *run) for library, entry in LIBRARIES.items() for run in entry
 @pytest.mark.parametrize(("library", "script", "algorithm"), RUNS)
 def test_the_probe_is_learnt_and_the_reward_reaches_the_first_speaker(library, script, algorithm, tmp_path):
     environment = LIBRARIES[library].environment
-    python = interpreter(environment, cache_folder() / environment)
-    if python is None:
-        pytest.skip(f"{library} is not installed: make third-party")
+    python = prepare(environment, cache_folder() / environment)
     assert play(Planned(library, python, script, algorithm, "cheap_talk"), None, 0, tmp_path).fault == ""
