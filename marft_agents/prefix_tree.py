@@ -2,8 +2,8 @@
 
 Agents of a team and samples of a group share long prompts (system prompt, worked example, question), and late in
 training whole actions are alike. A batch of sequences is cut at a few positions into levels; a level holds the
-distinct prefixes that reach into it, and each of its rows continues one row of the level before. A forward pass
-goes level by level with a key/value cache; gradients flow back through the cache, so this is exact.
+distinct prefixes that reach into it, and each of its rows continues one row of the level before. One forward pass runs
+over all distinct tokens, and attention (`attention.TreeAttention`) goes level by level, so this is exact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from marft_agents.records import IntArray
 
 Indices = npt.NDArray[np.int64]
 
-PASS_COST = 8.0  # tokens that could have been computed in the fixed cost of one more pass
+PASS_COST = 8.0  # tokens that could have been computed in the fixed cost of one more level
 MAX_CANDIDATES = 24  # cut positions that are considered
 
 
@@ -78,14 +78,13 @@ def build_levels(sequences: Sequence[IntArray], cuts: Sequence[int] | None = Non
     return levels
 
 
-def pad(pieces: Sequence[IntArray], width: int, *, left: bool = False) -> tuple[Indices, npt.NDArray[np.bool_]]:
-    """Pad pieces with zeros to [R, width]; return them with the mask of real tokens."""
+def pad(pieces: Sequence[IntArray], width: int) -> tuple[Indices, npt.NDArray[np.bool_]]:
+    """Pad pieces on the right with zeros to [R, width]; return them with the mask of real tokens."""
     tokens = np.zeros((len(pieces), width), np.int64)
     mask = np.zeros((len(pieces), width), bool)
     for i, piece in enumerate(pieces):
-        where = slice(width - len(piece), width) if left else slice(0, len(piece))
-        tokens[i, where] = piece
-        mask[i, where] = True
+        tokens[i, : len(piece)] = piece
+        mask[i, : len(piece)] = True
     return tokens, mask
 
 

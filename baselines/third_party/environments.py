@@ -6,18 +6,15 @@ AgileRL pin other versions of Gymnasium and PettingZoo, so these have environmen
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tomllib
-import venv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from baselines import virtual_environment
+from baselines.virtual_environment import ROOT
+
 TORCH = "torch==2.13.0"  # installed before anything else, so that nothing else chooses its build
-STAMP = "installed.txt"  # in a virtual environment: what it holds
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ LIBRARIES = {
 
 def cache_folder() -> Path:
     """Return where the environments are made: below $MARFT_CACHE or ~/.cache/marft."""
-    return Path(os.environ.get("MARFT_CACHE", Path.home() / ".cache" / "marft")) / "third_party"
+    return virtual_environment.cache_folder() / "third_party"
 
 
 def bounds(library: str) -> list[str]:
@@ -75,10 +72,7 @@ def _project() -> dict[str, Any]:
 
 def interpreter(environment: str, folder: Path) -> Path | None:
     """Return the interpreter of a virtual environment, if that holds just its requirements."""
-    stamp = folder / STAMP
-    if not stamp.is_file() or stamp.read_text(encoding="utf-8").splitlines() != [TORCH, *requirements(environment)]:
-        return None
-    return _python(folder)
+    return virtual_environment.interpreter(folder, [TORCH, *requirements(environment)])
 
 
 def prepare(environment: str, folder: Path) -> Path:
@@ -87,18 +81,4 @@ def prepare(environment: str, folder: Path) -> Path:
     Raises:
         subprocess.CalledProcessError: pip failed; its output is in `install.log` in the folder.
     """
-    there = interpreter(environment, folder)
-    if there is not None:
-        return there
-    venv.create(folder, with_pip=True, clear=True)
-    python, wanted = _python(folder), [TORCH, *requirements(environment)]
-    with (folder / "install.log").open("w", encoding="utf-8") as log:
-        for packages in ([TORCH], wanted):  # torch again, so that it stays
-            command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *packages]
-            subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=True)
-    (folder / STAMP).write_text("\n".join(wanted) + "\n", encoding="utf-8")
-    return python
-
-
-def _python(folder: Path) -> Path:
-    return folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    return virtual_environment.prepare(folder, [TORCH, *requirements(environment)])
