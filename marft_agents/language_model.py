@@ -16,6 +16,7 @@ from torch import nn
 
 from marft_agents.attention import install
 from marft_agents.chat import encode, end_token_ids
+from marft_agents.gated import keep_less
 from marft_agents.generation import Prompt, generate
 from marft_agents.policy import Request
 from marft_agents.pretrained import ModelError, Pretrained, load
@@ -57,6 +58,7 @@ class AdaptedBase:
         from peft import LoraConfig, get_peft_model
 
         install(pretrained.model)
+        keep_less(pretrained.model)
         self.name = pretrained.name
         self.tokenizer = pretrained.tokenizer
         self.device = pretrained.model.device

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from marft_agents.prefix_tree import common_prefix
 from marft_agents.records import IntArray
@@ -149,10 +150,12 @@ class Slots:
         return positions[:, None]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
-        """See `LayerAttention`: one new token per row."""
+        """See `LayerAttention`: one new token per row; what lies beyond the rows in use is not looked at."""
         now = self._pass
         assert now is not None, "grow() comes before the pass"
-        n, heads, _, size = query.shape
+        given, heads, _, size = query.shape
+        n = len(self)
+        query, key, value = query[:n], key[:n], value[:n]
         (own_keys, own_values), (keys, values) = self._own[layer], self._common[layer]
         own_keys[now.rows, :, now.places] = key[:, :, 0]
         own_values[now.rows, :, now.places] = value[:, :, 0]
@@ -174,7 +177,7 @@ class Slots:
         grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)
         out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups, size).transpose(1, 2)
         total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])
-        return total.reshape(n, 1, heads, size)
+        return pad(total.reshape(n, 1, heads, size), (0, 0, 0, 0, 0, 0, 0, given - n))
 
 
 class _Pass:

@@ -17,7 +17,8 @@ from transformers import (
     MistralForCausalLM,
 )
 
-from marft_agents.attention import install
+from marft_agents import generation
+from marft_agents.attention import install, run
 from marft_agents.forward import action_hidden, plan_micro_batches, score_tokens
 from marft_agents.generation import Prompt, generate
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
@@ -238,6 +239,22 @@ def test_adapters_mix_in_one_batch_and_rows_wait_for_a_place(base):
             assert np.abs(other.logprobs - action.logprobs).max() < 1e-4
     [bare] = sample(base, prompts[:1], LAWS[0], [0], [None])
     assert np.abs(bare.logprobs[0] - mixed[0].logprobs[0]) > 1e-4, "the adapters of this test change nothing"
+
+
+def test_rows_too_few_for_a_fast_product_are_filled_up(base, monkeypatch):
+    """Results of batches of these sizes are compared with single rows above."""
+    sizes = []
+
+    def counted(trunk, tokens, positions, seen_by):
+        if tokens.shape[1] == 1:
+            sizes.append(len(tokens))
+        return run(trunk, tokens, positions, seen_by)
+
+    monkeypatch.setattr(generation, "run", counted)
+    prompts, _ = ragged(2, rows=24)
+    for rows in (5, 8, 15, 17):
+        sample(base, prompts[:rows], SamplingLaw(max_new_tokens=2), range(rows), ["a_0", "b_0"])
+    assert sizes == [5, 16, 16, 17]
 
 
 def test_a_sliding_window_is_kept():
