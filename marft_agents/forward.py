@@ -71,7 +71,7 @@ def score_tokens(
     hidden: Tensor,
     tokens: Tensor,
     law: SamplingLaw,
-    support: Sequence[IntArray] | None = None,
+    support: Sequence[IntArray | None] | None = None,
     *,
     entropy_gradient: bool = False,
 ) -> TokenScores:
@@ -82,7 +82,7 @@ def score_tokens(
         hidden: [N, d], the states that predict the tokens.
         tokens: int64 [N], the recorded tokens.
         law: the sampling law (its temperature scales the logits).
-        support: per position the ids that could be drawn; None means all.
+        support: per position the ids that could be drawn; None, as a whole or at a position, means all.
         entropy_gradient: keep the graph of the entropy (for an entropy bonus).
     """
 
@@ -142,8 +142,8 @@ class _RowWise(torch.autograd.Function):
         return sum(g[:, None].to(s.dtype) * s for g, s in zip(gradients, ctx.saved_tensors, strict=False)), None
 
 
-def _support_rows(support: Sequence[IntArray], vocabulary: int, device: torch.device) -> Tensor:
+def _support_rows(support: Sequence[IntArray | None], vocabulary: int, device: torch.device) -> Tensor:
     allowed = torch.zeros(len(support), vocabulary, dtype=torch.bool)
     for i, ids in enumerate(support):
-        allowed[i, torch.as_tensor(ids, dtype=torch.long)] = True
+        allowed[i, slice(None) if ids is None else torch.as_tensor(ids, dtype=torch.long)] = True
     return allowed.to(device)

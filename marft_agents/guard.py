@@ -66,6 +66,8 @@ class Guard:
             self.health.load_state_dict(state["health"])
             self.rollbacks, self.since = state["rollbacks"], state["since"]
             self.learner.step_scale = self._step_scale
+        # a run to which rollbacks were not allowed so far has kept fewer checkpoints than one may ask for
+        self.since = max([self.since, *sorted(_numbers_of(folder))[:1]])
 
     @property
     def _step_scale(self) -> float:
@@ -153,8 +155,7 @@ class Guard:
         assert self.folder is not None
         back = self.settings.alarm_window if cause.kind == "collapse" else 1
         wanted = max(cause.update - back, self.since)
-        numbers = [int(path.name.removeprefix("update-")) for path in self.folder.checkpoints.glob("update-*")]
-        fitting = [number for number in numbers if self.since <= number <= wanted]
+        fitting = [number for number in _numbers_of(self.folder) if self.since <= number <= wanted]
         if not fitting:
             raise checkpoint.CheckpointError(
                 f"rollback at update {cause.update}: {self.folder.checkpoints} holds none of "
@@ -199,6 +200,11 @@ class Guard:
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs, as JSON."""
         return {"health": self.health.state_dict(), "rollbacks": self.rollbacks, "since": self.since}
+
+
+def _numbers_of(folder: RunFolder) -> list[int]:
+    """Return after how many updates each checkpoint was written."""
+    return [int(path.name.removeprefix("update-")) for path in folder.checkpoints.glob("update-*")]
 
 
 def _numbers(values: Any) -> list[float | str]:

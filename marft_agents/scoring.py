@@ -43,7 +43,7 @@ class Scorer:
             entropy_gradient: keep the graph of the entropy.
         """
         tokens = torch.as_tensor(np.concatenate([a.token_ids for a in actions]), dtype=torch.long, device=base.device)
-        supports = [a.support for a in actions]
+        supports = [ids for a in actions for ids in (a.support or [None] * len(a.token_ids))]
         with base.wearing(adapter):
             hidden = action_hidden(
                 base.trunk, [a.prompt_ids for a in actions], [a.token_ids for a in actions], base.device
@@ -53,7 +53,7 @@ class Scorer:
                 hidden,
                 tokens,
                 self.law,
-                None if supports[0] is None else [ids for support in supports for ids in support or ()],
+                supports if any(ids is not None for ids in supports) else None,
                 entropy_gradient=entropy_gradient,
             )
 

@@ -24,7 +24,9 @@ from marft_agents.generation import Prompt, generate
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
 from marft_agents.prefix_tree import build_levels, choose_cuts
 from marft_agents.pretrained import ModelError, Pretrained, byte_tokenizer, load
+from marft_agents.records import Action
 from marft_agents.sampling import SamplingLaw, scale, support_mask
+from marft_agents.scoring import Scorer
 from marft_agents.slots import families
 
 CPU = torch.device("cpu")
@@ -179,6 +181,23 @@ def test_layers_computed_again_give_the_same_gradients_from_less_memory():
     for plain, again in zip(gradients(again=False), gradients(again=True), strict=True):
         assert torch.equal(plain, again)
     assert kept[1] < kept[0] / 5
+
+
+def test_actions_with_and_without_a_recorded_support_are_scored_together(base):
+    prompts, actions = ragged(6, rows=2)
+    law, kept = SamplingLaw(), np.asarray([0, 1, 2, 7], np.int32)
+
+    def action(i, support):
+        size = len(actions[i])
+        chosen = (kept,) * size if support else None
+        return Action("", prompts[i], actions[i], np.zeros(size, np.float32), False, chosen)
+
+    mixed = [action(0, False), action(1, True), action(2, False)]
+    scorer = Scorer(law, 8)
+    together = scorer.logprobs(base, "a_0", mixed)
+    for one, found in zip(mixed, together, strict=True):
+        assert np.abs(scorer.logprobs(base, "a_0", [one])[0] - found).max() < 1e-5
+    assert np.abs(together[1] - scorer.logprobs(base, "a_0", [action(1, False)])[0]).max() > 1e-2
 
 
 # ------------------------------------------------------------------ generation

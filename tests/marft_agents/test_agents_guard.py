@@ -174,6 +174,15 @@ def test_a_missing_checkpoint_is_an_error_that_says_which(tmp_path):
         guard._good(Alarm(9, "buyer_0", "collapse", "entropy", 1.0, 0.5, ""))
 
 
+def test_a_run_that_kept_few_checkpoints_goes_back_to_the_oldest(tmp_path):
+    """Rollbacks were switched on when it was resumed."""
+    folder = guard_with(tmp_path, 9, 10).folder
+    learner = Learner(word_team(["buyer_0"]), LearnerSettings())
+    learner.updates = 11
+    guard = Guard(learner.team, learner, HealthSettings(rollback=2), folder=folder)
+    assert guard._good(Alarm(11, "buyer_0", "collapse", "entropy", 1.0, 0.5, "")).name == checkpoint.name_of(9)
+
+
 def test_rollbacks_need_a_folder():
     team = word_team(["buyer_0"])
     with pytest.raises(SettingsError, match="rollback = 1 goes back to checkpoints: wanted a run folder"):

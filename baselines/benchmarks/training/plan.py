@@ -59,7 +59,12 @@ class Plan:
 OURS = ("ours", "ours-marft")
 FULL = Plan(
     axes=(
-        Axis("problems", {4: Shape(groups=4)}, ("ours", "hf"), ("rollout",)),
+        Axis("problems", {n: Shape(groups=n) for n in (4, 8)}, ("ours", "hf"), ("rollout",)),
+        Axis(
+            "solo group",
+            {n: Shape(agents=1, group_size=n) for n in (8, 16)},
+            (*OURS, "ours-lean", "reference", "trl", "trl-plain", "hf"),
+        ),
         Axis("team", {n: replace(SMALL, agents=n) for n in (1, 2, 4, 8)}, (*OURS, "reference", "hf")),
         Axis("group", {n: replace(SMALL, group_size=n) for n in (1, 4, 16)}, (*OURS, "reference", "trl", "hf")),
         Axis("prompt", {n: replace(SMALL, examples=n) for n in (0, 1, 5)}, (*OURS, "reference", "trl", "hf")),

@@ -61,6 +61,15 @@ class Ratio:
     met: bool | None
 
 
+def _solo(size: int) -> Iterator[Target]:
+    """Compare the updates of one agent alone, with full-length answers in a group of a size."""
+    where, who = f"solo group-{size}", f"one agent, group of {size}: update,"
+    yield Target(f"{who} speed against the reference's", "update", "ours-marft", "reference", 5.0, workload=where)
+    for alike, ours, theirs in (("both checkpointing", "ours-lean", "trl"), ("neither", "ours", "trl-plain")):
+        yield Target(f"{who} speed against TRL, {alike}", "update", ours, theirs, 3.0, workload=where)
+        yield Target(f"{who} peak memory of TRL's, {alike}", "update", ours, theirs, 0.25, memory=True, workload=where)
+
+
 TARGETS = (
     Target("update: speed against the reference's update alone", "update", "ours-marft", "reference", 5.0),
     Target(
@@ -72,6 +81,7 @@ TARGETS = (
     Target("update: speed against CoMLRL", "update", "ours", "comlrl"),
     Target("rollout of 8 games: speed against HF generate", "rollout", "ours", "hf", 2.5),
     Target("rollout of 32 games: speed against HF generate", "rollout", "ours", "hf", 2.5, workload="problems-4"),
+    Target("rollout of 64 games: speed against HF generate", "rollout", "ours", "hf", 2.5, workload="problems-8"),
     Target("rollout: speed against TRL", "rollout", "ours", "trl"),
     Target("update: peak memory of TRL's", "update", "ours", "trl", 0.25, memory=True),
     Target("update: peak memory of TRL's, both checkpointing", "update", "ours-lean", "trl", 0.25, memory=True),
@@ -80,6 +90,8 @@ TARGETS = (
     ),
     Target("update: peak memory of CoMLRL's", "update", "ours", "comlrl", memory=True),
     Target("update: peak memory of the reference's", "update", "ours-marft", "reference", memory=True),
+    *_solo(8),
+    *_solo(16),
 )
 FLAT = 1.15  # cost per agent of an octet over that of a duo
 
