@@ -31,6 +31,7 @@ from marft_agents.records import Trajectory
 from marft_agents.settings import LearnerSettings
 
 NO_VALUES: Array = np.zeros(0)
+ROUNDING = 1e-12  # of a number: differences below are those of float64
 Ratios = Mapping[tuple[int, int], float]  # (episode, round) -> ratio of what preceding agents did in it
 
 
@@ -212,7 +213,7 @@ def _compared(
         scale = 1.0 / spread if spread > SMALLEST_SPREAD else 0.0
         for part, baseline in zip(parts, of(means), strict=True):
             for j in part:
-                advantages[members[j]] = (outcomes[members[j]] - baseline) * scale
+                advantages[members[j]] = _less(outcomes[members[j]], baseline) * scale
     return advantages
 
 
@@ -237,8 +238,14 @@ def _centred(
     for members in _partition([(link.turn.agent, group) for link, group in zip(chain, groups, strict=True)]):
         mean = np.concatenate([advantages[i] for i in members]).mean()
         for i in members:
-            centred[i] = advantages[i] - mean
+            centred[i] = _less(advantages[i], mean)
     return centred
+
+
+def _less(values: Array, baseline: float) -> Array:
+    """Subtract; what rounding leaves of equal numbers and their mean is 0, so that nobody is trained on it."""
+    difference = values - baseline
+    return np.where(np.abs(difference) > ROUNDING * np.abs(values), difference, 0.0)
 
 
 def _scaled(chain: Sequence[Link], advantages: Sequence[Array], settings: LearnerSettings) -> list[Array]:

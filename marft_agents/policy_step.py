@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -152,12 +152,12 @@ class PolicyStep:
         """Add the gradient of one mini-batch, normalised once by its number of decisions; return its KL."""
         counts = Counts.of(members)
         kl_sum = 0.0
-        for part in self.scorer.micro_batches([item.sample.action for item in members]):
-            rows = [members[i] for i in part]
+        for rows, pulling in self._passes(members):
             actions = [row.sample.action for row in rows]
-            scores = self.scorer.score(
-                self.base, self.policy, actions, entropy_gradient=self.settings.entropy_bonus > 0
-            )
+            with torch.set_grad_enabled(pulling):
+                scores = self.scorer.score(
+                    self.base, self.policy, actions, entropy_gradient=self.settings.entropy_bonus > 0
+                )
             log_ratios, importance = self._log_ratios(rows, scores.logprobs)
             surrogate = self._surrogate(rows, log_ratios)
             terms = surrogate.losses * self._factors(rows, importance)
@@ -166,7 +166,8 @@ class PolicyStep:
             further, logged = self._further_terms(rows, scores.logprobs, counts)
             loss = loss + further
             self._refuse_non_finite(rows, log_ratios.detach(), terms.detach(), loss)
-            loss.backward()
+            if pulling:
+                loss.backward()
             if not all(action.exact for action in actions):
                 logged |= {"importance": importance, "importance_capped": importance >= self.settings.importance_cap}
             kl = kl_estimate(log_ratios.detach())
@@ -174,6 +175,20 @@ class PolicyStep:
             logged |= {"entropy": scores.entropy, "kl": kl, "clip_share": surrogate.clipped}
             statistics.add(log_ratios, first=first, **logged)
         return kl_sum / counts.decisions
+
+    def _passes(self, members: Sequence[Weighted]) -> Iterator[tuple[list[Weighted], bool]]:
+        """Cut a mini-batch into forward passes; those whose gradient is zero are for the statistics only."""
+        settings = self.settings
+        all_pull = settings.entropy_bonus > 0 or (settings.kl_weight > 0 and settings.kl_place == "loss")
+
+        def pulls(item: Weighted) -> bool:
+            praised = settings.positive_nll > 0 and item.sample.positive
+            return all_pull or praised or bool(np.any(item.sample.advantages))
+
+        for pulling in (True, False):
+            rows = [item for item in members if pulls(item) is pulling]
+            for part in self.scorer.micro_batches([row.sample.action for row in rows]):
+                yield [rows[i] for i in part], pulling
 
     def _further_terms(
         self, rows: Sequence[Weighted], new: Tensor, counts: Counts

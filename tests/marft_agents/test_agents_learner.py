@@ -16,6 +16,7 @@ from marft_agents.algorithms import learner_settings
 from marft_agents.batch import links
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
 from marft_agents.learner import Learner
+from marft_agents.policy_step import PolicyStep
 from marft_agents.sampling import SamplingLaw
 from marft_agents.scripted import MixedPolicy, ScriptedPolicy
 from marft_agents.settings import LearnerSettings, SettingsError
@@ -179,6 +180,48 @@ def test_equal_returns_change_nothing(level):
     metrics = Learner(team, LearnerSettings(level=level, policy_lr=0.1, ppo_epochs=2)).update(play(team, Even))
     assert metrics["actor_0/grad_norm"] == 0
     assert moved(before, adapters(team)) == set()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "knobs"),
+    [("rloo", {}), ("dr-grpo", {}), ("grpo", {}), ("rloo", {"entropy_bonus": 0.1}), ("rloo", {"positive_nll": 0.1})],
+)
+def test_a_draw_that_teaches_nothing_costs_no_backward_pass(algorithm, knobs, monkeypatch):
+    """Seven episodes of one draw return 0.1 each: their mean is not 0.1, so rounding must not pass for credit."""
+    descent = {"policy_lr": 1e6, "adam_epsilon": 1e6, "max_grad_norm": 1e9, "kl_weight": 0.0}
+    steps, seen = {}, {}
+    passes = PolicyStep._passes
+    for kind in ("as it is", "all pull"):
+
+        def watched(self, members, kind=kind):
+            for rows, pulling in passes(self, members):
+                seen.setdefault(kind, []).extend((row.sample.episode, pulling) for row in rows)
+                yield rows, pulling or kind == "all pull"
+
+        monkeypatch.setattr(PolicyStep, "_passes", watched)
+        team = word_team(MARKET, law=PLAIN, stir=0.3)
+        before = adapters(team)
+        returns = [0.1] * 7 + [(k % 3) ** 2 for k in range(7)]
+        played = play(team, episodes=14)
+        trajectories = [with_return(t, k // 7, returns[k]) for k, t in enumerate(played)]
+        settings = learner_settings(algorithm, **(descent | knobs))
+        metrics = Learner(team, settings).update(trajectories)
+        assert metrics["buyer_0/entropy"] > 0
+        steps[kind] = {p: {k: before[p][k] - t for k, t in own.items()} for p, own in adapters(team).items()}
+    pulling = {episode for episode, pulls in seen["as it is"] if pulls}
+    assert {episode for episode, _ in seen["as it is"]} == set(range(14))
+    assert pulling == (set(range(14)) if knobs else set(range(7, 14)))
+    for policy, own in steps["all pull"].items():
+        largest = max(step.abs().max() for step in own.values())
+        for name, step in own.items():
+            assert (step - steps["as it is"][policy][name]).abs().max() < 1e-4 * largest
+
+
+def with_return(trajectory, group, value):
+    """Give an episode another return."""
+    last = len(trajectory.turns) - 1
+    turns = [dataclasses.replace(turn, reward=value * (k == last)) for k, turn in enumerate(trajectory.turns)]
+    return dataclasses.replace(trajectory, group=group, turns=tuple(turns), infos={"success": 1.0})
 
 
 def test_the_credit_of_each_agent_is_logged_before_it_is_scaled():
