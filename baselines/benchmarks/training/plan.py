@@ -47,7 +47,7 @@ class Plan:
     """
 
     main: Shape = Shape()
-    rounds: Mapping[int, int] = field(default_factory=lambda: {1: 1})
+    rounds: Mapping[int, int] = field(default_factory=lambda: {1: 2})
     axes: tuple[Axis, ...] = ()
 
     @property
