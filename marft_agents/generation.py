@@ -146,15 +146,8 @@ class Generation:
                 row.support.append(support[k].nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
 
     def _action(self, row: _Row) -> Action:
-        text_ids = row.tokens[:-1] if row.stopped else row.tokens
-        return Action(
-            text=self._base.tokenizer.decode(text_ids, skip_special_tokens=True),
-            prompt_ids=row.prompt.ids,
-            token_ids=np.asarray(row.tokens, np.int32),
-            logprobs=np.asarray(row.logprobs, np.float32),
-            stopped=row.stopped,
-            support=tuple(row.support) if self._law.restricts_support else None,
-        )
+        support = tuple(row.support) if self._law.restricts_support else None
+        return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
 
 
 def generate(base: AdaptedBase, prompts: Sequence[Prompt], law: SamplingLaw, *, max_rows: int = 128) -> list[Action]:

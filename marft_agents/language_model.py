@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -132,6 +133,27 @@ class AdaptedBase:
         for module in self.trunk.modules():
             if getattr(module, "gradient_checkpointing", False):
                 module.training = True  # it asks for this; what is in it stays as it is, without dropout
+
+    def action(
+        self,
+        prompt_ids: IntArray,
+        token_ids: Sequence[int],
+        logprobs: Sequence[float],
+        support: tuple[IntArray, ...] | None = None,
+        *,
+        exact: bool = True,
+    ) -> Action:
+        """Make the record of tokens sampled from this model, see `Action`; an end token is no part of the text."""
+        stopped = token_ids[-1] in self.end_ids
+        return Action(
+            text=self.tokenizer.decode(token_ids[:-1] if stopped else token_ids, skip_special_tokens=True),
+            prompt_ids=prompt_ids,
+            token_ids=np.asarray(token_ids, np.int32),
+            logprobs=np.asarray(logprobs, np.float32),
+            stopped=stopped,
+            support=support,
+            exact=exact,
+        )
 
     def parameters(self, adapter: str) -> dict[str, nn.Parameter]:
         """Return the float32 tensors of one adapter by name."""

@@ -88,7 +88,7 @@ def pad(pieces: Sequence[IntArray], width: int) -> tuple[Indices, npt.NDArray[np
     return tokens, mask
 
 
-def choose_cuts(sequences: Sequence[IntArray], limit: int | None = None) -> list[int]:
+def choose_cuts(sequences: Sequence[IntArray]) -> list[int]:
     """Choose the cut positions that leave the fewest tokens to compute, by dynamic programming.
 
     A level from a to b costs its rows (distinct prefixes of length b among sequences longer than a) times b - a,
@@ -96,7 +96,6 @@ def choose_cuts(sequences: Sequence[IntArray], limit: int | None = None) -> list
 
     Args:
         sequences: token ids, B of them.
-        limit: cuts may lie at most here; None allows any position.
 
     Returns:
         Increasing positions strictly between 0 and the longest length.
@@ -106,9 +105,8 @@ def choose_cuts(sequences: Sequence[IntArray], limit: int | None = None) -> list
     ordered = sorted(sequences, key=lambda s: s.tolist())
     sorted_lengths = np.asarray([len(s) for s in ordered])
     shared = np.asarray([common_prefix(a, b) for a, b in itertools.pairwise(ordered)], np.int64)
-    bound = longest if limit is None else min(limit, longest)
     candidates = {int(c) for c in shared} | {int(n) for n in lengths}
-    inner = sorted(c for c in candidates | {bound} if 0 < c < longest and c <= bound)
+    inner = sorted(c for c in candidates if 0 < c < longest)
     if len(inner) > MAX_CANDIDATES:
         picks = np.linspace(0, len(inner) - 1, MAX_CANDIDATES).round().astype(int)
         inner = [inner[i] for i in dict.fromkeys(picks.tolist())]

@@ -91,16 +91,8 @@ def to_action(team: LanguageModelTeam, agent: str, prompt: IntArray, sampled: Sa
             f"wanted 'length', or 'stop' after one of the end tokens {sorted(base.end_ids)}: start a vLLM server with "
             "--generation-config vllm, so that the model's folder adds no stop tokens"
         )
-    text_ids = sampled.token_ids[:-1] if stopped else sampled.token_ids
-    return Action(
-        text=base.tokenizer.decode(text_ids, skip_special_tokens=True),
-        prompt_ids=prompt,
-        token_ids=np.asarray(sampled.token_ids, np.int32),
-        logprobs=np.asarray(sampled.logprobs, np.float32),
-        stopped=stopped,
-        support=_supports(sampled) if num_logprobs(team.law) else None,
-        exact=False,
-    )
+    support = _supports(sampled) if num_logprobs(team.law) else None
+    return base.action(prompt, sampled.token_ids, sampled.logprobs, support, exact=False)
 
 
 def _supports(sampled: Sampled) -> tuple[IntArray, ...]:
