@@ -55,6 +55,7 @@ class Guard:
         self.health = Health(self.settings)
         self.rollbacks = 0
         self.since = 0  # no checkpoint before this one is gone back to
+        self._oldest = 0  # found when resumed: fewer are kept while rollbacks are not allowed
         self.alarms: list[Alarm] = []  # of the newest update
         if folder is not None and learner.updates:
             self._resume(folder)
@@ -66,8 +67,7 @@ class Guard:
             self.health.load_state_dict(state["health"])
             self.rollbacks, self.since = state["rollbacks"], state["since"]
             self.learner.step_scale = self._step_scale
-        # a run to which rollbacks were not allowed so far has kept fewer checkpoints than one may ask for
-        self.since = max([self.since, *sorted(_numbers_of(folder))[:1]])
+        self._oldest = min(_numbers_of(folder), default=0)
 
     @property
     def _step_scale(self) -> float:
@@ -154,7 +154,7 @@ class Guard:
         """
         assert self.folder is not None
         back = self.settings.alarm_window if cause.kind == "collapse" else 1
-        wanted = max(cause.update - back, self.since)
+        wanted = max(cause.update - back, self.since, self._oldest)
         fitting = [number for number in _numbers_of(self.folder) if self.since <= number <= wanted]
         if not fitting:
             raise checkpoint.CheckpointError(

@@ -66,10 +66,11 @@ def test_models_work_whether_they_have_such_layers_or_not(config):
     assert torch.equal(run(plain)[0], run(lean)[0])
 
 
-def test_a_layer_that_computes_something_else_is_left_alone():
+@pytest.mark.parametrize("limit", [0.01, 7.0, 100.0])
+def test_a_layer_that_computes_something_else_is_left_alone(limit):
     class Clamped(LlamaMLP):
         def forward(self, x):
-            return self.down_proj(self.act_fn(self.gate_proj(x)).clamp(max=0.01) * self.up_proj(x))
+            return self.down_proj(self.act_fn(self.gate_proj(x)).clamp(max=limit) * self.up_proj(x))
 
     model = llama()
     model.model.layers[0].mlp = Clamped(model.config)
