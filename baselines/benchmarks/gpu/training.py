@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from baselines.benchmarks.gpu.coin import CoinReward
 from baselines.benchmarks.gpu.limits import Limits, synchronise
 from baselines.benchmarks.gpu.shapes import Shape
 from baselines.environment import factory
@@ -126,7 +127,7 @@ def _measure(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: t
     learner = Learner(team, LearnerSettings(micro_batch=shape.micro_batch), total_updates=1 + plan.updates)
     schedule = Schedule(updates=1 + plan.updates, groups=plan.groups, group_size=plan.group_size, num_envs=256)
     meter = Meter(team)
-    trainer = Trainer(make_env, team, learner, schedule, policy=meter)
+    trainer = Trainer(lambda: CoinReward(make_env()), team, learner, schedule, policy=meter)
     trainer.step()
     meter.reset()
     synchronise(device)
