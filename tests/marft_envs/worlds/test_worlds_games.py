@@ -53,7 +53,7 @@ def test_ten_thousand_episodes_side_by_side_see_nothing_of_each_other():
     changed = sum(len(session.state) for session in sessions if session.state is not session.task.start)
     assert changed < EPISODES * 8192
     assert len({session.rollout for session in sessions}) == EPISODES
-    assert time.process_time() - began < 60  # about 12 s of an idle core
+    assert time.process_time() - began < 180  # 12 s of an idle core; 50 s under coverage beside other tests
 
 
 @pytest.mark.parametrize(("world", "split"), SETS)
