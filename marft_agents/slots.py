@@ -177,7 +177,8 @@ class Slots:
         grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)
         out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups, size).transpose(1, 2)
         total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])
-        return pad(total.reshape(n, 1, heads, size), (0, 0, 0, 0, 0, 0, 0, given - n))
+        out = total.reshape(n, 1, heads, size)
+        return pad(out, (0, 0, 0, 0, 0, 0, 0, given - n)) if given > n else out  # padding by nothing is a copy
 
 
 class _Pass:
