@@ -199,6 +199,15 @@ def overlong_punishment(length: int, limit: int, share: float) -> float:
     return min(0.0, (limit - length) / (share * limit) - 1.0)
 
 
+def mean_magnitude(advantages: Sequence[Array]) -> float:
+    """Return the mean over actions of their mean |advantage|; 0 of none.
+
+    Args:
+        advantages: [n] each, of the decisions of one action.
+    """
+    return float(np.mean([np.abs(own).mean() for own in advantages])) if advantages else 0.0
+
+
 def explained_variance(values: Array, returns: Array) -> float:
     """Return 1 - Var(returns - values) / Var(returns); 0 where the returns do not vary."""
     variance = float(np.var(returns)) if len(returns) else 0.0

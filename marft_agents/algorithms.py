@@ -15,7 +15,7 @@ from marft_agents.settings import LearnerSettings, SettingsError
 
 CRITIC_KNOBS = (
     *("critic_lr", "trace_decay", "value_trace_decay", "length_adaptive", "credit"),
-    *("value_epochs", "value_mini_batches", "huber_delta", "value_warmup"),
+    *("value_epochs", "value_mini_batches", "huber_delta", "value_norm", "value_warmup"),
 )
 CHAIN = {"baseline": "critic", "credit": "chain"}
 JOINT = {"baseline": "critic", "credit": "round"}
@@ -123,7 +123,12 @@ ALGORITHMS = {
         {"branches": 4, "discount": 1.0},
         min_branches=2,
     ),
-    "mappo": Algorithm("one joint advantage for all who act in a round", "arXiv 2103.01955", JOINT),
+    "mappo": Algorithm(
+        "one joint advantage for all who act in a round, from values of normalised returns",
+        "arXiv 2103.01955",
+        JOINT,
+        {"value_norm": True},
+    ),
     "ippo": Algorithm(
         "each agent by itself, with a value head of its own",
         "arXiv 2011.09533",
@@ -136,10 +141,10 @@ ALGORITHMS = {
         {"agent_order": "random"},
     ),
     "a2po": Algorithm(
-        "agents one by one, the advantage corrected for those before; their ratio gets half of the clip",
+        "agents one by one, the advantage corrected for those before; their ratio gets half of a clip that widens",
         "arXiv 2302.06205",
         JOINT | {"compounding": "a2po", "agent_interval": 0},
-        {"agent_order": "random"},
+        {"agent_order": "semi-greedy", "clip_start": 0.5},
     ),
 }
 

@@ -22,6 +22,7 @@ from marft_agents.forward import action_hidden, plan_micro_batches
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam
 from marft_agents.objectives import value_loss
 from marft_agents.records import IntArray, Trajectory
+from marft_agents.return_scale import ReturnScale
 from marft_agents.settings import LearnerSettings
 
 ONE_TOKEN: IntArray = np.zeros(1, np.int32)  # an action of one token: only the position before it is looked at
@@ -34,6 +35,9 @@ class ValueHead(nn.Module):
         hidden_size: d of the trunk.
         width: of the hidden layer.
         seed: of its initial weights.
+
+    Attributes:
+        scale: on which the layers say values; that of the returns unless it is updated.
     """
 
     def __init__(self, hidden_size: int, *, width: int = 256, seed: int = 0) -> None:
@@ -44,11 +48,16 @@ class ValueHead(nn.Module):
             self.layers = nn.Sequential(nn.LayerNorm(hidden_size), nn.Linear(hidden_size, width), nn.GELU(), last)
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
+        self.scale = ReturnScale()
 
     def forward(self, features: Tensor) -> Tensor:
+        """Map features [N, d] to values [N] on the head's own scale."""
+        outputs: Tensor = self.layers(features).squeeze(-1)
+        return outputs
+
+    def values(self, features: Tensor) -> Tensor:
         """Map features [N, d] to values [N]."""
-        values: Tensor = self.layers(features).squeeze(-1)
-        return values
+        return self.scale.denormalise(self(features))
 
 
 @torch.no_grad()
@@ -131,7 +140,7 @@ class TeamCritic:
             DivergenceError: a value is not finite.
         """
         values = [
-            self.heads[self.head_of[link.turn.agent]](f).double().cpu().numpy()
+            self.heads[self.head_of[link.turn.agent]].values(f).double().cpu().numpy()
             for link, f in zip(chain, features, strict=True)
         ]
         bad = [link.sample(v, v, v) for link, v in zip(chain, values, strict=True) if not np.isfinite(v).all()]
@@ -154,7 +163,7 @@ class TeamCritic:
         for index, members in by_base.items():
             prompts = [trajectories[i].final_prompt_ids for i in members]
             features = torch.cat(self._frozen_features(self.bases[index], prompts, [ONE_TOKEN] * len(members)))
-            found = {head: self.heads[head](features).tolist() for head in self._heads_on(index)}
+            found = {head: self.heads[head].values(features).tolist() for head in self._heads_on(index)}
             for row, i in enumerate(members):
                 for agent, head in self.head_of.items():
                     if agent == trajectories[i].final_agent or (self.settings.credit == "own" and head in found):
@@ -176,7 +185,7 @@ class TeamCritic:
             generator: shuffles the mini-batches.
 
         Returns:
-            Metrics: mean loss; explained variance and mean of the values before this fit.
+            Metrics: mean loss, on the scale of the heads; explained variance and mean of the values before this fit.
         """
         settings = self.settings
         for group in self.optimizer.param_groups:
@@ -185,16 +194,20 @@ class TeamCritic:
         for i, sample in enumerate(samples):
             if len(sample.returns):
                 by_head[self.head_of[sample.agent]].append(i)
+        work = []
+        for index, members in by_head.items():
+            head, x = self.heads[index], torch.cat([features[i] for i in members])
+            targets = np.concatenate([samples[i].returns for i in members])
+            y = torch.as_tensor(targets, dtype=torch.float32, device=x.device)
+            if settings.value_norm:
+                head.scale.update(y)
+            work.append((head, x, head.scale.normalise(y)))
         losses: list[float] = []
         for _ in range(settings.value_epochs):
-            for index, members in by_head.items():
-                x = torch.cat([features[i] for i in members])
-                y = torch.as_tensor(
-                    np.concatenate([samples[i].returns for i in members]), dtype=torch.float32, device=x.device
-                )
+            for head, x, y in work:
                 order = generator.permutation(len(x))
                 for part in np.array_split(order, min(settings.value_mini_batches, len(x))):
-                    losses.append(self._step(self.heads[index], x[part], y[part]))
+                    losses.append(self._step(head, x[part], y[part]))
         values = np.concatenate([s.values for s in samples])
         returns = np.concatenate([s.returns for s in samples])
         return {

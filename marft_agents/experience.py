@@ -1,8 +1,8 @@
 """What one update plays and learns from: task draws, their episodes, the branches of these.
 
 Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): a draw whose compared episodes all have the same return teaches
-a group baseline nothing and is replaced by a further draw. What is reported is the first draw alone, since draws that
-were kept for being informative are no fair sample of the tasks.
+a group baseline nothing and is replaced by a further draw, or left out where none was better. What is reported is the
+first draw alone, since draws that were kept for being informative are no fair sample of the tasks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Experience:
     Attributes:
         first: the update's own draws: what is reported.
         further: what was drawn in place of some of them.
-        batch: as many draws as `first`; each is of the first round, or the informative one that replaced it.
+        batch: what is learnt from: the first draws; with dynamic sampling the informative ones of all rounds, at most
+            as many (all first draws if there is none).
     """
 
     first: tuple[Draw, ...]
@@ -144,6 +145,8 @@ def gather(
         for i, draw in zip(dull, drawn, strict=True):
             if draw.informative:
                 batch[i] = draw
+    if sampling.extra_rounds:
+        batch = [draw for draw in batch if draw.informative] or batch
     return Experience(tuple(first), tuple(further), tuple(batch))
 
 

@@ -104,6 +104,26 @@ def preceding_ratios(ratios: Tensor, *, clip_low: float, clip_high: float) -> Te
     return ratios.clamp(1 - clip_low / 2, 1 + clip_high / 2)
 
 
+def clip_share(place: int, count: int, start: float) -> float:
+    r"""Return the share of the clip bounds that the k-th of n agents gets, so that the first ones leave room.
+
+    .. math::
+        C(k) = c + (1 - c) \frac{k}{n}
+
+    Source: A2PO, arXiv 2302.06205 (adaptive clipping parameter); its code has c = 0.5.
+
+    Args:
+        place: k, from 1.
+        count: n, the agents that this update trains.
+        start: c; 1 gives all agents the same.
+
+    Example:
+        >>> [clip_share(k, 2, 0.5) for k in (1, 2)]
+        [0.75, 1.0]
+    """
+    return start + (1 - start) * place / count
+
+
 def averaging_shares(lengths: Tensor, averaging: Averaging, *, limit: int) -> Tensor:
     r"""Return how much each token of an action counts, relative to a mean over all tokens.
 

@@ -19,7 +19,7 @@ Baseline = Literal["critic", "group", "leave_one_out", "none"]
 Compare = Literal["draw", "turn"]
 Credit = Literal["chain", "round", "own"]
 Scaling = Literal["agent", "group", "batch", "none"]
-Order = Literal["fixed", "random", "reverse"]
+Order = Literal["fixed", "random", "reverse", "semi-greedy"]
 Compounding = Literal["none", "bounded", "happo", "a2po"]
 
 
@@ -154,6 +154,9 @@ class LearnerSettings:
     value_epochs: int = knob(4, "passes of value regression per update", _positive, ">= 1")
     value_mini_batches: int = knob(4, "optimizer steps per value pass", _positive, ">= 1")
     huber_delta: float = knob(10.0, "where the value loss turns linear", _positive, "> 0")
+    value_norm: bool = knob(
+        False, "the critic learns returns less their running mean over their running spread (MAPPO)"
+    )
     value_warmup: int = knob(0, "first updates that train the critic only", _not_negative, ">= 0")
     agent_interval: int = knob(
         0,
@@ -161,11 +164,21 @@ class LearnerSettings:
         _not_negative,
         ">= 0",
     )
-    agent_order: Order = knob("fixed", "order of the agents: fixed, random or reverse")
+    agent_order: Order = knob(
+        "fixed",
+        "order of the agents: fixed, random, reverse, or in turns the one with the largest mean |advantage| and any "
+        "(semi-greedy, A2PO)",
+    )
     compounding: Compounding = knob(
         "none",
         "weight each agent's advantages by the ratios of the agents updated before it: their product (happo), each "
         "within the clip bounds (bounded), or as A2PO does",
+    )
+    clip_start: float = knob(
+        1.0,
+        "c: the k-th of n agents that an update trains is clipped at c + (1 - c) k / n of the bounds; 1: all alike",
+        _share,
+        "in [0, 1]",
     )
     dynamic_sampling: int = knob(
         0,
@@ -205,6 +218,10 @@ class LearnerSettings:
             (
                 self.compounding != "none" and self.agent_interval > 0,
                 "compounding needs every update to train all agents: set agent_interval to 0 or compounding to none",
+            ),
+            (
+                self.agent_order == "semi-greedy" and self.agent_interval > 0,
+                "agent_order = 'semi-greedy' orders the agents of one update: set agent_interval to 0",
             ),
             (
                 self.level == "token" and self.normalisation != "sum",

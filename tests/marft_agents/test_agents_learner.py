@@ -277,8 +277,8 @@ def test_failed_episodes_and_empty_batches_teach_nothing():
 # ------------------------------------------------------------------ who is trained when
 
 
-def trained(settings, updates, agents=("a_0", "b_0", "c_0")):
-    """Return per update the policies whose tensors moved."""
+def trained(settings, updates, agents=("a_0", "b_0", "c_0"), pay=None):
+    """Return per update the policies whose tensors moved, in order; `pay` is what the last turn earns, if given."""
 
     class Three(Probe):
         speakers = agents
@@ -294,7 +294,13 @@ def trained(settings, updates, agents=("a_0", "b_0", "c_0")):
     found = []
     for _ in range(updates):
         before = adapters(team)
-        metrics = learner.update(play(team, Three, episodes=2))
+        trajectories = play(team, Three, episodes=2)
+        if pay is not None:
+            trajectories = [
+                dataclasses.replace(t, turns=(*t.turns[:-1], dataclasses.replace(t.turns[-1], reward=pay)))
+                for t in trajectories
+            ]
+        metrics = learner.update(trajectories)
         order = list(dict.fromkeys(key.split("/")[0] for key in metrics if not key.startswith("critic")))
         assert moved(before, adapters(team)) == set(order)
         found.append("".join(name[0] for name in order))
@@ -307,6 +313,31 @@ def test_the_order_of_agents_within_an_update():
     drawn = trained({"agent_order": "random"}, 4)
     assert {"".join(sorted(order)) for order in drawn} == {"abc"}
     assert len(set(drawn)) > 1
+
+
+def test_the_semi_greedy_order_starts_with_the_largest_advantages():
+    # the reward comes at the end and V = 0: the further from it, the smaller the advantages
+    drawn = trained({"agent_order": "semi-greedy", "discount": 0.5}, 12, pay=1.0)
+    assert set(drawn) == {"cab", "cba"}
+    alike = trained({"agent_order": "semi-greedy", "credit": "round"}, 16, pay=1.0)
+    assert {order[0] for order in alike} == {"a", "b", "c"}
+
+
+def test_earlier_agents_are_clipped_closer():
+    def stepped(**knobs):
+        team = word_team(MARKET, stir=0.3)
+        steps = {"policy_lr": 0.05, "ppo_epochs": 4, "level": "token"}
+        Learner(team, LearnerSettings(**steps, **knobs)).update(play(team, episodes=12))
+        return adapters(team)
+
+    def alike(first, second, agent):
+        return all(torch.equal(tensor, second[agent][name]) for name, tensor in first[agent].items())
+
+    widening = stepped(clip_start=0.5)
+    narrow, whole = stepped(clip_low=0.15, clip_high=0.15), stepped()  # C(1) = 0.75, C(2) = 1
+    assert alike(widening, narrow, "buyer_0")
+    assert alike(widening, whole, "seller_0")
+    assert not alike(narrow, whole, "buyer_0")
 
 
 def test_plain_alternation_trains_one_agent_at_a_time():

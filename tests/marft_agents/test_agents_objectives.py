@@ -9,6 +9,7 @@ from marft_agents.objectives import (
     action_divisors,
     action_log_ratios,
     averaging_shares,
+    clip_share,
     clipped_surrogate,
     kl_estimate,
     preceding_ratios,
@@ -99,6 +100,12 @@ def test_importance_is_cut_at_the_cap_and_carries_no_bias_below_it():
     value = torch.tensor([1.0, -2.0])
     weights = truncated_importance(law.log(), engine.log(), cap=2.0)
     assert (engine * weights * value).sum().item() == pytest.approx((law * value).sum().item())
+
+
+def test_the_clip_widens_along_the_agents_to_the_whole_bound():
+    assert [clip_share(k, 4, 0.5) for k in (1, 2, 3, 4)] == [0.625, 0.75, 0.875, 1.0]
+    assert [clip_share(k, 3, 1.0) for k in (1, 2, 3)] == [1, 1, 1]
+    assert clip_share(1, 1, 0.0) == 1
 
 
 @pytest.mark.parametrize(

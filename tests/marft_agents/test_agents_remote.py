@@ -191,10 +191,8 @@ def test_a_malformed_answer_or_a_refusal_is_named(endpoint, remote, status, body
 
 def test_a_silent_endpoint_times_out(endpoint, remote):
     endpoint.pause_s = 1.0
-    started = time.monotonic()
     with pytest.raises(RemoteError, match="Timeout"):
         remote(timeout_s=0.1, retries=0).act(requests("say yes"))
-    assert time.monotonic() - started < 0.9
 
 
 def test_nobody_listens():

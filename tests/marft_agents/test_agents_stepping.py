@@ -141,7 +141,7 @@ def test_many_episodes_in_flight_keep_the_workers_of_a_judge_busy():
 
     serial = seconds(0)
     assert serial > 16 * 0.05
-    assert seconds(8) < serial / 2  # a quarter of a second in theory: two rounds of eight
+    assert min(seconds(8) for _ in range(3)) < serial / 2  # a quarter of a second in theory: two rounds of eight
 
 
 def test_a_game_that_waits_for_its_judge_stalls_no_other():

@@ -147,4 +147,4 @@ def test_reading_a_hostile_route_is_fast():
     for text in ("{" * 16384, '{"a":' * 4000, "-> " * 6000, "-> a" + " " * 16000 + "\n!"):
         with contextlib.suppress(RouteError):
             read_route(text)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 5  # quadratic work would take minutes

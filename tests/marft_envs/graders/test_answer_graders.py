@@ -169,11 +169,11 @@ def test_a_late_endpoint_is_our_failure(server):
 
 
 def test_an_endpoint_that_drips_is_late_too(server):
-    server.script = [(200, list('{"score": 1}' + " " * 50), 0.05)]
+    server.script = [(200, list('{"score": 1}' + " " * 400), 0.05)]
     began = time.monotonic()
     with pytest.raises(JudgeFailure, match="not whole after"):
         EndpointGrader(server.url, timeout_s=0.2, retries=0)("42", TASK)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 10  # all of it takes 20 s
 
 
 def test_an_endpoint_needs_http():

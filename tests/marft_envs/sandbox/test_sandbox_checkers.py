@@ -97,7 +97,7 @@ def test_an_output_of_16_mb_is_compared_at_once(output):
     started = time.process_time()
     for spec in ("tokens", "lines", "yesno", "floats"):
         assert read_checker(spec).check(b"", output, b"1 2").score == 0.0
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < 6.0
 
 
 def test_a_reason_never_tells_the_expected_output():

@@ -208,4 +208,4 @@ def test_hostile_text_is_read_in_bounded_time():
         start = time.process_time()
         with contextlib.suppress(CallError):
             read_calls(text[:MAX_CHARS])
-        assert time.process_time() - start < 2, text[:20]
+        assert time.process_time() - start < 6, text[:20]

