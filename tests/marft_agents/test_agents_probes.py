@@ -74,7 +74,7 @@ def test_no_policy_wins_without_cooperation(name):
     ("name", "level", "wanted"),
     [
         ("copy", "action", 0.9),
-        ("sum", "token", 0.6),
+        pytest.param("sum", "token", 0.6, marks=pytest.mark.slow),
         pytest.param("copy", "token", 0.9, marks=pytest.mark.slow),
         pytest.param("route", "action", 0.9, marks=pytest.mark.slow),
         pytest.param("sum", "action", 0.6, marks=pytest.mark.slow),

@@ -287,19 +287,20 @@ def test_a_copy_goes_on_alone_and_a_record_replays():
     assert replay(bank_game(DUO), record) == []
 
 
-def test_ten_thousand_episodes_side_by_side():
+@pytest.mark.parametrize("episodes", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_episodes_side_by_side(episodes):
     """Each has its own world, costs no more than what changed in it, and leaves nothing behind."""
     tasks = ToolTasks("bank", [Bank], [bank_task()]).for_team(SOLO)
     turn = play(bank_game(SOLO), "x").episode().turns[0]
     generator = np.random.default_rng(0)
     threads = threading.active_count()
-    sessions = [tasks.begin(tasks[0], SOLO.roster, generator) for _ in range(10_000)]
+    sessions = [tasks.begin(tasks[0], SOLO.roster, generator) for _ in range(episodes)]
     assert len({id(session.state) for session in sessions}) == 1  # until something changes
     for place, session in enumerate(sessions):
         pay = call("pay", source="A1", target="B2", amount=place % 7)
         session.advance([turn._replace(action=pay)], round=0, last_round=False)
     assert all(json.loads(session.state)["accounts"]["A1"] == 10 - place % 7 for place, session in enumerate(sessions))
-    assert len({session.rollout for session in sessions}) == 10_000
+    assert len({session.rollout for session in sessions}) == episodes
     assert max(len(pickle.dumps(session.__dict__ | {"tasks": None})) for session in sessions) < 2_000
     left = [weakref.ref(session) for session in sessions]
     del sessions, session
