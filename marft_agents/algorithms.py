@@ -224,7 +224,9 @@ def settings_for(
             f"{name} compares alternatives of a turn: wanted branches >= {chosen.min_branches}, found {fixed.branches}"
         )
     if group_size == 1 and fixed.compares_draws:
-        raise SettingsError(f"{name} compares episodes of one task draw: wanted group_size >= 2, found 1")
+        alone = chosen.critic or fixed.baseline == "none"
+        by, otherwise = ("centring = 'group'", " or centring = 'batch'") if alone else (name, "")
+        raise SettingsError(f"{by} compares episodes of one task draw: wanted group_size >= 2{otherwise}, found 1")
     if updates is not None and fixed.value_warmup >= updates:
         raise SettingsError(
             f"value_warmup = {fixed.value_warmup} leaves the policies none of {updates} updates: wanted fewer"

@@ -245,7 +245,8 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
     if state["settings"] != repr(learner.settings):
         raise CheckpointError(
             f"checkpoint {path} was trained with other settings:\n  found  {state['settings']}\n"
-            f"  wanted {learner.settings!r}\nresume with the settings in the run's config.json"
+            f"  wanted {learner.settings!r}\nresume with the settings in the run's config.json, "
+            "and with the version of marft that wrote it if it knew other settings"
         )
     _check_same_team(path, state["team"], describe(team))
     adapters = _read_adapters(path, team)

@@ -35,9 +35,6 @@ class ValueHead(nn.Module):
         hidden_size: d of the trunk.
         width: of the hidden layer.
         seed: of its initial weights.
-
-    Attributes:
-        scale: on which the layers say values; that of the returns unless it is updated.
     """
 
     def __init__(self, hidden_size: int, *, width: int = 256, seed: int = 0) -> None:
@@ -48,16 +45,11 @@ class ValueHead(nn.Module):
             self.layers = nn.Sequential(nn.LayerNorm(hidden_size), nn.Linear(hidden_size, width), nn.GELU(), last)
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-        self.scale = ReturnScale()
 
     def forward(self, features: Tensor) -> Tensor:
-        """Map features [N, d] to values [N] on the head's own scale."""
-        outputs: Tensor = self.layers(features).squeeze(-1)
-        return outputs
-
-    def values(self, features: Tensor) -> Tensor:
-        """Map features [N, d] to values [N]."""
-        return self.scale.denormalise(self(features))
+        """Map features [N, d] to values [N], on the scale of the head."""
+        values: Tensor = self.layers(features).squeeze(-1)
+        return values
 
 
 @torch.no_grad()
@@ -96,6 +88,7 @@ class TeamCritic:
         self.head_of = {agent: i if own else self._base_of(agent) for i, agent in enumerate(team.seats)}
         owners = [seat.base for seat in team.seats.values()] if own else self.bases
         self.heads = [ValueHead(base.hidden_size, seed=seed).to(base.device) for base in owners]
+        self.scales = [ReturnScale() for _ in self.heads]
         self.optimizer = torch.optim.Adam(
             [p for head in self.heads for p in head.parameters()], lr=settings.critic_lr, eps=settings.adam_epsilon
         )
@@ -133,27 +126,30 @@ class TeamCritic:
         return [result[i] for i in range(len(prompts))]
 
     @torch.no_grad()
+    def _values(self, head: int, features: Tensor) -> Array:
+        """Return float64 [N], the values that a head gives to features [N, d]."""
+        return self.scales[head].denormalise(self.heads[head](features).cpu().double().numpy())
+
     def values(self, chain: Sequence[Link], features: Sequence[Tensor]) -> list[Array]:
         """Return per link float64 [m], V before each decision that is asked about.
 
         Raises:
             DivergenceError: a value is not finite.
         """
-        values = [
-            self.heads[self.head_of[link.turn.agent]].values(f).double().cpu().numpy()
-            for link, f in zip(chain, features, strict=True)
-        ]
+        values = [self._values(self.head_of[link.turn.agent], f) for link, f in zip(chain, features, strict=True)]
         bad = [link.sample(v, v, v) for link, v in zip(chain, values, strict=True) if not np.isfinite(v).all()]
         if bad:
             raise DivergenceError(f"the critic: {len(bad)} of {len(chain)} turns have values not finite", bad)
         return values
 
-    @torch.no_grad()
     def bootstraps(self, trajectories: Sequence[Trajectory]) -> dict[tuple[int, str], float]:
         """Return (episode, agent) -> V of the observation at which it was cut, where there is a final agent.
 
         The agent is the one who was cut off; with a head per agent all on the same base: each reads with its own head
         what the last one saw, as nothing else is recorded of the state after the end.
+
+        Raises:
+            DivergenceError: a value is not finite.
         """
         by_base: dict[int, list[int]] = defaultdict(list)
         for i, trajectory in enumerate(trajectories):
@@ -163,11 +159,13 @@ class TeamCritic:
         for index, members in by_base.items():
             prompts = [trajectories[i].final_prompt_ids for i in members]
             features = torch.cat(self._frozen_features(self.bases[index], prompts, [ONE_TOKEN] * len(members)))
-            found = {head: self.heads[head].values(features).tolist() for head in self._heads_on(index)}
+            found = {head: self._values(head, features) for head in self._heads_on(index)}
+            if not all(np.isfinite(own).all() for own in found.values()):
+                raise DivergenceError("the critic: values of what cut episodes would have gone on with are not finite")
             for row, i in enumerate(members):
                 for agent, head in self.head_of.items():
                     if agent == trajectories[i].final_agent or (self.settings.credit == "own" and head in found):
-                        values[i, agent] = found[head][row]
+                        values[i, agent] = float(found[head][row])
         return values
 
     def _heads_on(self, base: int) -> set[int]:
@@ -184,6 +182,9 @@ class TeamCritic:
             lr: step size of this update.
             generator: shuffles the mini-batches.
 
+        Raises:
+            DivergenceError: the loss, or a head after a step, is not finite.
+
         Returns:
             Metrics: mean loss, on the scale of the heads; explained variance and mean of the values before this fit.
         """
@@ -196,12 +197,12 @@ class TeamCritic:
                 by_head[self.head_of[sample.agent]].append(i)
         work = []
         for index, members in by_head.items():
-            head, x = self.heads[index], torch.cat([features[i] for i in members])
-            targets = np.concatenate([samples[i].returns for i in members])
-            y = torch.as_tensor(targets, dtype=torch.float32, device=x.device)
+            x, scale = torch.cat([features[i] for i in members]), self.scales[index]
+            returns = np.concatenate([samples[i].returns for i in members])
             if settings.value_norm:
-                head.scale.update(y)
-            work.append((head, x, head.scale.normalise(y)))
+                scale.update(returns)
+            y = torch.as_tensor(scale.normalise(returns), dtype=torch.float32, device=x.device)
+            work.append((self.heads[index], x, y))
         losses: list[float] = []
         for _ in range(settings.value_epochs):
             for head, x, y in work:
@@ -224,14 +225,22 @@ class TeamCritic:
         loss.backward()
         nn.utils.clip_grad_norm_(head.parameters(), self.settings.max_grad_norm)
         self.optimizer.step()
+        if not torch.isfinite(nn.utils.get_total_norm(list(head.parameters()))):
+            raise DivergenceError("the critic: a step took its head to numbers that are not finite: lower critic_lr")
         return float(loss.item())
 
     def state_dict(self) -> dict[str, Any]:
-        """Return heads and optimizer."""
-        return {"heads": [head.state_dict() for head in self.heads], "optimizer": self.optimizer.state_dict()}
+        """Return heads, their scales and the optimizer."""
+        return {
+            "heads": [head.state_dict() for head in self.heads],
+            "scales": [scale.sums.tolist() for scale in self.scales],
+            "optimizer": self.optimizer.state_dict(),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         for head, values in zip(self.heads, state["heads"], strict=True):
             head.load_state_dict(values)
+        for scale, sums in zip(self.scales, state["scales"], strict=True):
+            scale.sums = np.array(sums)
         self.optimizer.load_state_dict(state["optimizer"])

@@ -1,13 +1,13 @@
 """What one update plays and learns from: task draws, their episodes, the branches of these.
 
-Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): a draw whose compared episodes all have the same return teaches
+Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): a draw whose compared episodes all come to the same teaches
 a group baseline nothing and is replaced by a further draw, or left out where none was better. What is reported is the
 first draw alone, since draws that were kept for being informative are no fair sample of the tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,7 @@ class Sampling:
         extra_rounds: how often draws that teach nothing may be drawn again (dynamic sampling); 0: never.
         branches: actions compared per branched turn; 0: whole episodes are trained.
         branched_turns: turns of an episode that are branched; 0: all.
+        by_turn: what follows each turn of an episode is compared, not the episode's return.
     """
 
     seed: int
@@ -42,6 +43,7 @@ class Sampling:
     extra_rounds: int = 0
     branches: int = 0
     branched_turns: int = 0
+    by_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,16 +54,18 @@ class Draw:
         episodes: what was played from its start.
         trained: what is learnt from: the episodes, or groups of their branches.
         siblings: the further episodes of the branches, the failed ones too.
+        differing: of each compared group, whether its outcomes differ.
     """
 
     episodes: tuple[Trajectory, ...]
     trained: tuple[Trajectory, ...]
-    siblings: tuple[Trajectory, ...] = ()
+    siblings: tuple[Trajectory, ...]
+    differing: tuple[bool, ...]
 
     @property
     def informative(self) -> bool:
-        """Some compared episodes differ in return."""
-        return any(differing(self.trained))
+        """The outcomes of some compared group differ."""
+        return any(self.differing)
 
 
 @dataclass(frozen=True)
@@ -97,14 +101,14 @@ class Experience:
     def metrics(self) -> dict[str, float]:
         """Return `episode_metrics` of the first draws, and what else was played.
 
-        `team/informative_groups`: share of the compared groups of the first draws whose members differ in return (the
+        `team/informative_groups`: share of the compared groups of the first draws whose outcomes differ (the
         others teach a group baseline nothing); `team/draws`: task draws of all rounds; `team/branches` and
         `team/branches_failed`: siblings played, and those of them that failed or did not replay; `team/extra_tokens`:
         tokens sampled in further draws and in siblings, without what was replayed.
         """
         siblings = [sibling for draw in self.first + self.further for sibling in draw.siblings]
         extra = [episode for draw in self.further for episode in draw.episodes] + siblings
-        informative = differing([trajectory for draw in self.first for trajectory in draw.trained])
+        informative = [differs for draw in self.first for differs in draw.differing]
         return episode_metrics(self.reported) | {
             "team/informative_groups": float(np.mean(informative)) if informative else 0.0,
             "team/draws": float(len(self.first + self.further)),
@@ -172,14 +176,13 @@ def _draw(
             most_turns=sampling.branched_turns,
             agents=agents,
         )
-    return [
-        Draw(
-            tuple(played[i : i + size]),
-            tuple(trajectory for own in found[i : i + size] for trajectory in own.trained),
-            tuple(trajectory for own in found[i : i + size] for trajectory in own.siblings),
-        )
-        for i in range(0, len(played), size)
-    ]
+    made = []
+    for i in range(0, len(played), size):
+        trained = tuple(trajectory for own in found[i : i + size] for trajectory in own.trained)
+        siblings = tuple(trajectory for own in found[i : i + size] for trajectory in own.siblings)
+        differs = differing(trained, by_turn=sampling.by_turn)
+        made.append(Draw(tuple(played[i : i + size]), trained, siblings, tuple(differs)))
+    return made
 
 
 def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:
@@ -188,13 +191,33 @@ def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:
         raise AllEpisodesFailedError(f"all {len(causes)} {what} of the update failed; the first: {causes[0]}")
 
 
-def differing(trajectories: Sequence[Trajectory]) -> list[bool]:
-    """Return per group of the episodes that did not fail whether their returns differ."""
-    groups: dict[int, list[float]] = {}
+def differing(trajectories: Sequence[Trajectory], *, by_turn: bool = False) -> list[bool]:
+    """Return per group of the episodes that did not fail whether their outcomes differ.
+
+    Args:
+        trajectories: of any groups.
+        by_turn: an outcome is what each agent's turn of a round was followed by, not the return.
+    """
+    groups: dict[int, dict[Hashable, list[float]]] = {}
     for trajectory in trajectories:
         if trajectory.failure is None:
-            groups.setdefault(trajectory.group, []).append(trajectory.team_return)
-    return [max(returns) - min(returns) > SMALLEST_SPREAD for returns in groups.values()]
+            outcomes = groups.setdefault(trajectory.group, {})
+            for place, outcome in _outcomes(trajectory, by_turn):
+                outcomes.setdefault(place, []).append(outcome)
+    return [
+        any(max(alike) - min(alike) > SMALLEST_SPREAD for alike in outcomes.values()) for outcomes in groups.values()
+    ]
+
+
+def _outcomes(trajectory: Trajectory, by_turn: bool) -> Iterator[tuple[Hashable, float]]:
+    """Yield what is compared, with what it is compared by."""
+    if not by_turn:
+        yield (), trajectory.team_return
+        return
+    following = 0.0
+    for turn in reversed(trajectory.turns):
+        following += turn.reward
+        yield (turn.agent, turn.round), following
 
 
 def _sampled_tokens(trajectory: Trajectory) -> int:

@@ -140,9 +140,10 @@ class Guard:
         self.rollbacks, self.since = self.rollbacks + 1, updates
         self.learner.step_scale = self._step_scale
         done, allowed = int(path.name.removeprefix("update-")), self.settings.rollback
+        trouble = "a divergence" if cause.kind == "divergence" else cause.measure
         sentence = (
             f"back to what was learned in {done} updates, with policy_lr times {self.learner.step_scale:g} "
-            f"(rollback {self.rollbacks} of {allowed}, for {cause.measure})"
+            f"(rollback {self.rollbacks} of {allowed}, for {trouble})"
         )
         self._raise(Alarm(cause.update, cause.agent, "rollback", cause.measure, done, allowed, sentence))
 
@@ -158,7 +159,7 @@ class Guard:
         fitting = [number for number in _numbers_of(self.folder) if self.since <= number <= wanted]
         if not fitting:
             raise checkpoint.CheckpointError(
-                f"rollback at update {cause.update}: {self.folder.checkpoints} holds none of "
+                f"rollback at update {cause.update + 1}: {self.folder.checkpoints} holds none of "
                 f"update-{self.since:05d} to update-{wanted:05d}: wanted the checkpoints before the trouble"
             )
         return self.folder.checkpoints / checkpoint.name_of(max(fitting))
@@ -171,7 +172,7 @@ class Guard:
         told = f"update {update + 1}: {error}"
         if self.folder is None:
             return told
-        file = self.folder.path / f"divergence-{update}.json"
+        file = self.folder.path / f"divergence-{update + 1}.json"
         turns = [(e, turn) for e, t in enumerate(trajectories) for turn in t.turns if len(turn.action.token_ids)]
         known = {id(turn.action): turn for _, turn in turns}
         actions = [

@@ -48,4 +48,6 @@ class Series:
 
 
 def _median(values: list[float]) -> float:
-    return float(np.median(values)) if values else math.nan
+    """Return the median of the values that are numbers; NaN where there are none."""
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.median(known)) if known else math.nan

@@ -99,6 +99,14 @@ class AdaptedBase:
         found: torch.dtype = next(self.trunk.parameters()).dtype
         return found
 
+    def repeats(self, action: Action) -> bool:
+        """Return whether scoring says of an action what was recorded, to float error.
+
+        It does not of another engine's samples, nor in half precision: there the rounding of a pass depends on its
+        shape, and over the tokens of an action it adds up.
+        """
+        return action.exact and self.dtype == torch.float32
+
     @contextlib.contextmanager
     def wearing(self, adapter: str | None) -> Iterator[None]:
         """Run the base with one adapter; None means the bare base (critic, reference policy)."""

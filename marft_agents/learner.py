@@ -21,17 +21,15 @@ import torch
 
 from marft_agents.advantages import Array, mean_magnitude, overlong_punishment
 from marft_agents.batch import Link, Sample, links
-from marft_agents.credit import NO_VALUES, Ratios, estimate
+from marft_agents.credit import NO_VALUES, estimate
 from marft_agents.critic import TeamCritic
 from marft_agents.divergence import DivergenceError
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam
-from marft_agents.objectives import clip_share, kl_estimate
+from marft_agents.objectives import kl_estimate, widening_clip
 from marft_agents.policy_step import PolicyStep, Weighted
 from marft_agents.records import FloatArray, Trajectory
 from marft_agents.scoring import Scorer
 from marft_agents.settings import LearnerSettings, SettingsError
-
-NARROW_CLIP = 0.01  # log-probs of one action in bfloat16 differ by this much between sampling and scoring
 
 
 class Learner:
@@ -118,24 +116,21 @@ class Learner:
     def _measured(self, chain: Sequence[Link]) -> list[Link]:
         """Add what the trained model and the bare base say of each action, where the update needs it.
 
-        An action that another engine sampled is scored by the model itself: the ratio starts from 1 there too. So is
-        every action of a base that rounds by more than the clip leaves (GSPO's, in bfloat16).
+        An action of which the model does not say what was recorded is scored, so the ratio starts from 1 there too,
+        unless the first pass over the whole batch does so in passing (`PolicyStep`).
         """
         measured = list(chain)
+        in_passing = self.settings.mini_batches == 1 and not self.settings.costs_kl
         for policy, agents in self.team.policies.items():
+            base = self._base(policy)
             mine = [i for i, link in enumerate(chain) if link.turn.agent in agents]
-            rough = self._base(policy).dtype != torch.float32 and self._narrow_clip
-            foreign = [i for i in mine if rough or not chain[i].turn.action.exact]
-            for i, old in zip(foreign, self._logprobs(policy, policy, [chain[i] for i in foreign]), strict=True):
+            again = [i for i in mine if not (in_passing or base.repeats(chain[i].turn.action))]
+            for i, old in zip(again, self._logprobs(policy, policy, [chain[i] for i in again]), strict=True):
                 measured[i] = replace(measured[i], old=old)
             if self.settings.kl_weight:
                 for i, reference in zip(mine, self._logprobs(policy, None, [chain[i] for i in mine]), strict=True):
                     measured[i] = replace(measured[i], reference=reference)
         return measured
-
-    @property
-    def _narrow_clip(self) -> bool:
-        return min(self.settings.clip_low, self.settings.clip_high) < NARROW_CLIP
 
     def _logprobs(self, policy: str, adapter: str | None, chain: Sequence[Link]) -> list[FloatArray]:
         return self.scorer.logprobs(self._base(policy), adapter, [link.turn.action for link in chain])
@@ -143,7 +138,7 @@ class Learner:
     def _costs(self, chain: Sequence[Link]) -> list[Array] | None:
         """Return what shapes the reward of each decision of each link; None if nothing does."""
         settings = self.settings
-        by_kl = settings.kl_weight if settings.kl_place == "reward" else 0.0
+        by_kl = settings.kl_weight if settings.costs_kl else 0.0
         by_length = settings.overlong_share and settings.overlong_penalty
         if not (by_kl or by_length):
             return None
@@ -171,37 +166,30 @@ class Learner:
         """
         metrics: dict[str, float] = {}
         carried: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)  # (episode, round) -> ratio so far
-        waiting = self._trained_now()
+        by_policy = self._by_policy(samples)
+        waiting = [policy for policy in self._trained_now() if by_policy[policy]]
         count = len(waiting)
-        while waiting:
-            place = count - len(waiting) + 1
-            by_policy = self._by_policy(self._corrected(samples, credit, carried))
+        for place in range(1, count + 1):
+            if self.settings.compounding == "a2po" and carried:
+                by_policy = self._by_policy(credit(ratios=carried))
             policy = self._next(waiting, by_policy, place)
             waiting.remove(policy)
             members = by_policy[policy]
-            if not members:
-                continue
             settings = self._clipped_for(place, count)
             step = PolicyStep(policy, self._base(policy), self.optimizers[policy], self.scorer, settings)
             weighted = [Weighted(s, preceding=carried[s.episode, s.round]) for s in members]
             lr = self.settings.policy_lr * self.step_scale * self._lr_factor()
             metrics |= step.train(weighted, lr=lr, generator=self.generator)
-            if self.settings.compounding != "none":
-                for sample, ratio in zip(members, step.ratios(members), strict=True):
+            if self.settings.compounding != "none" and waiting:
+                for sample, ratio in zip(members, step.ratios(weighted), strict=True):
                     carried[sample.episode, sample.round] *= ratio
         return metrics
-
-    def _corrected(
-        self, samples: Sequence[Sample], credit: Callable[..., list[Sample]], carried: Ratios
-    ) -> Sequence[Sample]:
-        """Return the samples as the agents updated so far leave them."""
-        return credit(ratios=carried) if self.settings.compounding == "a2po" and carried else samples
 
     def _by_policy(self, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
         return {name: [s for s in samples if s.agent in agents] for name, agents in self.team.policies.items()}
 
     def _next(self, waiting: Sequence[str], samples: Mapping[str, Sequence[Sample]], place: int) -> str:
-        """Return who is trained at a place, from 1: the next in order, or by A2PO's semi-greedy rule.
+        """Return, or draw, who is trained at a place, from 1: the next in order, or by A2PO's semi-greedy rule.
 
         By that rule the odd places go to the policy with the largest mean magnitude of advantages as those before left
         them (among alike ones to any), the even ones to anybody. Source: arXiv 2302.06205.
@@ -217,11 +205,11 @@ class Learner:
     def _clipped_for(self, place: int, count: int) -> LearnerSettings:
         """Return the settings with the clip bounds of the place-th of the policies that this update trains."""
         settings = self.settings
-        share = clip_share(place, count, settings.clip_start)
+        share = widening_clip(place, count, settings.clip_start)
         return replace(settings, clip_low=share * settings.clip_low, clip_high=share * settings.clip_high)
 
     def _trained_now(self) -> list[str]:
-        """Return the policies this update trains, in order where the settings have one."""
+        """Return, or draw, the policies this update trains, in order where the settings have one."""
         names = list(self.team.policies)
         if self.settings.agent_order == "reverse":
             names.reverse()
@@ -258,12 +246,12 @@ class Learner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned."""
-        self.updates = state["updates"]
-        self.generator.bit_generator.state = state["generator"]
         if self.critic is not None:
             self.critic.load_state_dict(state["critic"])
         for name, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
+        self.generator.bit_generator.state = state["generator"]
+        self.updates = state["updates"]
 
 
 def _refuse_non_finite_rewards(chain: Sequence[Link]) -> None:

@@ -104,7 +104,7 @@ def preceding_ratios(ratios: Tensor, *, clip_low: float, clip_high: float) -> Te
     return ratios.clamp(1 - clip_low / 2, 1 + clip_high / 2)
 
 
-def clip_share(place: int, count: int, start: float) -> float:
+def widening_clip(place: int, count: int, start: float) -> float:
     r"""Return the share of the clip bounds that the k-th of n agents gets, so that the first ones leave room.
 
     .. math::
@@ -118,7 +118,7 @@ def clip_share(place: int, count: int, start: float) -> float:
         start: c; 1 gives all agents the same.
 
     Example:
-        >>> [clip_share(k, 2, 0.5) for k in (1, 2)]
+        >>> [widening_clip(k, 2, 0.5) for k in (1, 2)]
         [0.75, 1.0]
     """
     return start + (1 - start) * place / count

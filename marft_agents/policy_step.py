@@ -86,6 +86,7 @@ class PolicyStep:
     ) -> None:
         self.policy, self.base, self.optimizer = policy, base, optimizer
         self.scorer, self.settings = scorer, settings
+        self._said: dict[int, Tensor] = {}  # by id of the sample: the first that the model said of its tokens
 
     @property
     def tensors(self) -> Mapping[str, nn.Parameter]:
@@ -126,19 +127,25 @@ class PolicyStep:
                     raise self._divergence(f"the gradient is {norm.item()}", self._with_bad_gradients(members))
                 statistics.grad_norms.append(norm.item())
                 self.optimizer.step()
+                if not torch.isfinite(nn.utils.get_total_norm(list(self.tensors.values()))):
+                    plain_members = [item.sample for item in members]
+                    raise self._divergence("the step took its adapter to numbers that are not finite", plain_members)
         self.optimizer.zero_grad(set_to_none=True)
         return statistics.summary(self.policy, plain)
 
-    def ratios(self, samples: Sequence[Sample]) -> list[float]:
+    @torch.no_grad()
+    def ratios(self, samples: Sequence[Weighted]) -> list[float]:
         """Return pi_new / pi_old of each whole action after the steps; with "bounded" within the clip bounds."""
-        found = []
-        new = self.scorer.logprobs(self.base, self.policy, [s.action for s in samples])
-        for sample, logprobs in zip(samples, new, strict=True):
-            ratio = math.exp(min(LARGEST_LOG_RATIO, float((logprobs - sample.old).sum())))
-            if self.settings.compounding == "bounded":
-                ratio = min(max(ratio, 1 - self.settings.clip_low), 1 + self.settings.clip_high)
-            found.append(ratio)
-        return found
+        found: dict[int, float] = {}
+        for rows, _ in self._passes(samples):
+            new = self.scorer.score(self.base, self.policy, [row.sample.action for row in rows]).logprobs
+            moved = (new - self._old(rows, new)).split([len(row.sample.action.token_ids) for row in rows])
+            for row, own in zip(rows, moved, strict=True):
+                ratio = math.exp(min(LARGEST_LOG_RATIO, own.sum().item()))
+                if self.settings.compounding == "bounded":
+                    ratio = min(max(ratio, 1 - self.settings.clip_low), 1 + self.settings.clip_high)
+                found[id(row.sample)] = ratio
+        return [found[id(item.sample)] for item in samples]
 
     # ------------------------------------------------------------------ one mini-batch
 
@@ -211,8 +218,10 @@ class PolicyStep:
     def _log_ratios(self, rows: Sequence[Weighted], new: Tensor) -> tuple[Tensor, Tensor]:
         """Return per decision log(pi / pi_old), and the weight that corrects for the engine that sampled it."""
         actions = [row.sample.action for row in rows]
-        old = torch.as_tensor(np.concatenate([row.sample.old for row in rows]), device=new.device)
-        sampled = torch.as_tensor(np.concatenate([_sampled(row.sample) for row in rows]), device=new.device)
+        old = self._old(rows, new.detach())
+        sampled = torch.as_tensor(np.concatenate([action.logprobs for action in actions]), device=new.device)
+        own = _per_token([action.exact for action in actions], rows, new).bool()
+        sampled = torch.where(own, old, sampled)
         cap = self.settings.importance_cap
         if self.settings.level == "token":
             return new - old, truncated_importance(old, sampled, cap=cap)
@@ -225,6 +234,20 @@ class PolicyStep:
             action_log_ratios(new, old, owners, divisors),
             truncated_importance(whole, torch.zeros_like(whole), cap=cap),
         )
+
+    def _old(self, rows: Sequence[Weighted], new: Tensor) -> Tensor:
+        """Return log pi_old of the rows' tokens.
+
+        Without mini-batches nothing has moved when the model first speaks of an action: what it says then is pi_old
+        where it does not repeat the records, by a pass of the very same shape as the later ones.
+        """
+        found = []
+        for row, own in zip(rows, new.split([len(row.sample.action.token_ids) for row in rows]), strict=True):
+            if self.settings.mini_batches > 1 or self.base.repeats(row.sample.action):
+                found.append(torch.as_tensor(row.sample.old, device=new.device))
+            else:
+                found.append(self._said.setdefault(id(row.sample), own))
+        return torch.cat(found)
 
     def _surrogate(self, rows: Sequence[Weighted], log_ratios: Tensor) -> Surrogate:
         bounds = {"clip_low": self.settings.clip_low, "clip_high": self.settings.clip_high}
@@ -272,11 +295,6 @@ class PolicyStep:
             f"{first.round} of episode {first.episode}: lower policy_lr, or look at these records",
             samples,
         )
-
-
-def _sampled(sample: Sample) -> np.ndarray:
-    """Return the log-probs of the engine that sampled; of the model itself they are the old ones."""
-    return sample.old if sample.action.exact else sample.action.logprobs
 
 
 def _per_token(values: Sequence[float], rows: Sequence[Weighted], like: Tensor) -> Tensor:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+
+from marft_agents.advantages import Array
 
 DECAY = 0.99999
 LEAST_VARIANCE = 1e-2  # returns that hardly differ are not blown up
 
 
-class ReturnScale(nn.Module):
+class ReturnScale:
     r"""Running mean and spread of returns, free of the bias of their start; 0 and 1 before the first.
 
     .. math::
@@ -19,26 +20,25 @@ class ReturnScale(nn.Module):
         \mu = \frac{m}{w}, \quad \sigma^2 = \max\left(10^{-2}, \frac{s}{w} - \mu^2\right)
 
     Source: MAPPO, arXiv 2103.01955, section 5.1 (value normalisation), with the constants of its code.
+
+    Attributes:
+        sums: m, s, w.
     """
 
-    sums: Tensor
-
     def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("sums", torch.zeros(3, dtype=torch.float64))  # m, s, w
+        self.sums: Array = np.zeros(3)
 
-    def update(self, returns: Tensor) -> None:
+    def update(self, returns: Array) -> None:
         """Take in the returns [N >= 1] of one update."""
-        seen = returns.double()
-        moments = torch.stack([seen.mean(), seen.square().mean(), seen.new_ones(())])
-        self.sums.mul_(DECAY).add_(moments, alpha=1 - DECAY)
+        seen = np.array([returns.mean(), np.square(returns).mean(), 1.0])
+        self.sums = DECAY * self.sums + (1 - DECAY) * seen
 
-    def normalise(self, returns: Tensor) -> Tensor:
+    def normalise(self, returns: Array) -> Array:
         """Map returns [N] to what the head learns."""
         mean, spread = self._moments()
         return (returns - mean) / spread
 
-    def denormalise(self, outputs: Tensor) -> Tensor:
+    def denormalise(self, outputs: Array) -> Array:
         """Map what the head says [N] to values."""
         mean, spread = self._moments()
         return outputs * spread + mean

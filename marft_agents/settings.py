@@ -182,7 +182,8 @@ class LearnerSettings:
     )
     dynamic_sampling: int = knob(
         0,
-        "0: train on the episodes as drawn; n: draw again, at most n extra rounds, for groups whose returns all agree",
+        "0: train on the episodes as drawn; n: draw again, at most n extra rounds, for groups whose outcomes all "
+        "agree; those that still do are left out",
         _not_negative,
         ">= 0",
     )
@@ -205,6 +206,11 @@ class LearnerSettings:
         return self.baseline == "critic"
 
     @property
+    def costs_kl(self) -> bool:
+        """True if the KL to the base is a cost of each token in the reward."""
+        return self.kl_weight > 0 and self.kl_place == "reward"
+
+    @property
     def compares_draws(self) -> bool:
         """True if advantages compare episodes of one task draw, which then needs at least two of them."""
         return self.branches == 0 and (self.baseline in ("group", "leave_one_out") or self.centring == "group")
@@ -212,16 +218,18 @@ class LearnerSettings:
     def _contradictions(self) -> list[tuple[bool, str]]:
         """Return what can not be together, with the reason."""
         free = not self.critic
+        in_turns = self.agent_interval > 0
         grouped = self.baseline in ("group", "leave_one_out")
         without = f"baseline = {self.baseline!r} trains no critic:"
         return [
             (
-                self.compounding != "none" and self.agent_interval > 0,
+                self.compounding != "none" and in_turns,
                 "compounding needs every update to train all agents: set agent_interval to 0 or compounding to none",
             ),
             (
-                self.agent_order == "semi-greedy" and self.agent_interval > 0,
-                "agent_order = 'semi-greedy' orders the agents of one update: set agent_interval to 0",
+                in_turns and (self.agent_order == "semi-greedy" or self.clip_start < 1),
+                "agent_order = 'semi-greedy' and clip_start < 1 are about the agents of one update: set agent_interval "
+                "to 0",
             ),
             (
                 self.level == "token" and self.normalisation != "sum",
@@ -235,6 +243,17 @@ class LearnerSettings:
             (free and self.credit != "chain", f"{without} credit = {self.credit!r} has nothing to run along"),
             (free and self.value_warmup > 0, f"{without} wanted value_warmup = 0, found {self.value_warmup}"),
             (free and self.value_trace_decay is not None, f"{without} wanted value_trace_decay = none"),
+            (free and self.value_norm, f"{without} wanted value_norm = False"),
+            (
+                self.compare == "turn" and not grouped,
+                f"compare = 'turn' is about the groups of turns: wanted baseline = 'group' or 'leave_one_out', found "
+                f"{self.baseline!r}",
+            ),
+            (
+                self.dynamic_sampling > 0 and not (grouped or self.centring == "group"),
+                "dynamic_sampling draws again for groups whose outcomes all agree: wanted baseline = 'group' or "
+                "'leave_one_out', or centring = 'group'",
+            ),
             (
                 self.length_adaptive > 0 and (free or self.level != "token" or self.credit == "round"),
                 "length_adaptive is the lambda between tokens: wanted a critic of every token "

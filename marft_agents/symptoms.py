@@ -20,6 +20,8 @@ FEW_WORDS = 8  # tokens of an action that may be right whatever the agent sees
 TOKENS_APART = 4  # lengths that differ by less do not drift, whatever their ratio
 GRADIENT = 1.0  # gradient norms are usual up to this, whatever their history
 FADED = 1e-3  # of the gradient norm at the start: less teaches nothing
+NOISE = 1.0  # nats per token: an entropy below this is no noise, however it rose
+EXPLODING = ("kl", "ratio_max", "ratio_min", "grad_norm", "entropy")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,10 @@ class HealthSettings:
         ">= 2",
     )
     alarm_spike: float = knob(
-        20.0, "explosion: gradient norm, KL or ratio above this times its running median", lambda v: v > 1, "> 1"
+        20.0,
+        "explosion: gradient norm, KL or ratio above this times its running median (a norm's counts as at least 1)",
+        lambda v: v > 1,
+        "> 1",
     )
     alarm_kl: float = knob(
         1.0, "explosion: a KL below this is none (nats per decision, within an update)", lambda v: v > 0, "> 0"
@@ -49,7 +54,7 @@ class HealthSettings:
         1000.0, "explosion: probability ratios below this, and above its inverse, are none", lambda v: v > 1, "> 1"
     )
     alarm_entropy_rise: float = knob(
-        4.0, "explosion: entropy above this times its start, and above one nat", lambda v: v > 1, "> 1"
+        4.0, "explosion: entropy above this times its start, and above one nat per token", lambda v: v > 1, "> 1"
     )
     alarm_entropy_share: float = knob(
         0.02, "collapse: entropy below this share of its start", lambda v: 0 <= v < 1, "in [0, 1)"
@@ -62,7 +67,10 @@ class HealthSettings:
     )
     alarm_length: float = knob(2.0, "length: tokens per action up or down by this factor", lambda v: v > 1, "> 1")
     alarm_cap_rise: float = knob(
-        0.5, "length: rise of the share of actions that the token limit cuts", lambda v: 0 < v <= 1, "in (0, 1]"
+        0.5,
+        "length: rise of the share of actions that the token limit cuts",
+        lambda v: 0 < v <= 1,
+        "in (0, 1]",
     )
 
     def __post_init__(self) -> None:
@@ -101,10 +109,12 @@ def symptoms(
     for measure, series in told.items():
         if measure == "grad_norm" and not pays:
             yield from _faded(series)
-        if measure in ("kl", "ratio_max", "ratio_min", "grad_norm"):
-            yield from _spike(measure, series, settings)
+        if measure in EXPLODING and math.isnan(series.last[-1]):
+            yield _no_number(measure)
         elif measure == "entropy":
             yield from _entropy(series, settings, pays)
+        elif measure in EXPLODING:
+            yield from _spike(measure, series, settings)
         elif measure in ("same_share", "empty_share", "copied_share"):
             short = "tokens_mean" in told and told["tokens_mean"].now < FEW_WORDS
             yield from _idle(measure, series, settings, excused=pays and short)
@@ -114,6 +124,11 @@ def symptoms(
             yield from _length(series, settings, pays)
         elif measure == "cap_hit_share" and not pays:
             yield from _capped(series, settings)
+
+
+def _no_number(measure: str) -> Symptom:
+    advice = "go back to an earlier checkpoint with a lower policy_lr"
+    return Symptom("explosion", measure, math.nan, math.inf, f"{measure} is not a number: {advice}")
 
 
 def _spike(measure: str, series: Series, settings: HealthSettings) -> Iterator[Symptom]:
@@ -129,7 +144,7 @@ def _spike(measure: str, series: Series, settings: HealthSettings) -> Iterator[S
     else:
         limit = settings.alarm_ratio if measure == "ratio_max" else settings.alarm_kl
         limit = max(limit, _known(settings.alarm_spike * running))
-    if not value <= limit:  # NaN is no usual value either
+    if value > limit:
         shown = "1 / ratio_min" if measure == "ratio_min" else measure
         yield Symptom(
             "explosion",
@@ -156,7 +171,7 @@ def _faded(series: Series) -> Iterator[Symptom]:
 
 def _entropy(series: Series, settings: HealthSettings, pays: bool) -> Iterator[Symptom]:
     value, start, now = series.last[-1], series.start, series.now
-    most, least = max(1.0, settings.alarm_entropy_rise * start), settings.alarm_entropy_share * start
+    most, least = max(NOISE, settings.alarm_entropy_rise * start), settings.alarm_entropy_share * start
     if value > most and not math.isnan(start):
         yield Symptom(
             "explosion",

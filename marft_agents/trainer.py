@@ -78,8 +78,7 @@ class Trainer:
         on_alarm: Callable[[Alarm], None] | None = None,
     ) -> None:
         settings = learner.settings
-        draws_again = settings.dynamic_sampling > 0 and not settings.branches
-        if schedule.group_size == 1 and (settings.compares_draws or draws_again):
+        if schedule.group_size == 1 and settings.compares_draws:
             raise SettingsError(
                 "episodes of one task draw are compared with each other: wanted group_size >= 2, found 1"
             )
@@ -98,6 +97,7 @@ class Trainer:
             extra_rounds=settings.dynamic_sampling,
             branches=settings.branches,
             branched_turns=schedule.branched_turns,
+            by_turn=settings.compare == "turn" and not settings.branches,
         )
 
     def run(self) -> None:

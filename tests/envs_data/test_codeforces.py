@@ -50,7 +50,7 @@ def run_checker(slug, folder, given, correct, found):
         "-S",
         *(str(folder / name) for name in ("checker.py", "input", "correct", "found")),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.strip()
 
 

@@ -236,6 +236,15 @@ def test_rewards_and_values_that_are_not_finite_stop_the_update():
     assert [s.action is turns[0].action for s in raised.value.samples] == [True]
 
 
+@pytest.mark.parametrize(
+    ("knobs", "what"), [({"policy_lr": math.inf}, "its adapter"), ({"critic_lr": math.inf}, "its head")]
+)
+def test_a_step_beyond_all_numbers_stops_the_update(knobs, what):
+    team = ragged_team("marft-a")
+    with pytest.raises(DivergenceError, match=f"{what} to numbers that are not finite"):
+        Learner(team, table("marft-a", **knobs)).update(episodes(team, "marft-a"))
+
+
 # ------------------------------------------------------------------ what is refused
 
 
@@ -252,6 +261,12 @@ def test_rewards_and_values_that_are_not_finite_stop_the_update():
         ("mappo", {"scaling": "group"}, "wanted baseline = 'group'"),
         ("mappo", {"level": "token", "length_adaptive": 0.1}, "wanted a critic of every token"),
         ("mappo", {"branches": 2}, "branches = 2 are alternatives of one turn"),
+        ("grpo", {"value_norm": True}, "value_norm = True means nothing to grpo"),
+        ("marft-a", {"compare": "turn"}, "compare = 'turn' is about the groups of turns"),
+        ("marft-a", {"dynamic_sampling": 2}, "wanted baseline = 'group' or 'leave_one_out', or centring = 'group'"),
+        ("reinforce++", {"dynamic_sampling": 2}, "dynamic_sampling draws again for groups"),
+        ("ippo", {"agent_order": "semi-greedy", "agent_interval": 2}, "about the agents of one update"),
+        ("ippo", {"clip_start": 0.5, "agent_interval": 2}, "about the agents of one update"),
         ("marft-a", {"baseline": "best"}, "baseline = 'best' contradicts marft-a"),
         ("ippo", {"level": "word"}, "level = 'word', wanted action or token"),
         ("pppo", {}, "unknown algorithm 'pppo'; there are marft-a, .*a2po"),
@@ -267,7 +282,12 @@ def test_settings_that_contradict_an_algorithm_are_refused(name, knobs, reason):
     [
         ("ppo-t", {}, {"num_agents": 2}, "ppo-t trains one agent, the team has 2: use marft-t or a solo"),
         ("grpo", {}, {"group_size": 1}, "grpo compares episodes of one task draw: wanted group_size >= 2"),
-        ("marft-a", {"centring": "group"}, {"group_size": 1}, "wanted group_size >= 2"),
+        (
+            "marft-a",
+            {"centring": "group"},
+            {"group_size": 1},
+            "^centring = 'group' compares episodes of one task draw: wanted group_size >= 2 or centring = 'batch'",
+        ),
         ("c3", {"branches": 0}, {}, "wanted branches >= 2, found 0"),
         ("vapo", {}, {"updates": 50}, "value_warmup = 50 leaves the policies none of 50 updates"),
         ("happo", {}, {"shared": True}, "with one shared adapter"),

@@ -106,6 +106,27 @@ def test_what_failed_tells_nothing_about_a_draw():
     assert experience.metrics()["team/failed"] == 6
 
 
+def test_draws_of_equal_returns_teach_where_turns_are_compared():
+    def play(plan):
+        """Pay in the first turn or in the second, in turns: the returns agree, what the second turn earns does not."""
+        return [
+            Trajectory(
+                episode.seed,
+                episode.group,
+                tuple(Turn("a_0", text_action("x"), float(k == episode.number % 2), round=k) for k in (0, 1)),
+                True,
+                False,
+            )
+            for episode in plan
+        ]
+
+    by_return = gather(play, 0, Sampling(0, GROUPS, SIZE, extra_rounds=2))
+    by_turn = gather(play, 0, Sampling(0, GROUPS, SIZE, extra_rounds=2, by_turn=True))
+    assert by_return.metrics()["team/draws"] == 3 * GROUPS
+    assert by_turn.metrics()["team/draws"] == GROUPS
+    assert (by_return.metrics()["team/informative_groups"], by_turn.metrics()["team/informative_groups"]) == (0, 1)
+
+
 def test_an_update_whose_first_draws_all_fail_plays_no_further_ones():
     table = Table((), failing=range(GROUPS * SIZE))
     with pytest.raises(AllEpisodesFailedError, match="all 12 episodes of the update failed; the first: the judge"):
@@ -148,7 +169,7 @@ def test_the_team_learns_from_draws_that_differ():
 
 
 def test_groups_of_one_are_refused_where_they_would_be_compared():
-    for knobs in ({"centring": "group"}, {"dynamic_sampling": 1}, {"baseline": "group"}):
+    for knobs in ({"centring": "group"}, {"centring": "group", "dynamic_sampling": 1}, {"baseline": "group"}):
         with pytest.raises(SettingsError, match="wanted group_size >= 2, found 1"):
             trainer(group_size=1, **knobs)
     trainer(group_size=1, baseline="group", compare="turn", branches=2)
@@ -168,7 +189,7 @@ def test_extra_draws_of_a_broken_game_are_dull():
             self.rewards = dict.fromkeys(self.agents, 0.0)
 
     team = word_team(["buyer_0", "seller_0"])
-    learner = Learner(team, LearnerSettings(dynamic_sampling=2))
+    learner = Learner(team, LearnerSettings(dynamic_sampling=2, centring="group"))
     metrics = Trainer(Fragile, team, learner, Schedule(groups=4, group_size=2)).step()
     assert (metrics["team/draws"], metrics["team/failed"]) == (12, 0)
     assert np.isfinite(list(metrics.values())).all()

@@ -170,7 +170,7 @@ def test_it_goes_back_to_before_the_trouble_but_not_to_before_the_last_rollback(
 
 def test_a_missing_checkpoint_is_an_error_that_says_which(tmp_path):
     guard = guard_with(tmp_path, 9, 10)
-    with pytest.raises(CheckpointError, match="holds none of update-00000 to update-00004"):
+    with pytest.raises(CheckpointError, match=r"rollback at update 10: .* none of update-00000 to update-00004"):
         guard._good(Alarm(9, "buyer_0", "collapse", "entropy", 1.0, 0.5, ""))
 
 
@@ -195,7 +195,7 @@ def test_rollbacks_need_a_folder():
 def test_a_nan_stops_the_run_with_the_actions_it_came_from(tmp_path):
     with pytest.raises(DivergenceError) as caught:
         train(tmp_path / "run", lr=1e30, health=HealthSettings())
-    file = tmp_path / "run" / "divergence-0.json"
+    file = tmp_path / "run" / "divergence-1.json"  # the error counts updates from 1, records from 0
     assert f"are in {file}" in str(caught.value)
     assert str(caught.value).startswith("update 1: ")
     record = json.loads(file.read_text(), parse_constant=pytest.fail)
@@ -234,19 +234,22 @@ class Unpayable(Probe):
 
 
 def test_a_reward_that_is_no_number_is_in_the_record(tmp_path):
-    with pytest.raises(DivergenceError, match=r"divergence-0\.json"):
+    with pytest.raises(DivergenceError, match=r"divergence-1\.json"):
         train(tmp_path / "run", lr=1e-3, game=Unpayable, health=HealthSettings())
-    record = json.loads((tmp_path / "run" / "divergence-0.json").read_text(), parse_constant=pytest.fail)
+    record = json.loads((tmp_path / "run" / "divergence-1.json").read_text(), parse_constant=pytest.fail)
     assert record["actions"][0]["reward"] == "nan"
 
 
 def test_a_nan_is_rolled_back_as_often_as_allowed(tmp_path):
     folder = tmp_path / "run"
-    with pytest.raises(DivergenceError, match=r"divergence-2\.json"):
+    with pytest.raises(DivergenceError, match=r"^update 3: .*divergence-3\.json"):
         train(folder, lr=1e30, health=HealthSettings(rollback=2, alarm_window=2))
-    assert [alarm["kind"] for alarm in alarms_in(folder)] == ["divergence", "rollback"] * 2
+    alarms = alarms_in(folder)
+    assert [alarm["kind"] for alarm in alarms] == ["divergence", "rollback"] * 2
+    assert [alarm["sentence"].split(", ")[-1] for alarm in alarms[1::2]] == ["for a divergence)"] * 2
+    assert f"are in {folder / 'divergence-1.json'}" in alarms[0]["sentence"]
     assert [line["update"] for line in read_metrics(folder)] == [0, 1]
-    assert sorted(path.name for path in folder.glob("divergence-*")) == [f"divergence-{n}.json" for n in range(3)]
+    assert sorted(path.name for path in folder.glob("divergence-*")) == [f"divergence-{n}.json" for n in (1, 2, 3)]
     assert adapters(folder / "checkpoints" / checkpoint.name_of(2)) == adapters(
         folder / "checkpoints" / checkpoint.name_of(0)
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
-from dataclasses import replace
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,6 +104,26 @@ def test_each_alarm_names_the_agent_the_measure_and_the_update(kind, measure, be
     assert str(told[0]).startswith(f"update {latest + 1}: {kind} of solver_0: ")
 
 
+@pytest.mark.parametrize("measure", ["grad_norm", "kl", "ratio_max", "ratio_min", "entropy"])
+@pytest.mark.parametrize("at", [0, 1, 7])
+def test_what_is_not_a_number_explodes_at_once_and_whatever_came_before(measure, at):
+    rows = history(20, **{measure: lambda update: math.nan if update == at else USUAL[measure]})
+    found = alarms_of(rows)
+    assert [(alarm.update, alarm.agent, alarm.kind, alarm.measure) for alarm in found] == [
+        (at, "solver_0", "explosion", measure)
+    ]
+    assert f"{measure} is not a number" in found[0].sentence
+
+
+def test_a_start_that_was_not_a_number_once_mutes_nothing_later():
+    entropies = {1: math.nan, 12: 3.5}
+    found = alarms_of(history(20, entropy=lambda update: entropies.get(update, 0.7)))
+    assert [(alarm.update, alarm.kind, alarm.measure) for alarm in found] == [
+        (1, "explosion", "entropy"),
+        (12, "explosion", "entropy"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("measure", "after"),
     [
@@ -188,6 +211,20 @@ def test_what_is_not_measured_is_not_watched():
 def test_a_setting_out_of_range_is_refused():
     with pytest.raises(SettingsError, match=r"alarm_spike = 0\.5, wanted > 1"):
         HealthSettings(alarm_spike=0.5)
+
+
+def test_the_page_tells_every_knob_and_every_floor_with_its_value():
+    page = (Path(__file__).parents[2] / "docs" / "stability.md").read_text(encoding="utf-8")
+    knobs = {f"--{name.replace('_', '-')}": float(value) for name, value in asdict(HealthSettings()).items()}
+    floors = {
+        f"{module}.{name}": float(value)
+        for module in ("symptoms", "health", "behaviour")
+        for name, value in vars(importlib.import_module(f"marft_agents.{module}")).items()
+        if name.isupper() and isinstance(value, int | float)
+    }
+    told = {name: float(value) for name, value in re.findall(r"^\| `([\w.-]+)` \| ([\d.]+) \|", page, re.MULTILINE)}
+    assert told == {name: value for name, value in (knobs | floors).items() if name != "--rollback"}
+    assert len(floors) >= 9
 
 
 # ------------------------------------------------------------------ what agents do

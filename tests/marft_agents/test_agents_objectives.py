@@ -9,12 +9,12 @@ from marft_agents.objectives import (
     action_divisors,
     action_log_ratios,
     averaging_shares,
-    clip_share,
     clipped_surrogate,
     kl_estimate,
     preceding_ratios,
     truncated_importance,
     value_loss,
+    widening_clip,
 )
 
 
@@ -103,9 +103,9 @@ def test_importance_is_cut_at_the_cap_and_carries_no_bias_below_it():
 
 
 def test_the_clip_widens_along_the_agents_to_the_whole_bound():
-    assert [clip_share(k, 4, 0.5) for k in (1, 2, 3, 4)] == [0.625, 0.75, 0.875, 1.0]
-    assert [clip_share(k, 3, 1.0) for k in (1, 2, 3)] == [1, 1, 1]
-    assert clip_share(1, 1, 0.0) == 1
+    assert [widening_clip(k, 4, 0.5) for k in (1, 2, 3, 4)] == [0.625, 0.75, 0.875, 1.0]
+    assert [widening_clip(k, 3, 1.0) for k in (1, 2, 3)] == [1, 1, 1]
+    assert widening_clip(1, 1, 0.0) == 1
 
 
 @pytest.mark.parametrize(

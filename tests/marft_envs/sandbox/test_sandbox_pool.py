@@ -141,7 +141,7 @@ def test_slots_that_can_not_be_opened_again_lose_nothing(open_pool):
 def test_a_slot_that_can_not_be_made_ready_gives_way_and_its_thread_goes_on(open_pool):
     pool = open_pool(broken_resets=(1, 3))
     futures = [pool.submit(submission(b"1")) for _ in range(4)]
-    assert [future.result(timeout=5).verdict for future in futures] == ["OK"] * 4
+    assert [future.result(timeout=60).verdict for future in futures] == ["OK"] * 4
     assert pool.backend.num_opened == 3
 
 
@@ -185,7 +185,7 @@ def test_a_cancelled_submission_is_not_run(open_pool):
     pool = open_pool()
     first, second, third = (pool.submit(submission(b"1" * 10)) for _ in range(3))
     cancelled = second.cancel()
-    wait([first, third], timeout=5)
+    wait([first, third], timeout=60)
     assert third.result().verdict == "OK"
     assert second.cancelled() == cancelled
 

@@ -168,7 +168,7 @@ def test_an_unreadable_call_is_a_fault_of_the_game():
 
 
 def test_a_hanging_tool_costs_an_error_and_not_the_run():
-    game = play(bank_game(SOLO, limits=Limits(timeout_s=0.2)), call("misbehave", how="loop") + PAY + DONE)
+    game = play(bank_game(SOLO, limits=Limits(timeout_s=1.0)), call("misbehave", how="loop") + PAY + DONE)
     assert [event.get("status") for event in events_of(game)] == ["timeout", "ok", None]
     assert game.episode().success
 
