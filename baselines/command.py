@@ -10,11 +10,19 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from baselines import agreement, browse, play, sandbox, scaffold
 
 LAZY_COMMANDS = {"train": "baselines.train", "eval": "baselines.evaluate"}  # these load torch
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib"}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser, of commands too, that takes flags by their whole name only: a new flag can then break no script."""
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(**{"allow_abbrev": False} | keywords)
 
 
 def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.ArgumentParser:
@@ -23,7 +31,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
     Args:
         commands: which of the commands that load torch to add in full.
     """
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="marft",
         description="Train, evaluate and look at teams of language-model agents.",
         epilog="marft COMMAND --help says more.",

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import math
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from marft_agents import checkpoint
 from marft_agents.evaluation import Evaluation, Interval, evaluate
 from marft_agents.language_model import LoraSettings, build_team
 from marft_agents.policy import Policy
-from marft_agents.run_folder import episode_record, versions, write_json
+from marft_agents.run_folder import episode_record, replacing, versions, write_json
 from marft_agents.sampling import SamplingLaw
 from marft_agents.trainer import refuse_unsuitable
 from marft_envs.tools.surface import check_surface
@@ -136,9 +135,8 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
     """Write evaluation.json and episodes.jsonl."""
     out.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(episode_record(0, t, whole=True), ensure_ascii=False) + "\n" for t in result.trajectories)
-    with tempfile.NamedTemporaryFile("w", dir=out, delete=False, encoding="utf-8") as stream:
+    with replacing(out / "episodes.jsonl") as stream:
         stream.writelines(lines)
-    Path(stream.name).rename(out / "episodes.jsonl")
     scores = [[None if math.isnan(value) else value for value in row] for row in result.scores.tolist()]
     summary = {
         "accuracy": result.accuracy.mean,

@@ -14,12 +14,13 @@ import torch
 
 from baselines.environment import factory, model_folder_or_name, read_keywords
 from baselines.flags import from_record, given_knobs, read_knobs
+from baselines.sampler import OWN, check_play
 from marft_agents.algorithms import learner_settings, settings_for
 from marft_agents.language_model import LanguageModelTeam, LoraSettings, Sharing, build_team
 from marft_agents.learner import Learner
 from marft_agents.run_folder import RunFolderError
 from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings
+from marft_agents.settings import LearnerSettings, SettingsError
 from marft_agents.symptoms import HealthSettings
 from marft_agents.trainer import Schedule, refuse_unsuitable
 
@@ -74,6 +75,7 @@ class Experiment:
         law: how tokens are sampled.
         lora: shape of the adapters.
         health: when alarms are raised, and whether the run is rolled back.
+        sampler: what plays the training episodes: own, vllm or the URL of a server.
     """
 
     env: str
@@ -86,6 +88,7 @@ class Experiment:
     law: SamplingLaw
     lora: LoraSettings
     health: HealthSettings = HealthSettings()
+    sampler: str = OWN
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
@@ -105,6 +108,7 @@ class Experiment:
             algorithm=arguments.algorithm,
             models=read_models(arguments.model),
             sharing=arguments.sharing,
+            sampler=arguments.sampler,
             **parts,
         )
 
@@ -133,6 +137,9 @@ class Experiment:
         """Return the factory of environments, the team and the learner.
 
         What can be refused without loading a model is refused first.
+
+        Raises:
+            SettingsError, SamplerError: what can not be trained, or not be played, like this.
         """
         make_env = factory(self.env, self.keywords)
         env = make_env()
@@ -145,6 +152,10 @@ class Experiment:
             updates=self.schedule.updates,
             shared=self.sharing == "shared",
         )
+        if self.law.greedy:
+            raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and can not be trained")
+        models = {self.models.get(agent, self.models.get("*", "")) for agent in env.possible_agents}
+        check_play(self.sampler, models, self.law)
         team = build_team(
             env.possible_agents,
             self.models,

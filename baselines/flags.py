@@ -4,24 +4,56 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
 from typing import Any
 
+Presets = Mapping[str, Mapping[str, Any]]
 
-def add_knobs(parser: argparse.ArgumentParser, settings: type[Any], *, title: str) -> None:
-    """Add a flag per field of a settings dataclass; a flag that is not given is None."""
+
+def add_knobs(
+    parser: argparse.ArgumentParser,
+    settings: type[Any],
+    *,
+    title: str,
+    presets: Presets | None = None,
+    preset: str = "",
+) -> None:
+    """Add a flag per field of a settings dataclass; a flag that is not given is None.
+
+    Args:
+        parser: gets the flags.
+        settings: the dataclass.
+        title: of the flags in the help.
+        presets: what may go before the dataclass's defaults, by name and field name.
+        preset: the one whose values are the defaults.
+    """
     group = parser.add_argument_group(title)
     hints = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):
-        default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
-        text = f"{field.metadata['help']} (default: {default})".replace("%", "%%")
-        group.add_argument(_flag(field.name), help=text, default=None, **_reader(hints[field.name]))
+        text = f"{field.metadata['help']} ({_defaults(field, presets or {}, preset)})".replace("%", "%%")
+        group.add_argument(flag(field.name), help=text, default=None, **_reader(hints[field.name]))
 
 
-def _flag(name: str) -> str:
+def flag(name: str) -> str:
+    """Return the flag of a field."""
     return "--" + name.replace("_", "-")
+
+
+def _defaults(field: dataclasses.Field[Any], presets: Presets, preset: str) -> str:
+    """Return the default in words, and that of each preset that has another."""
+    values = {name: values.get(field.name, field.default) for name, values in presets.items()}
+    default = values.get(preset, field.default)
+    others = [f"; preset {name}: {_shown(value)}" for name, value in values.items() if value != default]
+    return f"default: {_shown(default)}" + "".join(others)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _reader(hint: Any) -> dict[str, Any]:
@@ -34,6 +66,8 @@ def _reader(hint: Any) -> dict[str, Any]:
         return {"type": _names, "metavar": "NAME,NAME"}
     if isinstance(hint, types.UnionType):
         return {"type": _optional_number, "metavar": "NUMBER|none"}
+    if hint is float:
+        return {"type": _number, "metavar": "NUMBER"}
     return {"type": hint, "metavar": hint.__name__.upper()}
 
 
@@ -41,8 +75,18 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _number(text: str, wanted: str = "a finite number") -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted {wanted}")
+    return number
+
+
 def _optional_number(text: str) -> float | str:
-    return "none" if text == "none" else float(text)
+    return "none" if text == "none" else _number(text, "a finite number or none")
 
 
 def read_knobs(arguments: argparse.Namespace, settings: type[Any], defaults: Mapping[str, Any]) -> Any:

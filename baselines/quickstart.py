@@ -28,7 +28,7 @@ from baselines.train import train
 from marft_agents import checkpoint
 from marft_agents.evaluation import Evaluation, paired_difference
 from marft_agents.language_model import LanguageModelTeam
-from marft_agents.run_folder import read_metrics, write_json
+from marft_agents.run_folder import check_free, read_metrics, write_json
 
 ENVIRONMENT = "marft/gsm8k_duo-v0"
 UPDATES = 16
@@ -77,6 +77,7 @@ def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, A
     Returns:
         For "greedy" and "sampled": before, after and paired gain, each with its 95 % interval.
     """
+    check_free(out)
     started = time.perf_counter()
     _, untrained, _ = plan.build()
     before = held_out_evaluations(plan, untrained, limit)

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from baselines.curve import draw_curve
 from baselines.environment import add_environment_flags, notes_of
 from baselines.experiment import PRESETS, SETTINGS, Experiment
-from baselines.flags import add_knobs
+from baselines.flags import add_knobs, flag
 from baselines.progress import TrainingTable
-from baselines.sampler import OWN, add_sampler_flag, check_sampler, open_sampler
+from baselines.sampler import OWN, add_sampler_flag, open_sampler
 from marft_agents import checkpoint
 from marft_agents.algorithms import ALGORITHMS
-from marft_agents.run_folder import RunFolder, RunFolderError, read_metrics
+from marft_agents.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
 from marft_agents.trainer import Trainer
 from marft_envs.tools.surface import check_surface
+
+DEFAULTS: Mapping[str, Any] = {  # of flags that are no knobs; what is not given is None, so that --resume can tell
+    "algorithm": "marft-a",
+    "model": ["smollm2-135m"],
+    "sampler": OWN,
+    "sharing": "separate",
+    "preset": "laptop",
+}
+WITH_RESUME = ("updates", "device")  # all else is the run's own
+NO_FLAGS = ("command", "run", "default_split", "resume")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,26 +41,38 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--env", metavar="ID", help="environment, like marft/math_duo-v0")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run")
     parser.add_argument(
-        "--resume", type=Path, metavar="DIR", help="go on with the run in DIR; only --updates may be given with it"
+        "--resume",
+        type=Path,
+        metavar="DIR",
+        help=f"go on with the run in DIR; only {_flags(WITH_RESUME)} may be given with it",
     )
     parser.add_argument(
         "--algorithm",
         choices=ALGORITHMS,
-        default="marft-a",
-        help="; ".join(f"{name}: {a.description}" for name, a in ALGORITHMS.items()) + " (default: marft-a)",
+        help="; ".join(f"{name}: {a.description}" for name, a in ALGORITHMS.items())
+        + f" (default: {DEFAULTS['algorithm']})",
     )
     add_model_flags(parser)
     add_sampler_flag(parser)
     parser.add_argument(
-        "--sharing", choices=("separate", "shared"), default="separate", help="one adapter per agent, or one for all"
+        "--sharing",
+        choices=("separate", "shared"),
+        help=f"one adapter per agent, or one for all (default: {DEFAULTS['sharing']})",
     )
     parser.add_argument(
-        "--preset", choices=PRESETS, default="laptop", help="where settings that are not given come from"
+        "--preset",
+        choices=PRESETS,
+        help="where settings come from that are neither given nor set by the algorithm "
+        f"(default: {DEFAULTS['preset']})",
     )
     add_environment_flags(parser, split="train")
     for kind, title in SETTINGS.values():
-        add_knobs(parser, kind, title=title)
+        add_knobs(parser, kind, title=title, presets=PRESETS, preset=DEFAULTS["preset"])
     parser.set_defaults(run=run)
+
+
+def _flags(names: Iterable[str]) -> str:
+    return ", ".join(map(flag, names))
 
 
 def add_model_flags(parser: argparse.ArgumentParser) -> None:
@@ -70,10 +95,9 @@ def device_of(arguments: argparse.Namespace) -> torch.device | None:
     """
     if arguments.device is None:
         return None
-    try:
-        device = torch.device(arguments.device)
-    except RuntimeError as error:
-        raise ValueError(f"--device {arguments.device!r}: wanted cpu or cuda[:N]") from error
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", arguments.device):
+        raise ValueError(f"--device {arguments.device!r}: wanted cpu or cuda[:N]")
+    device = torch.device(arguments.device)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"--device {arguments.device!r}: this machine has {torch.cuda.device_count()} CUDA devices")
     return device
@@ -81,17 +105,14 @@ def device_of(arguments: argparse.Namespace) -> torch.device | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft train`."""
-    check_sampler(arguments.sampler)
-    arguments.model = arguments.model or ["smollm2-135m"]
     if arguments.resume is not None:
         experiment, out = _resumed(arguments), arguments.resume
     else:
         if arguments.env is None or arguments.out is None:
             raise ValueError("marft train needs --env ID and --out DIR (or --resume DIR)")
-        experiment, out = Experiment.from_arguments(arguments), arguments.out
-    metrics = train(
-        experiment, out, device=device_of(arguments), resume=arguments.resume is not None, sampler=arguments.sampler
-    )
+        given = {name: value for name, value in vars(arguments).items() if value is not None}
+        experiment, out = Experiment.from_arguments(argparse.Namespace(**{**DEFAULTS, **given})), arguments.out
+    metrics = train(experiment, out, device=device_of(arguments), resume=arguments.resume is not None)
     print(
         f"{out}: {experiment.schedule.updates} updates; success of the last {metrics['window']:.0f}: "
         f"{metrics['success']:.3f}; curve {out / 'curve.png'}; checkpoint {checkpoint.resolve(out)}"
@@ -101,21 +122,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _resumed(arguments: argparse.Namespace) -> Experiment:
     experiment = Experiment.load(arguments.resume)
-    names = [f.name for kind, _ in SETTINGS.values() for f in dataclasses.fields(kind) if f.name != "updates"]
-    given = [name for name in [*names, "env", "out"] if getattr(arguments, name, None) is not None]
-    if given:
+    given = [name for name, value in vars(arguments).items() if value not in (None, [])]
+    fixed = [name for name in given if name not in (*WITH_RESUME, *NO_FLAGS)]
+    if fixed:
         raise RunFolderError(
             f"--resume goes on with the settings in {arguments.resume / 'config.json'}; "
-            f"--{given[0].replace('_', '-')} can not be changed (only --updates)"
+            f"{_flags(fixed)} can not be changed (only {_flags(WITH_RESUME)})"
         )
     if arguments.updates is None:
         return experiment
+    newest = checkpoint.latest(arguments.resume / "checkpoints")
+    done = 0 if newest is None else int(newest.name.removeprefix("update-"))
+    if arguments.updates < done:
+        raise RunFolderError(
+            f"--updates counts those of the whole run: found {arguments.updates}, wanted {done} or more, since "
+            f"{arguments.resume} has done {done}"
+        )
     schedule = dataclasses.replace(experiment.schedule, updates=arguments.updates)
     return dataclasses.replace(experiment, schedule=schedule)
 
 
 def train(
-    experiment: Experiment, out: Path, *, device: torch.device | None = None, resume: bool = False, sampler: str = OWN
+    experiment: Experiment, out: Path, *, device: torch.device | None = None, resume: bool = False
 ) -> dict[str, float]:
     """Train and keep everything in a run folder.
 
@@ -124,25 +152,28 @@ def train(
         out: the run folder.
         device: of the models.
         resume: go on from the newest checkpoint.
-        sampler: what plays the training episodes: own, vllm or the URL of a server.
 
     Returns:
         success: mean over the last updates; window: how many.
     """
+    if not resume:
+        check_free(out)
     make_env, team, learner = experiment.build(device)
     notes, done = notes_of(make_env()), 0
-    if sampler != OWN:
-        notes["sampler"] = sampler
+    if experiment.sampler != OWN:
+        notes["sampler"] = experiment.sampler
     if resume and checkpoint.latest(out / "checkpoints") is None:
         print(f"{out}: the run ended before its first checkpoint; it starts anew with its config.json", file=sys.stderr)
     elif resume:
         check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
         done = checkpoint.load(out, team, learner)
-    folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
     with (
-        open_sampler(sampler, team, out / "adapters") as policy,
+        open_sampler(experiment.sampler, team, out / "adapters") as policy,
         TrainingTable(experiment.schedule.updates, list(team.policies)) as table,
     ):
+        folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
+        if done and Experiment.load(out) != experiment:  # more updates: a resume after this one is to know of them
+            write_json(out / "config.json", experiment.to_dict())
         Trainer(
             make_env,
             team,

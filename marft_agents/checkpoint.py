@@ -24,6 +24,7 @@ from torch import Tensor
 
 from marft_agents.language_model import LanguageModelTeam, Seat
 from marft_agents.learner import Learner
+from marft_agents.pretrained import unlock_weights
 
 STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
@@ -78,7 +79,8 @@ def save(
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.glob(".part-*"):  # left by a kill
             shutil.rmtree(stale, ignore_errors=True)
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
+        part = folder / ".part-new"
+        part.mkdir()
         _write(part, team, learner, {"notes": dict(notes or {}), "guard": dict(guard or {})})
         _sync(part)
         if final.exists():  # the same update, repeated after a resume
@@ -133,6 +135,7 @@ def save_adapter(seat: Seat, folder: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a base without a hub id can not be asked for its vocabulary
             seat.base.peft.save_pretrained(scratch, selected_adapters=[seat.adapter], save_embedding_layers=False)
+        unlock_weights(Path(scratch))
         Path(scratch, str(seat.adapter)).rename(folder)
 
 

@@ -1,7 +1,7 @@
 """Forward passes of a transformer trunk over prefix trees, and log-probs at action positions.
 
-Only action positions reach the language-model head, in chunks whose logits are gone when the next chunk comes, so
-memory does not grow with vocabulary x length.
+Only action positions reach the language-model head, in chunks of so many logits, gone when the next chunk comes: memory
+grows neither with the length nor with the vocabulary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from marft_agents.prefix_tree import build_levels
 from marft_agents.records import IntArray
 from marft_agents.sampling import SamplingLaw, scale
 
-HEAD_CHUNK = 128  # positions per chunk of the head: six matrices of 128 x 49k float32 are 150 MB
+LOGITS = {"cpu": 128 * 49_152, "cuda": 2**26}  # per chunk of the head, of which six float32 matrices are held
 
 
 def plan_micro_batches(sequences: Sequence[IntArray], max_rows: int) -> list[list[int]]:
@@ -99,8 +99,9 @@ def score_tokens(
 
     adapted = any(p.requires_grad for p in head.parameters())  # then it is trained, and its logits are made again
     scores, entropies = [], []
-    for start in range(0, len(tokens), HEAD_CHUNK):
-        part = slice(start, start + HEAD_CHUNK)
+    rows = chunk_rows(head.out_features, hidden.device)
+    for start in range(0, len(tokens), rows):
+        part = slice(start, start + rows)
         allowed = None if support is None else _support_rows(support[part], head.out_features, hidden.device)
         numbers = partial(chunk, ids=tokens[part], allowed=allowed)
         if adapted:
@@ -110,6 +111,11 @@ def score_tokens(
         scores.append(score)
         entropies.append(entropy)
     return TokenScores(torch.cat(scores), torch.cat(entropies))
+
+
+def chunk_rows(vocabulary: int, device: torch.device) -> int:
+    """Return how many positions go through the head at once, at least 16."""
+    return max(16, LOGITS.get(device.type, LOGITS["cpu"]) // vocabulary)
 
 
 class _RowWise(torch.autograd.Function):

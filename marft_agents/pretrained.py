@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import io
 import os
-import shutil
+import stat
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -161,24 +161,32 @@ def _dequantised(gguf: Path) -> Path:
 
     disable_progress_bar()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=folder.name + ".", dir=folder.parent))
-    try:
+    with tempfile.TemporaryDirectory(prefix=folder.name + ".", dir=folder.parent) as scratch:
         try:
             with _quiet():
                 tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
                 model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
         except (ImportError, OSError, ValueError) as error:
             raise ModelError(f"{gguf} could not be read as GGUF: {error}; is the package 'gguf' installed?") from error
+        part = Path(scratch, folder.name)  # not the scratch folder itself, which nobody else may read
         tokenizer.save_pretrained(part)
         _plain_copy(model).save_pretrained(part)
+        unlock_weights(part)
         try:
             part.rename(folder)
         except OSError:
             if not (folder / "config.json").is_file():  # else another process was first: use its copy
                 raise
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def unlock_weights(folder: Path) -> None:
+    """Give the weights under a folder the mode that the umask gives: safetensors makes its files the owner's alone."""
+    probe = folder / ".mode"
+    probe.touch()
+    for file in folder.rglob("*.safetensors"):
+        file.chmod(stat.S_IMODE(probe.stat().st_mode))
+    probe.unlink()
 
 
 def _quiet() -> contextlib.AbstractContextManager[object]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import os
 import platform
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from marft_agents.health import Alarm
 from marft_agents.records import Trajectory
@@ -23,18 +24,58 @@ class RunFolderError(RuntimeError):
     """A run folder that can not be used or written; says what to do."""
 
 
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Open a text file beside `path` that takes its place once it is whole; its mode is what the umask gives."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.rename(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write JSON to a temporary name and rename it into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with replacing(path) as stream:
+        json.dump(content, stream, indent=1, ensure_ascii=False)
+        stream.write("\n")
+
+
+def check_free(path: Path) -> None:
+    """Refuse a folder that a fresh run can not have; leaves nothing behind.
+
+    Raises:
+        RunFolderError: it holds a run of at least one whole update, or it can not be made or written.
+    """
+    missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(content, stream, indent=1, ensure_ascii=False)
-            stream.write("\n")
-        Path(name).rename(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        if _holds_updates(path):
+            raise RunFolderError(f"{path} already holds a run; give another --out, or --resume to go on with this one")
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        found = "it is a file" if path.is_file() else f"it can not be made or written ({error.strerror})"
+        raise RunFolderError(f"{path} can not be the folder of a run: {found}; give another --out") from error
+    finally:
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _holds_updates(path: Path) -> bool:
+    """Return False for a new folder, and for a run that was killed before its first checkpoint."""
+    metrics = path / "metrics.jsonl"
+    if not metrics.exists():
+        return False
+    lines = metrics.read_text(encoding="utf-8").count("\n")
+    return lines > 1 or any(int(p.name.removeprefix("update-")) for p in (path / "checkpoints").glob("update-*"))
 
 
 def json_number(value: float) -> float | str:
@@ -110,7 +151,7 @@ class RunFolder:
             checkpoint.
 
     Raises:
-        RunFolderError: a fresh run into a folder that holds a run of at least one whole update.
+        RunFolderError: a fresh run, and the folder is not free; see `check_free`.
     """
 
     def __init__(
@@ -121,8 +162,8 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self._metrics, self._episodes = path / "metrics.jsonl", path / "episodes.jsonl"
         self._alarms = path / "alarms.jsonl"
-        if not resume_at and self._holds_updates():
-            raise RunFolderError(f"{path} already holds a run; give another --out, or --resume to go on with this one")
+        if not resume_at:
+            check_free(path)
         path.mkdir(parents=True, exist_ok=True)
         for records in (self._metrics, self._episodes, self._alarms):
             _keep_before(records, resume_at)
@@ -132,13 +173,6 @@ class RunFolder:
         from torch.utils.tensorboard import SummaryWriter
 
         self._board = SummaryWriter(str(path), purge_step=resume_at)
-
-    def _holds_updates(self) -> bool:
-        """Return False for a new folder, and for a run that was killed before its first checkpoint."""
-        if not self._metrics.exists():
-            return False
-        lines = self._metrics.read_text(encoding="utf-8").count("\n")
-        return lines > 1 or any(int(p.name.removeprefix("update-")) for p in self.checkpoints.glob("update-*"))
 
     def log(
         self,
@@ -163,7 +197,7 @@ class RunFolder:
             self._board.flush()
         except OSError as error:
             raise RunFolderError(
-                f"{self.path} could not be written at update {update}: {error}; free some space and resume"
+                f"{self.path} could not be written at update {update + 1}: {error}; free some space and resume"
             ) from error
 
     def close(self) -> None:
@@ -202,6 +236,5 @@ def _keep_before(path: Path, update: int) -> None:
             continue
         if record["update"] < update:
             kept.append(line + "\n")
-    part = path.with_suffix(".part")
-    part.write_text("".join(kept), encoding="utf-8")
-    part.rename(path)
+    with replacing(path) as stream:
+        stream.writelines(kept)

@@ -19,7 +19,7 @@ from transformers import (
 
 from marft_agents import generation
 from marft_agents.attention import install, run
-from marft_agents.forward import action_hidden, plan_micro_batches, score_tokens
+from marft_agents.forward import LOGITS, action_hidden, chunk_rows, plan_micro_batches, score_tokens
 from marft_agents.generation import Prompt, generate
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
 from marft_agents.prefix_tree import build_levels, choose_cuts
@@ -124,7 +124,8 @@ def test_hidden_states_and_gradients_are_those_of_single_sequences(base, seed):
 
 @pytest.mark.parametrize("law", [SamplingLaw(), SamplingLaw(temperature=0.7), SamplingLaw(top_k=20, top_p=0.9)])
 @pytest.mark.parametrize("grad", [True, False])
-def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad):
+def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad, monkeypatch):
+    monkeypatch.setitem(LOGITS, "cpu", 128 * base.head.out_features)  # five chunks
     hidden = torch.randn(600, base.hidden_size, generator=torch.Generator().manual_seed(0), requires_grad=grad)
     scaled = scale(base.head(hidden.detach()), law)
     support = None
@@ -142,7 +143,8 @@ def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad):
 
 @pytest.mark.parametrize("law", [SamplingLaw(temperature=0.7), SamplingLaw(top_k=20, top_p=0.9)])
 @pytest.mark.parametrize("bonus", [0.0, 0.3])
-def test_gradients_of_scores_and_entropies_are_those_of_plain_autograd(base, law, bonus):
+def test_gradients_of_scores_and_entropies_are_those_of_plain_autograd(base, law, bonus, monkeypatch):
+    monkeypatch.setitem(LOGITS, "cpu", 128 * base.head.out_features)  # three chunks
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(300, base.hidden_size, generator=generator, requires_grad=True)
     weights = torch.randn(300, generator=generator)
@@ -161,6 +163,14 @@ def test_gradients_of_scores_and_entropies_are_those_of_plain_autograd(base, law
     [gradient] = torch.autograd.grad(loss, hidden)
     assert found.entropy.requires_grad == (bonus > 0)
     assert (gradient - wanted).abs().max() < 1e-5 * wanted.abs().max()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda", "mps"])
+def test_chunks_of_the_head_take_the_same_memory_whatever_the_vocabulary(device):
+    sizes = [v * chunk_rows(v, torch.device(device)) for v in (1_024, 49_152, 151_936, 262_144)]
+    assert max(sizes) <= LOGITS.get(device, LOGITS["cpu"])
+    assert min(sizes) > 0.9 * max(sizes)
+    assert chunk_rows(10**9, torch.device(device)) == 16
 
 
 def test_layers_computed_again_give_the_same_gradients_from_less_memory():

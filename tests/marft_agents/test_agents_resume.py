@@ -165,7 +165,7 @@ def test_a_full_disk_while_recording_says_so(tmp_path, uninterrupted):
     trainer.step()
     with (
         largest_file((tmp_path / "metrics.jsonl").stat().st_size + 100),
-        pytest.raises(RunFolderError, match=f"{tmp_path} could not be written at update 1: .*File too large"),
+        pytest.raises(RunFolderError, match=f"{tmp_path} could not be written at update 2: .*File too large"),
     ):
         trainer.step()
     train(tmp_path)

@@ -1,0 +1,90 @@
+"""`marft train --resume`: nothing of the run can be changed but its length, which is recorded."""
+
+import argparse
+import json
+
+import pytest
+
+from baselines.command import build_parser, main
+from baselines.experiment import Experiment
+from baselines.progress import TrainingTable
+from baselines.train import WITH_RESUME
+
+TRAIN = [
+    *["train", "--env", "marft/math_duo-v0", "--data", "embedded:stories", "--model", "tiny", "--device", "cpu"],
+    *["--groups", "1", "--group-size", "2", "--max-new-tokens", "4"],
+]
+
+
+def train_flags():
+    [commands] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    actions = commands.choices["train"]._actions
+    return {a.dest: a for a in actions if a.dest not in (*WITH_RESUME, "help", "resume")}
+
+
+def some_value(action):
+    """Return what argparse takes for a flag: the first where it has a choice."""
+    if isinstance(action, argparse.BooleanOptionalAction):
+        return []
+    return [str(next(iter(action.choices)))] if action.choices else ["1"]
+
+
+@pytest.fixture
+def trained(tmp_path):
+    assert main([*TRAIN, "--updates", "2", "--out", str(tmp_path / "run")]) == 0
+    return tmp_path / "run"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A run folder as one that was killed before its first checkpoint left it."""
+    arguments = build_parser().parse_args([*TRAIN, "--out", "nowhere", "--updates", "1"])
+    arguments.algorithm, arguments.sharing, arguments.preset, arguments.sampler = "marft-a", "separate", "laptop", "own"
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "config.json").write_text(json.dumps(Experiment.from_arguments(arguments).to_dict()))
+    return folder
+
+
+@pytest.mark.parametrize("name", train_flags())
+def test_every_flag_of_the_run_itself_is_refused(capsys, recorded, name):
+    [flag, *_] = train_flags()[name].option_strings
+    code = main(["train", "--resume", str(recorded), flag, *some_value(train_flags()[name])])
+    error = capsys.readouterr().err
+    assert code == 1
+    assert f"{flag} can not be changed (only --updates, --device)" in error
+    assert str(recorded / "config.json") in error
+
+
+def test_the_flag_is_refused_also_where_it_says_what_is_so_anyway(capsys, recorded):
+    assert main(["train", "--resume", str(recorded), "--algorithm", "marft-a", "--model", "tiny"]) == 1
+    assert "--algorithm, --model can not be changed" in capsys.readouterr().err
+
+
+def test_a_longer_run_is_recorded_before_it_goes_on(capsys, trained, monkeypatch):
+    def interrupted(table, update, metrics):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingTable, "add", interrupted)
+        assert main(["train", "--resume", str(trained), "--updates", "4"]) == 130
+    assert Experiment.load(trained).schedule.updates == 4
+    assert main(["train", "--resume", str(trained)]) == 0
+    assert "4 updates" in capsys.readouterr().out
+    assert (trained / "checkpoints" / "update-00004").is_dir()
+
+
+def test_a_resume_that_changes_nothing_leaves_the_record_as_it_is(trained):
+    old = json.loads((trained / "config.json").read_text())
+    del old["sampler"]  # as runs of before have it
+    (trained / "config.json").write_text(json.dumps(old))
+    assert main(["train", "--resume", str(trained), "--device", "cpu"]) == 0
+    assert json.loads((trained / "config.json").read_text()) == old
+
+
+def test_fewer_updates_than_are_done_are_refused(capsys, trained):
+    before = (trained / "config.json").read_bytes()
+    assert main(["train", "--resume", str(trained), "--updates", "1"]) == 1
+    error = capsys.readouterr().err
+    assert "found 1, wanted 2 or more" in error
+    assert str(trained) in error
+    assert (trained / "config.json").read_bytes() == before

@@ -1,0 +1,66 @@
+"""The run folder: which place it takes, and with which mode its files are written."""
+
+import json
+import os
+import stat
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from marft_agents.pretrained import unlock_weights
+from marft_agents.run_folder import RunFolder, RunFolderError, check_free, write_json
+
+
+@pytest.fixture(params=[0o022, 0o027, 0o002])
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def test_every_file_has_the_mode_that_the_umask_gives(tmp_path, umask):
+    records = RunFolder(tmp_path / "run", {"a": 1}, notes={"b": "2"})
+    records.log(0, {"x": 1.0}, [])
+    records.close()
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "run").iterdir()}
+    assert {"config.json", "versions.json", "metrics.jsonl", "episodes.jsonl", "alarms.jsonl"} <= modes.keys()
+    assert set(modes.values()) == {0o666 & ~umask}, modes
+
+
+def test_weights_are_no_more_private_than_other_files(tmp_path, umask):
+    (tmp_path / "agent_0").mkdir()
+    save_file({"a": torch.zeros(1)}, tmp_path / "agent_0" / "adapter_model.safetensors")
+    unlock_weights(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["agent_0"]
+    [file] = (tmp_path / "agent_0").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    file = tmp_path / "deep" / "a.json"
+    write_json(file, {"old": "\u00e9"})
+    with pytest.raises(TypeError):  # in the middle of the file
+        write_json(file, {"new": object()})
+    assert json.loads(file.read_text(encoding="utf-8")) == {"old": "\u00e9"}
+    assert [path.name for path in file.parent.iterdir()] == ["a.json"]
+
+
+def test_asking_for_a_place_leaves_nothing(tmp_path):
+    check_free(tmp_path / "a" / "b" / "c")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a").mkdir()
+    check_free(tmp_path / "a" / "b")
+    check_free(tmp_path / "a")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "a"]
+
+
+def test_a_place_that_can_not_be_had(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    for name in ("file", "file/run", "nowhere"):
+        with pytest.raises(RunFolderError, match=f"{tmp_path / name} can not be the folder of a run: .*another --out"):
+            check_free(tmp_path / name)
+    with pytest.raises(RunFolderError, match="it is a file"):
+        RunFolder(tmp_path / "file", {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "nowhere"]
