@@ -57,6 +57,7 @@ class Plan:
 
 
 OURS = ("ours", "ours-marft")
+OTHERS = ("reference", "trl", "comlrl")
 FULL = Plan(
     axes=(
         Axis("problems", {n: Shape(groups=n) for n in (4, 8)}, ("ours", "hf"), ("rollout",)),
@@ -65,13 +66,13 @@ FULL = Plan(
             {n: Shape(agents=1, group_size=n) for n in (8, 16)},
             (*OURS, "ours-lean", "reference", "trl", "trl-plain", "hf"),
         ),
-        Axis("team", {n: replace(SMALL, agents=n) for n in (1, 2, 4, 8)}, (*OURS, "reference", "hf")),
-        Axis("group", {n: replace(SMALL, group_size=n) for n in (1, 4, 16)}, (*OURS, "reference", "trl", "hf")),
-        Axis("prompt", {n: replace(SMALL, examples=n) for n in (0, 1, 5)}, (*OURS, "reference", "trl", "hf")),
+        Axis("team", {n: replace(SMALL, agents=n) for n in (1, 2, 4, 8)}, (*OURS, *OTHERS, "hf")),
+        Axis("group", {n: replace(SMALL, group_size=n) for n in (1, 4, 16)}, (*OURS, *OTHERS, "hf")),
+        Axis("prompt", {n: replace(SMALL, examples=n) for n in (0, 1, 5)}, (*OURS, *OTHERS, "hf")),
         Axis(
             "vocabulary",
             {n: replace(SMALL, vocabulary=n) for n in (1_024, 49_152, 151_936)},
-            (*OURS, "reference", "trl"),
+            (*OURS, *OTHERS),
             ("update",),
         ),
     )
