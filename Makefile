@@ -32,7 +32,7 @@ endef
 
 test: lint  ## lint, then all quick tests with coverage
 	@marks="not slow and not attacks"; $(LEAVE_OUT); \
-	$(PYTEST) -n 2 -m "$$marks" --cov --cov-report=term --durations=15
+	$(PYTEST) -n 2 --dist worksteal -m "$$marks" --cov --cov-report=term --durations=15
 
 test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
 	@marks="attacks and not slow"; $(LEAVE_OUT); \
