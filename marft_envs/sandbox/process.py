@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import py_compile
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -43,11 +46,20 @@ class ProcessJail:
         if user is not None:
             options |= {"user": user, "group": user, "extra_groups": []}
         self._process = subprocess.Popen(command, start_new_session=True, **options)
+        self._ending = threading.Lock()
 
     def kill(self) -> None:
-        """End it; the kernel ends its children with it."""
-        self._process.kill()
-        self._process.wait()
+        """End it; the kernel ends its children with it.
+
+        But not one whose parent died before it could ask for that (bubblewrap's, in its first moments); it is still of
+        the runner's group, whose number is nobody else's until the runner is waited for.
+        """
+        with self._ending:
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.kill()
+                self._process.wait()
 
     def last_words(self) -> str:
         """Return the end of the runner's log."""

@@ -5,6 +5,7 @@ import itertools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 from marft_envs.sandbox import Judge, Limits, Submission, Test
 from marft_envs.sandbox.machine import UIDS_PER_SLOT, find_tools, physical_cores, slot_uids, stale_folders
 from marft_envs.sandbox.owner import is_gone, owner_mark
+from marft_envs.sandbox.process import ProcessJail
 
 LOCAL = [
     pytest.param(
@@ -71,6 +73,23 @@ def test_nothing_outlives_an_owner_that_was_killed(backend):
     assert is_gone(mark)
     with Judge(backend="landlock", workers=1):
         assert mark not in {left for _, left in stale_folders()}
+
+
+def test_what_a_killed_runner_left_in_its_group_ends_with_it():
+    """As bubblewrap leaves a child that waits for it if it is killed in its first moments."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        jail = ProcessJail(["sh", "-c", "sleep 60 & echo $$ $!; wait"], theirs, None)
+        runner, child = map(int, ours.makefile().readline().split())
+        os.kill(runner, signal.SIGKILL)
+        assert is_running(child)
+        jail.kill()
+        jail.kill()
+        jail.release()
+    end = time.monotonic() + 10
+    while is_running(child) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not is_running(child)
 
 
 def is_running(pid):
