@@ -18,7 +18,7 @@ import pytest
 from marft_envs.sandbox.jail import landlock, native, wire
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
 
-FIRST_UID = 61_000_000
+FIRST_UID = 61_000_000 + 16 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))  # a worker's own
 NOBODY = 65534
 SOURCE = Path(landlock.__file__).parent
 ROOT = os.geteuid() == 0
