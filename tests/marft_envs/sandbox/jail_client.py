@@ -18,8 +18,9 @@ import pytest
 from marft_envs.sandbox.jail import landlock, native, wire
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
 
-FIRST_UID = 61_000_000 + 16 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))  # a worker's own
-NOBODY = 65534
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))  # each has user ids of its own
+FIRST_UID = 61_000_000 + 16 * WORKER
+NOBODY = 65534 - WORKER
 SOURCE = Path(landlock.__file__).parent
 ROOT = os.geteuid() == 0
 SYSTEM_PYTHON = next(p for p in ("/usr/bin/python3", "/usr/local/bin/python3", sys.executable) if os.path.exists(p))
