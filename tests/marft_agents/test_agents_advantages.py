@@ -132,6 +132,17 @@ def test_group_centring_compares_episodes_of_one_task_draw_only():
     assert [s.returns.item() for s in samples] == returns
 
 
+def test_each_agent_is_centred_by_itself():
+    played = [episode([("a_0", 1, 0.0), ("b_0", 1, r)], group=g) for r, g in ((2.0, 0), (4.0, 0), (5.0, 1), (9.0, 1))]
+    for centring, means in (("batch", (5, 5, 5, 5)), ("group", (3, 3, 7, 7))):
+        plain = LearnerSettings(discount=0.5, trace_decay=1.0, centring=centring, scaling="none")
+        samples = estimate(played, links(played), [np.zeros(1)] * 8, {}, plain)
+        for agent, share in (("a_0", 0.5), ("b_0", 1.0)):  # a_0 acts first: half of the return is its credit
+            found = [s.advantages.item() for s in samples if s.agent == agent]
+            assert found == [share * (r - mean) for r, mean in zip((2, 4, 5, 9), means, strict=True)]
+            assert [s.credit.item() for s in samples if s.agent == agent] == [share * r for r in (2, 4, 5, 9)]
+
+
 def test_untrained_turns_pass_their_reward_to_the_trained_turn_before_them():
     turns = [("a_0", 1, 0.0), ("scripted_0", 0, 0.25), ("b_0", 1, 0.5), ("scripted_0", 0, 1.0)]
     chain = links([episode(turns), episode(turns, failure="broken")])

@@ -85,6 +85,30 @@ def test_the_ratio_of_the_first_pass_is_one_and_the_step_is_the_plain_gradient(n
         assert_stepped_along(before[policy], adapters(team)[policy], gradient)
 
 
+def test_the_likelihood_term_is_a_mean_over_the_tokens_of_successes_alone():
+    team = ragged_team("vapo")
+    settings = table("vapo", **DESCENT, critic_lr=1e-9, length_adaptive=0.5)
+    played = episodes(team, "vapo")
+    lost = [tuple(dataclasses.replace(turn, reward=0.0) for turn in t.turns) for t in played[::2]]
+    played[::2] = [dataclasses.replace(t, turns=turns) for t, turns in zip(played[::2], lost, strict=True)]
+    assert {t.team_return > 0 for t in played} == {False, True}
+    wanted = naive_gradient("vapo", team, played, "buyer_0", settings)
+    before = adapters(team)
+    Learner(team, settings).update(played)
+    assert_stepped_along(before["buyer_0"], adapters(team)["buyer_0"], wanted)
+
+
+def test_dr_grpo_divides_by_the_token_limit_whatever_the_longest_action():
+    played = episodes(ragged_team("dr-grpo"), "dr-grpo")
+    team = word_team(MARKET, law=dataclasses.replace(LAW, max_new_tokens=12), stir=0.3)
+    assert max(len(turn.action.token_ids) for t in played for turn in t.turns) == 5
+    settings = table("dr-grpo", **DESCENT)
+    wanted = naive_gradient("dr-grpo", team, played, "buyer_0", settings)
+    before = adapters(team)
+    Learner(team, settings).update(played)
+    assert_stepped_along(before["buyer_0"], adapters(team)["buyer_0"], wanted)
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_the_step_depends_neither_on_the_micro_batch_nor_on_the_order_of_episodes(name):
     steps = []

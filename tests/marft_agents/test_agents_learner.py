@@ -523,6 +523,34 @@ def test_the_first_ratio_is_one_in_half_precision_too(name, passes):
             assert metrics[f"{agent}/grad_norm"] == pytest.approx(plain[f"{agent}/grad_norm"], rel=1e-3)
 
 
+@pytest.mark.parametrize("level", ["action", "token"])
+def test_later_passes_in_half_precision_start_from_what_the_first_one_scored(level):
+    """The ratio of the second pass is that of the policy after one step to the policy before it."""
+    actions, said, ratios = [], [], []
+    for passes in (1, 2):
+        pretrained = word_model()
+        pretrained.model.to(torch.bfloat16)
+        base = AdaptedBase(pretrained, ["buyer_0"], LoraSettings(), seed=0)
+        team = LanguageModelTeam({"buyer_0": Seat(base, "buyer_0")}, PLAIN)
+        played = play(team, Solo)
+        actions = [turn.action for t in played for turn in t.turns]
+        scorer = Scorer(team.law, 64)
+        said.append(scorer.logprobs(base, "buyer_0", actions))
+        settings = LearnerSettings(level=level, policy_lr=0.05, ppo_epochs=passes, micro_batch=64)
+        metrics = Learner(team, settings).update(played)
+        ratios.append((metrics["buyer_0/ratio_max"], metrics["buyer_0/ratio_min"]))
+        if passes == 1:
+            said.append(scorer.logprobs(base, "buyer_0", actions))
+    before, after, again = said
+    assert all(np.array_equal(a, b) for a, b in zip(before, again, strict=True))
+    moved_by = [new - old for new, old in zip(after, before, strict=True)]
+    log_ratios = np.concatenate(moved_by) if level == "token" else np.array([own.sum() for own in moved_by])
+    assert ratios[0] == (1, 1)
+    assert log_ratios.max() > 0.2
+    assert log_ratios.min() < -0.2
+    assert ratios[1] == pytest.approx((math.exp(log_ratios.max()), math.exp(log_ratios.min())), rel=1e-4)
+
+
 def test_an_agent_that_did_not_act_takes_no_place():
     def clipped(**knobs):
         team = word_team(MARKET, stir=0.3)

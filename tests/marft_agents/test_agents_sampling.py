@@ -94,6 +94,13 @@ def test_support_keeps_the_token_that_crosses_the_mass():
     assert support_mask(logits, SamplingLaw(top_p=0.01)).tolist() == [[True, False, False]]
 
 
+def test_top_p_is_a_share_of_what_top_k_left():
+    logits = torch.tensor([[0.2, 0.1, 0.4, 0.3]]).log()
+    # of the two most likely the first has 4/7 > 0.5 by itself; of the whole vocabulary it would have 0.4
+    assert support_mask(logits, SamplingLaw(top_k=2, top_p=0.5)).tolist() == [[False, False, True, False]]
+    assert support_mask(logits, SamplingLaw(top_k=2, top_p=0.6)).tolist() == [[False, False, True, True]]
+
+
 @pytest.mark.parametrize(
     "wrong", [{"temperature": -1}, {"top_k": -1}, {"top_p": 0}, {"top_p": 1.5}, {"max_new_tokens": 0}]
 )
