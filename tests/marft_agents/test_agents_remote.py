@@ -190,7 +190,7 @@ def test_a_malformed_answer_or_a_refusal_is_named(endpoint, remote, status, body
 
 
 def test_a_silent_endpoint_times_out(endpoint, remote):
-    endpoint.pause_s = 1.0
+    endpoint.pause_s = 10.0
     with pytest.raises(RemoteError, match="Timeout"):
         remote(timeout_s=0.1, retries=0).act(requests("say yes"))
 

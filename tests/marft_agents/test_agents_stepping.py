@@ -48,15 +48,15 @@ class Slow(Market):
 
 
 class Judged(CopyDigit):
-    """Only the last speaker's step takes time: the fake judge sleeps."""
+    """Only the last speaker's step takes time: the fake judge waits until a whole team of its workers is busy."""
 
-    def __init__(self, judge_s):
+    def __init__(self, workers):
         super().__init__()
-        self.judge_s = judge_s
+        self.workers = workers
 
     def step(self, action):
         if self.agent_selection == "actor_0" and not any(self.terminations.values()):
-            time.sleep(self.judge_s)
+            self.workers.wait()
         super().step(action)
 
 
@@ -134,14 +134,9 @@ def test_with_patience_without_end_the_log_probs_are_the_same_to_the_bit():
 
 
 def test_many_episodes_in_flight_keep_the_workers_of_a_judge_busy():
-    def seconds(threads):
-        started = time.perf_counter()
-        collect(lambda: Judged(0.05), ALWAYS_A, training_episodes(0, 0, 16, 1), seed=0, step_threads=threads)
-        return time.perf_counter() - started
-
-    serial = seconds(0)
-    assert serial > 16 * 0.05
-    assert min(seconds(8) for _ in range(3)) < serial / 2  # a quarter of a second in theory: two rounds of eight
+    workers = threading.Barrier(8, timeout=60)  # breaks if fewer are ever at work at once
+    played = collect(lambda: Judged(workers), ALWAYS_A, training_episodes(0, 0, 16, 1), seed=0, step_threads=8)
+    assert {trajectory.failure for trajectory in played} == {None}
 
 
 def test_a_game_that_waits_for_its_judge_stalls_no_other():
@@ -150,7 +145,7 @@ def test_a_game_that_waits_for_its_judge_stalls_no_other():
     class Waits(Market):
         def step(self, action):
             if self.start == 9 and self.turn == 0:
-                assert others_over.wait(timeout=20), "the others wait for this game"
+                assert others_over.wait(timeout=60), "the others wait for this game"
             super().step(action)
 
     ended = []
@@ -177,18 +172,24 @@ class Threaded:
 
 
 class SlowPolicy:
-    def __init__(self, act_s):
-        self.act_s = act_s
+    """Takes 400 s for each batch, by a clock of its own that nothing else moves."""
+
+    def __init__(self):
+        self.now_s = 0.0
         self.batches = []
+
+    def perf_counter(self):
+        return self.now_s
 
     def act(self, requests):
         self.batches.append(len(requests))
-        time.sleep(self.act_s)
+        self.now_s += 400.0
         return [text_action("a") for _ in requests]
 
 
-def test_a_policy_slower_than_the_steps_keeps_its_batches():
-    policy = SlowPolicy(0.4)  # so it waits up to 0.1 s for steps of at most 5 ms
+def test_a_policy_slower_than_the_steps_keeps_its_batches(monkeypatch):
+    policy = SlowPolicy()  # so up to 100 s are waited for steps of at most 5 ms
+    monkeypatch.setattr("marft_agents.rollout.time", policy)
     collect(lambda: Slow(0.005, rounds=1), policy, training_episodes(0, 0, 8, 1), seed=0)
     assert policy.batches == [8, 8, 8]
 

@@ -26,7 +26,6 @@ class SlowTasks:
     """The toy set with a judge that sleeps for a random time and breaks down at a certain answer."""
 
     longest_s: float = 0.0
-    fixed_s: float = 0.0
     name: str = "slow"
 
     def __post_init__(self):
@@ -41,14 +40,14 @@ class SlowTasks:
         return self.tasks[index]
 
     def judge(self, task, answer, *, round, last_round):
-        time.sleep(self.fixed_s + self.longest_s * self.clock.random())
+        time.sleep(self.longest_s * self.clock.random())
         if answer is not None and "bomb" in answer:
             raise JudgeFailure("the judge is gone")
         return self.tasks.judge(task, answer, round=round, last_round=last_round)
 
 
-def slow_game(longest_s=0.0, fixed_s=0.0, **knobs):
-    return FlexMG(SlowTasks(longest_s, fixed_s), toy_team("a_0", "b_0"), **knobs)
+def slow_game(longest_s=0.0, **knobs):
+    return FlexMG(SlowTasks(longest_s), toy_team("a_0", "b_0"), **knobs)
 
 
 def no_threads_left():
@@ -137,7 +136,7 @@ def test_a_slow_game_stalls_no_other():
     class Patient(SlowTasks):
         def judge(self, task, answer, *, round, last_round):
             if answer == "wait" and round == 0:
-                assert all(others_over.acquire(timeout=20) for _ in range(3)), "the others wait for this game"
+                assert all(others_over.acquire(timeout=60) for _ in range(3)), "the others wait for this game"
             elif answer == "wrong" and last_round:
                 others_over.release()
             return super().judge(task, answer, round=round, last_round=last_round)
@@ -148,29 +147,37 @@ def test_a_slow_game_stalls_no_other():
 
 
 def test_many_games_keep_the_workers_of_a_judge_busy():
-    def seconds(threads):
-        with make_vec(slow_game, 16, threads=threads, fixed_s=0.05) as games:
-            started = time.perf_counter()
-            play_all(games, games.reset(seeds=0))
-            return time.perf_counter() - started
+    workers = threading.Barrier(8, timeout=60)  # breaks if fewer are ever at work at once
 
-    serial = seconds(0)
-    assert serial > 16 * 0.05
-    assert min(seconds(8) for _ in range(3)) < serial / 2  # an eighth in theory
+    class Judged(SlowTasks):
+        def judge(self, task, answer, *, round, last_round):
+            workers.wait()
+            return super().judge(task, answer, round=round, last_round=last_round)
+
+    with make_vec(lambda: FlexMG(Judged(), toy_team("a_0", "b_0")), 16, threads=8) as games:
+        ended = play_all(games, games.reset(seeds=0))
+    assert {game.failure for game in ended.values()} == {None}
 
 
-def test_a_slow_caller_gets_whole_batches():
-    def sizes():
-        found = []
-        with make_vec(slow_game, 8, longest_s=0.005) as games:
-            waiting = games.reset(seeds=0)
-            while waiting:
-                found.append(len(waiting))
-                time.sleep(0.4)  # so `step` may wait up to 0.1 s for judges of at most 5 ms
-                waiting = games.step({turn.index: "x" for turn in waiting})
-        return found
+class Clock:
+    """A clock that only its caller moves."""
 
-    assert any(sizes() == [8, 8] for _ in range(3))  # a busy machine may hold a judge up for longer
+    now_s = 0.0
+
+    def monotonic(self):
+        return self.now_s
+
+
+def test_a_slow_caller_gets_whole_batches(monkeypatch):
+    clock, sizes = Clock(), []
+    monkeypatch.setattr("marft_envs.vector.time", clock)
+    with make_vec(slow_game, 8, longest_s=0.005) as games:
+        waiting = games.reset(seeds=0)
+        while waiting:
+            sizes.append(len(waiting))
+            clock.now_s += 400.0  # so `step` may wait up to 100 s for judges of at most 5 ms
+            waiting = games.step({turn.index: "x" for turn in waiting})
+    assert sizes == [8, 8]
 
 
 # ------------------------------------------------------------------ seeds, restarts, autoreset
@@ -297,15 +304,21 @@ def test_actions_that_nobody_asked_for_change_nothing():
 
 
 def test_at_most_one_step_of_a_game_is_under_way():
-    with make_vec(lambda: FlexMG(SlowTasks(fixed_s=0.3), toy_team("a_0"), horizon=2), 2) as games:
+    over = threading.Event()
+
+    class Stuck(SlowTasks):
+        def judge(self, task, answer, *, round, last_round):
+            assert answer != "wait" or over.wait(timeout=60)
+            return super().judge(task, answer, round=round, last_round=last_round)
+
+    with make_vec(lambda: FlexMG(Stuck(), toy_team("a_0"), horizon=2), 2) as games:
         games.reset(seeds=0)
-        tasks = games._games[1].env.tasks
-        tasks.fixed_s = 0.0
-        [fast] = games.step({0: "x", 1: "x"})
+        [fast] = games.step({0: "wait", 1: "x"})
         assert fast.index == 1
         assert games.running == [0]
         with pytest.raises(ValueError, match="game 0 does not wait for an action: its step is under way"):
             games.step({0: "x"})
+        over.set()
 
 
 def test_closing_waits_closes_all_and_can_be_repeated():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import random
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,6 +25,7 @@ from marft_envs.graders import (
     StringGrader,
     cohen_kappa,
     combine,
+    endpoint,
 )
 from marft_envs.graders.model import _between
 from marft_envs.task import JudgeFailure, Task
@@ -94,9 +96,9 @@ def test_combinations():
 
 
 class Server(ThreadingHTTPServer):
-    """Answers each POST with the next of `script`, then with the last of it: (status, text, pause in s).
+    """Answers each POST with the next of `script`, then with the last of it: (status, text, ...).
 
-    The pause comes before the text, or after each part where the text is a list of parts.
+    A second text comes when the test is over.
     """
 
     daemon_threads = True
@@ -104,20 +106,21 @@ class Server(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.script, self.asked, self.url = [], [], f"http://127.0.0.1:{self.server_port}"
+        self.over = threading.Event()
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         self.server.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         script = self.server.script
-        status, text, pause_s = script.pop(0) if len(script) > 1 else script[0]
-        time.sleep(pause_s if isinstance(text, str) else 0)
+        status, text, *late = script.pop(0) if len(script) > 1 else script[0]
         self.send_response(status)
         self.end_headers()
-        with contextlib.suppress(BrokenPipeError):  # the client has given up waiting
-            for part in [text] if isinstance(text, str) else text:
+        with contextlib.suppress(OSError):  # the client has given up waiting
+            self.wfile.write(text.encode())
+            for part in late:
+                self.server.over.wait(60)
                 self.wfile.write(part.encode())
-                time.sleep(0 if part is text else pause_s)
 
     def log_message(self, *arguments):
         pass
@@ -129,18 +132,19 @@ def server():
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield running
+        running.over.set()
         running.shutdown()
         thread.join()
 
 
 def test_endpoint_gets_the_answer_and_gives_the_score(server):
-    server.script = [(200, '{"score": 0.5, "reason": "half"}', 0)]
+    server.script = [(200, '{"score": 0.5, "reason": "half"}')]
     assert EndpointGrader(server.url)("41", TASK) == Score(0.5, "half")
     assert server.asked == [{"task_id": "t", "prompt": "What is 6 * 7?", "gold": "42", "answer": "41"}]
 
 
 def test_endpoint_is_asked_again_after_a_passing_fault(server):
-    server.script = [(503, "busy", 0), (200, "no json", 0), (200, '{"score": 1}', 0)]
+    server.script = [(503, "busy"), (200, "no json"), (200, '{"score": 1}')]
     assert EndpointGrader(server.url, pause_s=0.01)("42", TASK).value == 1.0
     assert len(server.asked) == 3
 
@@ -149,31 +153,31 @@ def test_endpoint_is_asked_again_after_a_passing_fault(server):
     "text", ["", "[]", "{}", '{"score": 2}', '{"score": true}', '{"score": "1"}', '{"score": NaN}', "x" * 2**21]
 )
 def test_an_endpoint_that_gives_no_score_is_our_failure(server, text):
-    server.script = [(200, text, 0)]
+    server.script = [(200, text)]
     with pytest.raises(JudgeFailure, match=server.url):
         EndpointGrader(server.url, retries=1, pause_s=0.01)("42", TASK)
     assert len(server.asked) == 2
 
 
 def test_a_refusal_is_not_tried_again(server):
-    server.script = [(404, "", 0)]
+    server.script = [(404, "")]
     with pytest.raises(JudgeFailure, match="404"):
         EndpointGrader(server.url, pause_s=0.01)("42", TASK)
     assert len(server.asked) == 1
 
 
 def test_a_late_endpoint_is_our_failure(server):
-    server.script = [(200, '{"score": 1}', 1.0)]
+    server.script = [(200, "", '{"score": 1}')]
     with pytest.raises(JudgeFailure, match="timed out"):
         EndpointGrader(server.url, timeout_s=0.1, retries=0)("42", TASK)
 
 
-def test_an_endpoint_that_drips_is_late_too(server):
-    server.script = [(200, list('{"score": 1}' + " " * 400), 0.05)]
-    began = time.monotonic()
-    with pytest.raises(JudgeFailure, match="not whole after"):
-        EndpointGrader(server.url, timeout_s=0.2, retries=0)("42", TASK)
-    assert time.monotonic() - began < 10  # all of it takes 20 s
+def test_an_endpoint_that_drips_is_late_too(server, monkeypatch):
+    server.script = [(200, "{", '"score": 1}')]
+    clock = itertools.count(step=100)  # by this one, a hundred seconds pass from each look to the next
+    monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=clock.__next__))
+    with pytest.raises(JudgeFailure, match="not whole after 60 s"):
+        EndpointGrader(server.url, timeout_s=60, retries=0)("42", TASK)
 
 
 def test_an_endpoint_needs_http():
@@ -219,7 +223,7 @@ def test_a_model_behind_an_endpoint(server):
     message = {"role": "assistant", "content": '{"score": 1, "reason": "right"}'}
     reply = {"id": "1", "object": "chat.completion", "created": 0, "model": "m",
              "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}  # fmt: skip
-    server.script = [(200, json.dumps(reply), 0)]
+    server.script = [(200, json.dumps(reply))]
     assert ModelGrader.endpoint(server.url, "m")("42", TASK) == Score(1.0, "right")
     assert server.asked[0]["temperature"] == 0.0
 

@@ -17,10 +17,9 @@ import pytest
 
 from marft_envs.sandbox.jail import landlock, native, wire
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
+from marft_envs.sandbox.machine import slot_uids
 
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))  # each has user ids of its own
-FIRST_UID = 61_000_000 + 16 * WORKER
-NOBODY = 65534 - WORKER
+NOBODY, FIRST_UID = slot_uids(62)[0], slot_uids(63)[0]  # this process's own: nobody else's tests see them
 SOURCE = Path(landlock.__file__).parent
 ROOT = os.geteuid() == 0
 SYSTEM_PYTHON = next(p for p in ("/usr/bin/python3", "/usr/local/bin/python3", sys.executable) if os.path.exists(p))
@@ -94,7 +93,7 @@ class JailClient:
         try:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=60)
         finally:
             self.process.kill()
             self.process.wait()
@@ -119,7 +118,7 @@ class JailClient:
         return self.receive(op, self.send(op, payload))
 
     def last_words(self) -> str:
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
         self.log.seek(0)
         return self.log.read().decode()
 
@@ -163,12 +162,13 @@ class JailClient:
         found = []
         for folder in Path("/proc").iterdir():
             try:
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                told = (folder / "stat").read_text()
+                parent = int(told.rpartition(")")[2].split()[1])
                 uid = folder.stat().st_uid
             except (OSError, ValueError, NotADirectoryError):
                 continue
             if parent == self.process.pid or FIRST_UID <= uid < FIRST_UID + 4:
-                found.append((folder / "stat").read_text())
+                found.append(told)
         return found
 
 

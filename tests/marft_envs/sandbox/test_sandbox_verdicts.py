@@ -79,7 +79,7 @@ def test_a_result_tells_what_was_used(judge):
 
 def test_a_limit_cuts_where_it_is(judge):
     result = judge.run("while True: pass", tests=[Test(b"", b"")], limits=Limits(cpu_s=0.3)).tests[0]
-    assert 0.3 <= result.cpu_s < 0.4
+    assert 0.3 <= result.cpu_s < 0.6
 
 
 def test_output_up_to_the_limit_is_kept_and_one_byte_more_is_too_much(judge):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import sys
-import time
 
+import anyio
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
@@ -30,10 +31,10 @@ def keep(item: str) -> list[str]:
 
 
 @server.tool()
-def fail(how: str) -> str:
+async def fail(how: str) -> str:
     """Fail."""
-    if how == "sleep":
-        time.sleep(1)
+    if how == "wait":
+        await anyio.sleep(60)
     if how == "huge":
         return "x" * 1_000_000
     raise ToolError("no such thing")
@@ -43,4 +44,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "stdio":
         server.run("stdio")
     else:
-        server.run("streamable-http", port=int(sys.argv[1]))
+        import uvicorn
+
+        config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+        uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -27,29 +26,22 @@ STDIO = [sys.executable, SCRIPT, "stdio"]
 
 @pytest.fixture(scope="module")
 def address():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = subprocess.Popen(
-        [sys.executable, SCRIPT, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # so nobody knocks in vain, nor takes the port
+        command = [sys.executable, SCRIPT, str(listening.fileno())]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command, pass_fds=[listening.fileno()], **quiet)
+        port = listening.getsockname()[1]
     try:
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            with socket.socket() as knock:
-                if not knock.connect_ex(("127.0.0.1", port)):
-                    break
-            time.sleep(0.1)
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture(scope="module", params=["stdio", "http"])
 def server(request):
     target = STDIO if request.param == "stdio" else request.getfixturevalue("address")
-    made = McpServer("baskets", target)
+    made = McpServer("baskets", target, timeout_s=60)  # on a busy machine it starts for long
     yield made
     made.close()
 
@@ -72,16 +64,16 @@ def test_rollouts_are_told_apart_in_the_metadata(server):
     assert ask(server, "add", "one", item="cup") == {"result": ["pen of a_0", "cup of a_0"]}
 
 
-def test_errors_of_tool_and_server_are_told(server):
+def test_errors_of_tool_and_server_are_told(server, monkeypatch):
     with pytest.raises(ToolError, match="no such thing"):
         ask(server, "fail", how="raise")
-    server.timeout_s = 0.2
+    monkeypatch.setattr(server, "timeout_s", 0.2)
     with pytest.raises(ToolError, match="gives no answer"):
-        ask(server, "fail", how="sleep")
+        ask(server, "fail", how="wait")
 
 
 def test_isolated_games_have_a_connection_each():
-    server = McpServer("baskets", STDIO, isolated=True, max_connections=2)
+    server = McpServer("baskets", STDIO, isolated=True, max_connections=2, timeout_s=60)
     try:
         assert ask(server, "keep", "one", item="pen") == {"result": ["pen"]}
         assert ask(server, "keep", "two", item="ink") == {"result": ["ink"]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 from typing import Any, ClassVar, Literal
 
 from marft_envs import FlexMG, Profile, Team
@@ -15,6 +15,8 @@ from marft_envs.tools.task import ToolTask
 from marft_envs.tools.task_set import ToolTasks
 from marft_envs.tools.tool import ToolError, tool
 from marft_envs.tools.world import World
+
+LATER = threading.Event()  # what a tool that hangs outside of Python waits for
 
 
 class Bank(World):
@@ -61,8 +63,8 @@ class Bank(World):
         if how == "loop":
             while True:
                 pass
-        if how == "sleep":
-            time.sleep(0.6)
+        if how == "wait":
+            LATER.wait(60)
         if how == "nan":
             return float("nan")
         if how == "object":
