@@ -102,6 +102,29 @@ def normalise(advantages: Array, *, epsilon: float = SMALLEST_SPREAD) -> Array:
     return centred / spread if spread > epsilon else np.zeros_like(advantages)
 
 
+def normalise_nonzero(advantages: Array) -> Array:
+    r"""Normalise the advantages that are not exactly zero; zeros stay zero and count in neither mean nor deviation.
+
+    .. math::
+        A'_k = \frac{A_k - \mu}{\sigma + 10^{-8}}, \qquad \mu, \sigma \text{ over } \{A_k \ne 0\}
+
+    Source: MARFT, arXiv 2504.16129, appendix A. There the zeros are padding; here they are decisions from which nothing
+    is to be learned, such as those of a failed episode before the critic has learned anything.
+
+    Args:
+        advantages: [N]; where those that are not zero are all alike, all become zero.
+
+    Example:
+        >>> normalise_nonzero(np.array([0.0, 1.0, 3.0])).round(6).tolist()
+        [0.0, -1.0, 1.0]
+    """
+    counted = advantages[advantages != 0]
+    normalised = np.zeros_like(advantages)
+    if len(counted) and counted.std() > SMALLEST_SPREAD:
+        normalised[advantages != 0] = (counted - counted.mean()) / (counted.std() + 1e-8)
+    return normalised
+
+
 def length_adaptive_lambda(length: int, alpha: float) -> float:
     r"""Return lambda between the tokens of an action, such that its traces add up to a share of its length.
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from marft_agents.settings import LearnerSettings, SettingsError
 
+TOKEN_KNOBS = ("token_discount", "token_trace_decay")
 CRITIC_KNOBS = (
-    *("critic_lr", "trace_decay", "value_trace_decay", "length_adaptive", "credit"),
-    *("value_epochs", "value_mini_batches", "huber_delta", "value_norm", "value_warmup"),
+    *("critic_lr", "trace_decay", "value_trace_decay", "length_adaptive", "credit", *TOKEN_KNOBS),
+    *("value_epochs", "value_mini_batches", "huber_delta", "value_clip", "value_width", "value_norm", "value_warmup"),
 )
 CHAIN = {"baseline": "critic", "credit": "chain"}
 JOINT = {"baseline": "critic", "credit": "round"}
@@ -165,7 +166,7 @@ def learner_settings(name: str, preset: Mapping[str, Any] | None = None, /, **gi
 
     Args:
         name: of the algorithm.
-        preset: what comes before the defaults of `LearnerSettings`; keys of other settings are passed over.
+        preset: what comes before the defaults of `LearnerSettings`; what means nothing to the algorithm is passed over.
         **given: what the user asks for.
 
     Raises:
@@ -181,9 +182,21 @@ def learner_settings(name: str, preset: Mapping[str, Any] | None = None, /, **gi
             raise SettingsError(f"{knob} = {value!r} contradicts {name}, which is defined by {chosen.fixes[knob]!r}")
         if knob in CRITIC_KNOBS and not chosen.critic:
             raise SettingsError(f"{knob} = {value!r} means nothing to {name}, which trains no critic: leave it out")
-    used = {item.name for item in dataclasses.fields(LearnerSettings)} - set(() if chosen.critic else CRITIC_KNOBS)
-    first = {knob: value for knob, value in (preset or {}).items() if knob in used}
-    return LearnerSettings(**{**first, **chosen.sets, **given, **chosen.fixes})
+    said = {**chosen.sets, **given, **chosen.fixes}
+    return LearnerSettings(**{**_meaningful(preset or {}, said), **said})
+
+
+def _meaningful(preset: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a preset that mean something to the learner, given what goes before them."""
+    values = {item.name: item.default for item in dataclasses.fields(LearnerSettings)} | dict(preset) | dict(said)
+    unused = {knob for knob in preset if knob not in LearnerSettings.__dataclass_fields__}
+    if values["baseline"] != "critic":
+        unused |= set(CRITIC_KNOBS)
+    if values["level"] != "token" or values["credit"] == "round":
+        unused |= set(TOKEN_KNOBS)
+    if values["length_adaptive"]:
+        unused.add("token_trace_decay")
+    return {knob: value for knob, value in preset.items() if knob not in unused}
 
 
 def settings_for(

@@ -6,7 +6,9 @@ the new one, never half of one.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -25,6 +27,7 @@ from torch import Tensor
 from marft_agents.language_model import LanguageModelTeam, Seat
 from marft_agents.learner import Learner
 from marft_agents.pretrained import unlock_weights
+from marft_agents.settings import LearnerSettings
 
 STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
@@ -112,7 +115,7 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mappin
     state = {
         "updates": learner.updates,
         "team": describe(team),
-        "settings": repr(learner.settings),
+        "settings": dataclasses.asdict(learner.settings),
         **beside,
     }
     with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
@@ -245,12 +248,7 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
     """
     path = resolve(path)
     state = _read_state(path)
-    if state["settings"] != repr(learner.settings):
-        raise CheckpointError(
-            f"checkpoint {path} was trained with other settings:\n  found  {state['settings']}\n"
-            f"  wanted {learner.settings!r}\nresume with the settings in the run's config.json, "
-            "and with the version of marft that wrote it if it knew other settings"
-        )
+    _check_same_settings(path, state["settings"], learner.settings)
     _check_same_team(path, state["team"], describe(team))
     adapters = _read_adapters(path, team)
     file = path / LEARNER_FILE
@@ -270,6 +268,44 @@ def _read_state(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict) or not state.keys() >= STATE_KEYS:
         raise CheckpointError(f"{path / STATE_FILE} is damaged: wanted an object with {', '.join(sorted(STATE_KEYS))}")
     return state
+
+
+def _check_same_settings(path: Path, record: Any, settings: LearnerSettings) -> None:
+    """Compare field by field; a field that the record does not have was added later and had its default."""
+    defaults, wanted = dataclasses.asdict(LearnerSettings()), dataclasses.asdict(settings)
+    found = _settings_of(path, record)
+    unknown = sorted(found.keys() - wanted.keys())
+    if unknown:
+        raise CheckpointError(
+            f"checkpoint {path} has settings that this version of marft does not know: {', '.join(unknown)}; "
+            "resume with the version that wrote it"
+        )
+    found = defaults | found
+    others = [
+        f"{name}: found {found[name]!r}, wanted {wanted[name]!r}" for name in wanted if found[name] != wanted[name]
+    ]
+    if others:
+        raise CheckpointError(
+            f"checkpoint {path} was trained with other settings: {'; '.join(others)}; "
+            "resume with the settings in the run's config.json"
+        )
+
+
+def _settings_of(path: Path, record: Any) -> dict[str, Any]:
+    """Return recorded settings by name; in older records they are the text `LearnerSettings(level='action', ...)`."""
+    if isinstance(record, dict):
+        return record
+    try:
+        call = ast.parse(record, mode="eval").body
+        if not isinstance(call, ast.Call):
+            raise ValueError("no call")
+        # the repr of an infinite number is a name
+        return {
+            str(item.arg): float(item.value.id) if isinstance(item.value, ast.Name) else ast.literal_eval(item.value)
+            for item in call.keywords
+        }
+    except (SyntaxError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path / STATE_FILE} is damaged: its settings are {record!r:.100}") from error
 
 
 def _check_same_team(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ from marft_agents.advantages import (
     leave_one_out,
     length_adaptive_lambda,
     normalise,
+    normalise_nonzero,
     preceding_lambdas,
 )
 from marft_agents.batch import Link, Sample
@@ -145,6 +146,7 @@ def _along_steps(
             discount=settings.discount,
             trace_decay=settings.trace_decay,
             terminated=not trajectory.truncated,
+            token_discount=settings.token_discount,
             token_trace_decays=[_inner_lambda(length, settings) for length in lengths],
         )
         rewards = rewards + np.concatenate([_step_costs(step, shaping, settings) for step in segment])
@@ -169,7 +171,9 @@ def _along_steps(
 
 def _inner_lambda(length: int, settings: LearnerSettings) -> float:
     """Return lambda between the tokens of a turn."""
-    return length_adaptive_lambda(length, settings.length_adaptive) if settings.length_adaptive else 1.0
+    if settings.length_adaptive:
+        return length_adaptive_lambda(length, settings.length_adaptive)
+    return settings.token_trace_decay
 
 
 def _step_costs(step: Step, shaping: Sequence[Array], settings: LearnerSettings) -> Array:
@@ -253,8 +257,9 @@ def _scaled(chain: Sequence[Link], advantages: Sequence[Array], settings: Learne
     scaled = list(advantages)
     if settings.scaling in ("none", "group"):
         return scaled
+    scale = normalise_nonzero if settings.scaling == "batch-nonzero" else normalise
     for members in _partition([link.turn.agent if settings.scaling == "agent" else "" for link in chain]):
-        flat = normalise(np.concatenate([advantages[i] for i in members]))
+        flat = scale(np.concatenate([advantages[i] for i in members]))
         cuts = np.cumsum([len(advantages[i]) for i in members])[:-1]
         for i, own in zip(members, np.split(flat, cuts), strict=True):
             scaled[i] = own

@@ -33,11 +33,11 @@ class ValueHead(nn.Module):
 
     Args:
         hidden_size: d of the trunk.
-        width: of the hidden layer.
+        width: hidden units.
         seed: of its initial weights.
     """
 
-    def __init__(self, hidden_size: int, *, width: int = 256, seed: int = 0) -> None:
+    def __init__(self, hidden_size: int, *, width: int, seed: int = 0) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -87,7 +87,9 @@ class TeamCritic:
         own = settings.credit == "own"
         self.head_of = {agent: i if own else self._base_of(agent) for i, agent in enumerate(team.seats)}
         owners = [seat.base for seat in team.seats.values()] if own else self.bases
-        self.heads = [ValueHead(base.hidden_size, seed=seed).to(base.device) for base in owners]
+        self.heads = [
+            ValueHead(base.hidden_size, width=settings.value_width, seed=seed).to(base.device) for base in owners
+        ]
         self.scales = [ReturnScale() for _ in self.heads]
         self.optimizer = torch.optim.Adam(
             [p for head in self.heads for p in head.parameters()], lr=settings.critic_lr, eps=settings.adam_epsilon
@@ -202,13 +204,14 @@ class TeamCritic:
             if settings.value_norm:
                 scale.update(returns)
             y = torch.as_tensor(scale.normalise(returns), dtype=torch.float32, device=x.device)
-            work.append((self.heads[index], x, y))
+            work.append((self.heads[index], x, y, self._before(self.heads[index], x)))
         losses: list[float] = []
         for _ in range(settings.value_epochs):
-            for head, x, y in work:
+            for head, x, y, before in work:
                 order = generator.permutation(len(x))
                 for part in np.array_split(order, min(settings.value_mini_batches, len(x))):
-                    losses.append(self._step(head, x[part], y[part]))
+                    old = None if before is None else before[part]
+                    losses.append(self._step(head, x[part], y[part], old))
         values = np.concatenate([s.values for s in samples])
         returns = np.concatenate([s.returns for s in samples])
         return {
@@ -217,13 +220,19 @@ class TeamCritic:
             "critic/value_mean": float(values.mean()),
         }
 
-    def _step(self, head: ValueHead, x: Tensor, y: Tensor) -> float:
-        loss = value_loss(head(x), y, huber_delta=self.settings.huber_delta).mean()
+    @torch.no_grad()
+    def _before(self, head: ValueHead, x: Tensor) -> Tensor | None:
+        """Return [N] what a head says before the fit; None if its values may move freely."""
+        return None if self.settings.value_clip is None else head(x)
+
+    def _step(self, head: ValueHead, x: Tensor, y: Tensor, before: Tensor | None) -> float:
+        settings = self.settings
+        loss = value_loss(head(x), y, huber_delta=settings.huber_delta, before=before, clip=settings.value_clip).mean()
         self.optimizer.zero_grad(set_to_none=True)
         if not torch.isfinite(loss):
             raise DivergenceError(f"the critic: its loss is {loss.item()}: lower critic_lr, or look at the rewards")
         loss.backward()
-        nn.utils.clip_grad_norm_(head.parameters(), self.settings.max_grad_norm)
+        nn.utils.clip_grad_norm_(head.parameters(), settings.max_grad_norm)
         self.optimizer.step()
         if not torch.isfinite(nn.utils.get_total_norm(list(head.parameters()))):
             raise DivergenceError("the critic: a step took its head to numbers that are not finite: lower critic_lr")

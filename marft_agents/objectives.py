@@ -16,7 +16,7 @@ def action_divisors(lengths: Tensor, words: Tensor, normalisation: Normalisation
     """Return what an action's summed log-prob is divided by.
 
     sum: 1; token: the number of tokens, which makes the ratio that of GSPO (arXiv 2507.18071, eq. 7); word: the number
-    of words of its text (at least 1), as in TWOSOME (arXiv 2401.14151, section 4.2).
+    of words of its text (see `count_words`; at least 1), as in TWOSOME (arXiv 2401.14151, section 4.2).
 
     Args:
         lengths: int [N], tokens per action.
@@ -167,9 +167,34 @@ def truncated_importance(old: Tensor, sampled: Tensor, *, cap: float) -> Tensor:
     return (old - sampled).exp().clamp(max=cap)
 
 
-def value_loss(values: Tensor, targets: Tensor, *, huber_delta: float) -> Tensor:
-    """Huber loss per value [N]: quadratic within `huber_delta` of the target, linear beyond."""
-    return torch.nn.functional.huber_loss(values, targets, reduction="none", delta=huber_delta)
+def value_loss(
+    values: Tensor, targets: Tensor, *, huber_delta: float, before: Tensor | None = None, clip: float | None = None
+) -> Tensor:
+    r"""Huber loss per value, of clipped values too.
+
+    .. math::
+        L_i = \max\left(h(V_i - R_i),\ h(\mathrm{clip}(V_i, V^{old}_i - c, V^{old}_i + c) - R_i)\right)
+
+    h is quadratic up to `huber_delta` and linear beyond. Source: MAPPO, arXiv 2103.01955, appendix; MARFT, arXiv
+    2504.16129, appendix A.
+
+    Args:
+        values: [N] V, on the scale of the head.
+        targets: [N] R, on the same scale.
+        huber_delta: where h turns linear.
+        before: [N] V^old, before the update; only read with `clip`.
+        clip: c; None: the loss of the unclipped values alone.
+
+    Returns:
+        [N].
+    """
+
+    def huber(predictions: Tensor) -> Tensor:
+        return torch.nn.functional.huber_loss(predictions, targets, reduction="none", delta=huber_delta)
+
+    if clip is None or before is None:
+        return huber(values)
+    return torch.maximum(huber(values), huber(before + (values - before).clamp(-clip, clip)))
 
 
 def kl_estimate(log_ratios: Tensor, kind: KlEstimator = "k3") -> Tensor:

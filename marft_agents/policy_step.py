@@ -26,6 +26,7 @@ from marft_agents.objectives import (
 from marft_agents.scoring import Scorer
 from marft_agents.settings import LearnerSettings
 from marft_agents.update_statistics import UpdateStatistics
+from marft_agents.words import count_words
 
 LARGEST_LOG_RATIO = 20.0  # of a whole action, where agents that come later are weighted by it
 
@@ -226,7 +227,8 @@ class PolicyStep:
         if self.settings.level == "token":
             return new - old, truncated_importance(old, sampled, cap=cap)
         lengths = torch.as_tensor([len(a.token_ids) for a in actions], device=new.device)
-        words = torch.as_tensor([len(a.text.split()) for a in actions], device=new.device)
+        by_words = self.settings.normalisation == "word"
+        words = torch.as_tensor([count_words(a.text) if by_words else 1 for a in actions], device=new.device)
         owners = torch.repeat_interleave(torch.arange(len(rows), device=new.device), lengths)
         divisors = action_divisors(lengths, words, self.settings.normalisation)
         whole = action_log_ratios(old, sampled, owners, torch.ones_like(divisors))

@@ -18,7 +18,7 @@ Level = Literal["action", "token"]
 Baseline = Literal["critic", "group", "leave_one_out", "none"]
 Compare = Literal["draw", "turn"]
 Credit = Literal["chain", "round", "own"]
-Scaling = Literal["agent", "group", "batch", "none"]
+Scaling = Literal["agent", "group", "batch", "batch-nonzero", "none"]
 Order = Literal["fixed", "random", "reverse", "semi-greedy"]
 Compounding = Literal["none", "bounded", "happo", "a2po"]
 
@@ -65,7 +65,10 @@ def _share(value: float) -> bool:
 
 @dataclass(frozen=True)
 class LearnerSettings:
-    """Everything the update needs to know; defaults are the paper's (MARFT table 3) unless noted."""
+    """Everything the update needs to know.
+
+    The default of a new field must be what was done before there was the field: older checkpoints resume with it.
+    """
 
     level: Level = knob("action", "what a decision is: a whole action (MARFT-A) or each token (MARFT-T)")
     normalisation: Normalisation = knob(
@@ -92,7 +95,8 @@ class LearnerSettings:
     )
     scaling: Scaling = knob(
         "agent",
-        "advantages are normalised per agent, divided by the spread of their group, normalised over all agents, or not",
+        "advantages are normalised per agent, divided by the spread of their group, normalised over all agents (those "
+        "that are exactly zero with the others, or left out and left zero), or not",
     )
     averaging: Averaging = knob(
         "decision",
@@ -112,9 +116,13 @@ class LearnerSettings:
         lambda value: value is None or _share(value),
         "in [0, 1] or none",
     )
+    token_discount: float = knob(1.0, "gamma between the tokens of an action, at token level", _share, "in [0, 1]")
+    token_trace_decay: float = knob(
+        1.0, "lambda of GAE between the tokens of an action, at token level", _share, "in [0, 1]"
+    )
     length_adaptive: float = knob(
         0.0,
-        "alpha > 0: lambda between the tokens of an action of l tokens is 1 - 1 / (alpha l); 0: it is 1",
+        "alpha > 0: lambda between the tokens of an action of l tokens is 1 - 1 / (alpha l); 0: token_trace_decay",
         _not_negative,
         ">= 0",
     )
@@ -154,6 +162,14 @@ class LearnerSettings:
     value_epochs: int = knob(4, "passes of value regression per update", _positive, ">= 1")
     value_mini_batches: int = knob(4, "optimizer steps per value pass", _positive, ">= 1")
     huber_delta: float = knob(10.0, "where the value loss turns linear", _positive, "> 0")
+    value_clip: float | None = knob(
+        None,
+        "a value moves at most so far from where it was before the update, on the scale of the head, unless its loss "
+        "is larger for it (PPO); none: it moves freely",
+        lambda value: value is None or value > 0,
+        "> 0 or none",
+    )
+    value_width: int = knob(256, "hidden units of the value head", lambda value: value >= 1, ">= 1")
     value_norm: bool = knob(
         False, "the critic learns returns less their running mean over their running spread (MAPPO)"
     )
@@ -244,6 +260,7 @@ class LearnerSettings:
             (free and self.value_warmup > 0, f"{without} wanted value_warmup = 0, found {self.value_warmup}"),
             (free and self.value_trace_decay is not None, f"{without} wanted value_trace_decay = none"),
             (free and self.value_norm, f"{without} wanted value_norm = False"),
+            (free and self.value_clip is not None, f"{without} wanted value_clip = none"),
             (
                 self.compare == "turn" and not grouped,
                 f"compare = 'turn' is about the groups of turns: wanted baseline = 'group' or 'leave_one_out', found "
@@ -258,6 +275,23 @@ class LearnerSettings:
                 self.length_adaptive > 0 and (free or self.level != "token" or self.credit == "round"),
                 "length_adaptive is the lambda between tokens: wanted a critic of every token "
                 "(level = 'token', baseline = 'critic', credit = 'chain' or 'own')",
+            ),
+            (
+                (self.token_discount, self.token_trace_decay) != (1, 1)
+                and (free or self.level != "token" or self.credit == "round"),
+                f"token_discount = {self.token_discount}, token_trace_decay = {self.token_trace_decay}: they apply "
+                "from the value of one token of an action to that of the next, and here tokens have no values: wanted "
+                "1 for both, or level = 'token' with baseline = 'critic' and credit = 'chain' or 'own'",
+            ),
+            (
+                self.length_adaptive > 0 and self.token_trace_decay != 1,
+                f"length_adaptive = {self.length_adaptive} and token_trace_decay = {self.token_trace_decay} are both "
+                "the lambda between tokens: wanted length_adaptive = 0 or token_trace_decay = 1",
+            ),
+            (
+                self.scaling == "batch-nonzero" and self.centring != "none",
+                "scaling = 'batch-nonzero' subtracts the mean of the batch itself, after which nothing would be zero: "
+                f"wanted centring = 'none', found {self.centring!r}",
             ),
             (
                 self.scaling == "group" and not grouped,

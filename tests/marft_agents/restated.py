@@ -28,20 +28,43 @@ def discounted(rewards, decay):
 
 
 def along_the_chain(trajectory, k, settings):
-    """MARFT, PPO: the later rewards, each discounted by (gamma lambda) per turn between."""
+    """MARFT-A, PPO: the later rewards, each discounted by (gamma lambda) per turn between."""
     return discounted([t.reward for t in trajectory.turns[k:]], settings.discount * settings.trace_decay)
 
 
 def along_tokens(trajectory, k, settings):
-    """VAPO: inside a turn of l tokens lambda is 1 - 1 / (alpha l)."""
+    """MARFT-T: (gamma lambda) per token inside a turn, too; VAPO's lambda there is 1 - 1 / (alpha l)."""
     following, found = 0.0, []
     for turn in reversed(trajectory.turns[k:]):
         length = len(turn.action.token_ids)
-        inner = max(0, 1 - 1 / (settings.length_adaptive * length))
+        alpha = settings.length_adaptive
+        inner = settings.token_discount * (max(0, 1 - 1 / (alpha * length)) if alpha else settings.token_trace_decay)
         last = turn.reward + settings.discount * settings.trace_decay * following
         found = [last * inner ** (length - 1 - t) for t in range(length)]
         following = found[0]
     return found
+
+
+def token_backup(actions, rewards, values, gamma, bootstrap):
+    """The paper's section 4.1.2, line by line: what V of each token is drawn to.
+
+    Args:
+        actions: per round, per agent of the chain, its tokens.
+        rewards: per round, R.
+        values: per round, per agent, V before each of its tokens.
+        bootstrap: V of the first token after the last round; 0 where the game ended.
+    """
+    targets = []
+    for t, round_values in enumerate(values):
+        for i, own in enumerate(round_values):
+            for j in range(len(actions[t][i])):
+                if j + 1 < len(own):  # inside an action
+                    targets.append(0 + gamma * own[j + 1])
+                elif i + 1 < len(round_values):  # to the next agent
+                    targets.append(0 + gamma * round_values[i + 1][0])
+                else:  # to the next round
+                    targets.append(rewards[t] + gamma * (values[t + 1][0][0] if t + 1 < len(values) else bootstrap))
+    return targets
 
 
 def along_rounds(trajectory, k, settings):
@@ -92,8 +115,9 @@ def kl_to_base(base, team, turn):
 def advantages(name, team, trajectories, agent, settings):
     """Return (episode, k) -> one advantage per decision of an agent's turns."""
     base = team.seat(agent).base
-    along = {"vapo": along_tokens, "mappo": along_rounds, "happo": along_rounds, "a2po": along_rounds}
-    along |= {"ippo": along_own_turns} | dict.fromkeys(("marft-a", "marft-t", "ppo-a", "ppo-t"), along_the_chain)
+    along = {"mappo": along_rounds, "happo": along_rounds, "a2po": along_rounds, "ippo": along_own_turns}
+    along |= dict.fromkeys(("marft-a", "ppo-a"), along_the_chain)
+    along |= dict.fromkeys(("marft-t", "ppo-t", "vapo"), along_tokens)
     found, groups = {}, {}
     for e, k, turn in acted(trajectories, agent):
         trajectory, length = trajectories[e], len(turn.action.token_ids)

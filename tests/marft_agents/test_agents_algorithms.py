@@ -68,8 +68,10 @@ def ragged_team(name, **changes):
 def test_the_ratio_of_the_first_pass_is_one_and_the_step_is_the_plain_gradient(name):
     team = ragged_team(name)
     critic = {"critic_lr": 1e-9} if ALGORITHMS[name].critic else {}
-    wide = {"length_adaptive": 0.5} if name == "vapo" else {}  # else lambda is 0 between so few tokens
-    settings = table(name, **DESCENT, **critic, **wide)
+    per_token = {"token_discount": 0.9, "token_trace_decay": 0.7}
+    wide = {"length_adaptive": 0.5}  # else lambda is 0 between so few tokens
+    special = {"marft-t": per_token, "ppo-t": per_token, "vapo": wide}.get(name, {})
+    settings = table(name, **DESCENT, **critic, **special)
     if settings.compounding != "none":  # what is carried has a test of its own; here each agent starts from 1
         settings = dataclasses.replace(settings, compounding="none")
     trajectories = episodes(team, name, cut=ALGORITHMS[name].critic)
@@ -284,6 +286,18 @@ def test_a_step_beyond_all_numbers_stops_the_update(knobs, what):
         ("happo", {"agent_interval": 1}, "agent_interval = 1 contradicts happo"),
         ("mappo", {"scaling": "group"}, "wanted baseline = 'group'"),
         ("mappo", {"level": "token", "length_adaptive": 0.1}, "wanted a critic of every token"),
+        ("marft-a", {"token_discount": 0.99}, "token_discount = 0.99.*here tokens have no values: wanted 1 for both"),
+        ("marft-a", {"token_trace_decay": 0.95}, "token_trace_decay = 0.95.*level = 'token' with baseline = 'critic'"),
+        ("mappo", {"level": "token", "token_discount": 0.99}, "credit = 'chain' or 'own'"),
+        ("grpo", {"token_discount": 0.99}, "token_discount = 0.99 means nothing to grpo, which trains no critic"),
+        (
+            "vapo",
+            {"token_trace_decay": 0.95},
+            "length_adaptive = 0.05 and token_trace_decay = 0.95 are both the lambda",
+        ),
+        ("grpo", {"value_clip": 0.2}, "value_clip = 0.2 means nothing to grpo"),
+        ("rloo", {"value_width": 64}, "value_width = 64 means nothing to rloo"),
+        ("marft-a", {"scaling": "batch-nonzero"}, "wanted centring = 'none', found 'batch'"),
         ("mappo", {"branches": 2}, "branches = 2 are alternatives of one turn"),
         ("grpo", {"value_norm": True}, "value_norm = True means nothing to grpo"),
         ("marft-a", {"compare": "turn"}, "compare = 'turn' is about the groups of turns"),
@@ -331,6 +345,22 @@ def test_what_is_given_goes_before_what_an_algorithm_sets_and_that_before_a_pres
     assert learner_settings("dapo", clip_high=0.3).clip_high == 0.3
     assert settings_for("dapo", found, 3, group_size=2, updates=1) == found  # a record of a run says the same again
     assert settings_for("rloo", LearnerSettings(), 2).baseline == "leave_one_out"
+
+
+def test_what_a_preset_says_of_tokens_is_passed_over_where_tokens_have_no_values():
+    per_token = {"token_discount": 0.99, "token_trace_decay": 0.95, "value_clip": 0.2}
+
+    def found(name, **given):
+        settings = learner_settings(name, per_token, **given)
+        return settings.token_discount, settings.token_trace_decay, settings.value_clip
+
+    assert found("marft-t") == found("ppo-t") == found("ippo", level="token") == (0.99, 0.95, 0.2)
+    assert found("marft-a") == found("ippo") == found("mappo", level="token") == (1, 1, 0.2)
+    assert found("grpo") == (1, 1, None)
+    assert found("vapo") == found("marft-t", length_adaptive=0.1) == (0.99, 1, 0.2)  # has another lambda between tokens
+    assert found("marft-t", token_discount=0.5, token_trace_decay=1.0) == (0.5, 1, 0.2)
+    with pytest.raises(SettingsError, match=r"token_discount = 0\.99"):
+        learner_settings("marft-a", per_token, token_discount=0.99)  # who asks for it is told
 
 
 # ------------------------------------------------------------------ learning

@@ -31,22 +31,24 @@ def episodes(draw):
         "bootstrap": draw(REWARDS),
         "discount": draw(st.floats(0, 1)),
         "trace_decay": draw(st.floats(0, 1)),
+        "token_discount": draw(st.floats(0, 1)),
+        "token_trace_decay": draw(st.floats(0, 1)),
         "value_seed": draw(st.integers(0, 2**16)),
         "level": draw(st.sampled_from(["action", "token"])),
     }
 
 
-def double_sum(episode, lengths, values):
+def double_sum(episode, turn_rewards, lengths, values, bootstrap):
     """A_k = sum over m >= k of (product of gamma lambda from k to m - 1) * delta_m, each laid out by hand."""
     gammas, lambdas, rewards = [], [], []
     for turn, length in enumerate(lengths):
         for step in range(length):
             ends_turn = step == length - 1
             ends_game = ends_turn and turn == len(lengths) - 1 and not episode["truncated"]
-            rewards.append(episode["rewards"][turn] if ends_turn else 0.0)
-            gammas.append(0.0 if ends_game else episode["discount"] if ends_turn else 1.0)
-            lambdas.append(episode["trace_decay"] if ends_turn else 1.0)
-    following = [*values[1:], episode["bootstrap"]]
+            rewards.append(turn_rewards[turn] if ends_turn else 0.0)
+            gammas.append(0.0 if ends_game else episode["discount" if ends_turn else "token_discount"])
+            lambdas.append(episode["trace_decay" if ends_turn else "token_trace_decay"])
+    following = [*values[1:], bootstrap]
     deltas = [r + g * v_next - v for r, g, v_next, v in zip(rewards, gammas, following, values, strict=True)]
     return [
         sum(np.prod([gammas[j] * lambdas[j] for j in range(k, m)]) * deltas[m] for m in range(k, len(deltas)))
@@ -54,21 +56,77 @@ def double_sum(episode, lengths, values):
     ]
 
 
-@settings(deadline=None, max_examples=150)
-@given(episodes())
-def test_chained_gae_of_a_trajectory_is_the_double_sum(episode):
+def trajectory_of(episode):
     turns = tuple(
         Turn(f"agent_{k % episode['agents']}", action(length), reward, k // episode["agents"])
         for k, (reward, length) in enumerate(zip(episode["rewards"], episode["lengths"], strict=True))
     )
-    trajectory = Trajectory(0, 0, turns, not episode["truncated"], episode["truncated"])
-    knobs = LearnerSettings(level=episode["level"], discount=episode["discount"], trace_decay=episode["trace_decay"])
-    lengths = episode["lengths"] if episode["level"] == "token" else [1] * len(turns)
+    return Trajectory(0, 0, turns, not episode["truncated"], episode["truncated"])
+
+
+def knobs_of(episode, **others):
+    per_token = ("token_discount", "token_trace_decay") if episode["level"] == "token" else ()
+    names = ("level", "discount", "trace_decay", *per_token)
+    return LearnerSettings(**{name: episode[name] for name in names}, **others)
+
+
+def values_of(episode):
     rng = np.random.default_rng(episode["value_seed"])
-    values = [rng.normal(size=n) for n in lengths]
-    samples = estimate([trajectory], links([trajectory]), values, {(0, ""): episode["bootstrap"]}, knobs)
+    return [rng.normal(size=n if episode["level"] == "token" else 1) for n in episode["lengths"]]
+
+
+@settings(deadline=None, max_examples=150)
+@given(episodes())
+def test_chained_gae_of_a_trajectory_is_the_double_sum(episode):
+    trajectory, values = trajectory_of(episode), values_of(episode)
+    bootstraps = {(0, ""): episode["bootstrap"]}
+    samples = estimate([trajectory], links([trajectory]), values, bootstraps, knobs_of(episode))
     found = np.concatenate([s.returns - s.values for s in samples])
-    np.testing.assert_allclose(found, double_sum(episode, lengths, np.concatenate(values)), atol=1e-9)
+    wanted = double_sum(
+        episode, episode["rewards"], [len(v) for v in values], np.concatenate(values), episode["bootstrap"]
+    )
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=100)
+@given(episodes())
+def test_gae_along_ones_own_turns_is_the_double_sum(episode):
+    """What all agents earn from one's turn to one's next follows one's own turn; each agent is cut off by itself."""
+    trajectory, values = trajectory_of(episode), values_of(episode)
+    agents = [turn.agent for turn in trajectory.turns]
+    bootstraps = {(0, agent): episode["bootstrap"] + i for i, agent in enumerate(sorted(set(agents)))}
+    samples = estimate(
+        [trajectory], links([trajectory]), values, bootstraps, knobs_of(episode, credit="own", value_trace_decay=None)
+    )
+    for agent in set(agents):
+        own = [k for k, name in enumerate(agents) if name == agent]
+        rewards = [sum(episode["rewards"][k:end]) for k, end in zip(own, [*own[1:], len(agents)], strict=True)]
+        mine = [values[k] for k in own]
+        wanted = double_sum(episode, rewards, [len(v) for v in mine], np.concatenate(mine), bootstraps[0, agent])
+        np.testing.assert_allclose(
+            np.concatenate([samples[k].returns for k in own]) - np.concatenate(mine), wanted, atol=1e-9
+        )
+
+
+@settings(deadline=None, max_examples=100)
+@given(episodes(), st.floats(0, 1))
+def test_the_targets_lambda_reaches_inside_turns_and_its_gamma_is_that_of_the_advantages(episode, decay):
+    trajectory, values = trajectory_of(episode), values_of(episode)
+    bootstraps = {(0, ""): episode["bootstrap"]}
+    knobs = knobs_of(episode, value_trace_decay=decay, centring="none", scaling="none")
+    samples = estimate([trajectory], links([trajectory]), values, bootstraps, knobs)
+    flat, lengths = np.concatenate(values), [len(v) for v in values]
+    of_values = {**episode, "trace_decay": decay, "token_trace_decay": decay}
+    for found, as_set in (
+        (samples_of(samples, "returns") - flat, of_values),
+        (samples_of(samples, "advantages"), episode),
+    ):
+        wanted = double_sum(as_set, episode["rewards"], lengths, flat, episode["bootstrap"])
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+def samples_of(samples, name):
+    return np.concatenate([getattr(sample, name) for sample in samples])
 
 
 def test_a_truncation_that_nobody_values_counts_as_an_end():

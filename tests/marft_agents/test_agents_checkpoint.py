@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 
 import numpy as np
@@ -112,8 +113,82 @@ def test_a_checkpoint_of_another_team_names_both(tmp_path, team, message):
 def test_other_settings_name_both(tmp_path):
     _, _, path = saved(tmp_path)
     team = word_team(MARKET)
-    with pytest.raises(CheckpointError, match=r"(?s)found .*policy_lr=0\.01.*wanted .*policy_lr=0\.5"):
-        checkpoint.load(path, team, Learner(team, LearnerSettings(policy_lr=0.5)))
+    learner = Learner(team, LearnerSettings(policy_lr=0.5, kl_stop=0.1))
+    message = r"other settings: policy_lr: found 0\.01, wanted 0\.5; kl_stop: found None, wanted 0\.1; resume with"
+    with pytest.raises(CheckpointError, match=message):
+        checkpoint.load(path, team, learner)
+
+
+# what the version of 20 November 2026 recorded of `LearnerSettings(policy_lr=1e-2)`
+OLD_SETTINGS = (
+    "LearnerSettings(level='action', normalisation='sum', baseline='critic', compare='draw', "
+    "credit='chain', centring='batch', scaling='agent', averaging='decision', policy_lr=0.01, "
+    "critic_lr=1e-05, lr_schedule='constant', adam_epsilon=1e-05, max_grad_norm=0.5, discount=0.99, "
+    "trace_decay=0.95, value_trace_decay=None, length_adaptive=0.0, clip_low=0.2, clip_high=0.2, "
+    "importance_cap=2.0, entropy_bonus=0.0, kl_weight=0.0, kl_estimator='k3', kl_place='loss', "
+    "positive_nll=0.0, overlong_share=0.0, overlong_penalty=1.0, ppo_epochs=1, mini_batches=1, "
+    "micro_batch=16, gradient_checkpointing=False, kl_stop=None, value_epochs=4, value_mini_batches=4, "
+    "huber_delta=10.0, value_norm=False, value_warmup=0, agent_interval=0, agent_order='fixed', "
+    "compounding='none', clip_start=1.0, dynamic_sampling=0, branches=0)"
+)
+
+
+def with_settings(path, change):
+    """Change what a checkpoint says of its settings."""
+    state = json.loads((path / "state.json").read_text())
+    state["settings"] = change(state["settings"])
+    (path / "state.json").write_text(json.dumps(state))
+
+
+def without(settings, *names):
+    return {name: value for name, value in settings.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda settings: OLD_SETTINGS,
+        lambda settings: without(settings, "token_discount", "value_clip", "value_width"),
+    ],
+    ids=["text", "fewer settings"],
+)
+def test_a_checkpoint_of_a_version_that_knew_fewer_settings_resumes(tmp_path, change):
+    team, learner, path = saved(tmp_path)
+    with_settings(path, change)
+    other, other_learner = fresh()
+    assert checkpoint.load(path, other, other_learner) == 1
+    trajectories = play(team)
+    learner.update(trajectories)
+    other_learner.update(trajectories)
+    assert moved(adapters(team), adapters(other)) == set()
+    third = word_team(MARKET)
+    for knobs in ({"value_clip": 0.2}, {"clip_low": 0.1}):  # one that it did not know, one that it did
+        with pytest.raises(CheckpointError, match=f"other settings: {next(iter(knobs))}: found .*, wanted "):
+            checkpoint.load(path, third, Learner(third, LearnerSettings(policy_lr=1e-2, **knobs)))
+
+
+def test_infinite_settings_of_the_old_form_are_read(tmp_path):
+    _, _, path = saved(tmp_path)
+    with_settings(path, lambda settings: OLD_SETTINGS.replace("importance_cap=2.0", "importance_cap=inf"))
+    team = word_team(MARKET)
+    assert checkpoint.load(path, team, Learner(team, LearnerSettings(policy_lr=1e-2, importance_cap=math.inf))) == 1
+
+
+def test_a_checkpoint_of_a_version_that_knew_more_settings_says_so(tmp_path):
+    _, _, path = saved(tmp_path)
+    with_settings(path, lambda settings: {**settings, "momentum": 0.5})
+    with pytest.raises(CheckpointError, match=r"does not know: momentum; resume with the version that wrote it"):
+        checkpoint.load(path, *fresh())
+
+
+@pytest.mark.parametrize(
+    "record", ["LearnerSettings(", "7", "LearnerSettings(policy_lr=open('x'))", "LearnerSettings(level=x)", None, [1]]
+)
+def test_settings_that_are_no_settings_are_damage(tmp_path, record):
+    _, _, path = saved(tmp_path)
+    with_settings(path, lambda settings: record)
+    with pytest.raises(CheckpointError, match=r"state\.json is damaged: its settings are"):
+        checkpoint.load(path, *fresh())
 
 
 def test_no_checkpoint_says_what_is_wanted(tmp_path):

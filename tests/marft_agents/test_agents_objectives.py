@@ -55,6 +55,25 @@ def test_value_loss_is_quadratic_then_linear():
     assert losses.tolist() == [0.5, 2.0 * (10 - 1)]  # delta * (|error| - delta / 2)
 
 
+@pytest.mark.parametrize(
+    ("value", "target", "loss", "slope"),
+    [
+        (0.1, 1.0, 0.9**2 / 2, -0.9),  # within the clip
+        (0.5, 1.0, 0.8**2 / 2, 0.0),  # held at 0.2: no further that way
+        (0.5, 0.0, 0.5**2 / 2, 0.5),  # the clip never hides a worsening
+        (-0.5, -1.0, 0.8**2 / 2, 0.0),
+        (0.0, 1.0, 0.5, -1.0),  # where nothing has moved yet it is the plain loss
+        (0.5, 9.0, 2 * (8.8 - 1), 0.0),  # linear from 2 on
+    ],
+)
+def test_value_loss_of_clipped_predictions(value, target, loss, slope):
+    values = torch.tensor([value], requires_grad=True)
+    found = value_loss(values, torch.tensor([target]), huber_delta=2.0, before=torch.zeros(1), clip=0.2)
+    found.sum().backward()
+    assert found.item() == pytest.approx(loss)
+    assert values.grad.item() == pytest.approx(slope)
+
+
 def test_kl_estimates_at_a_known_ratio_and_in_expectation():
     log_ratio = torch.tensor([math.log(2.0)])
     assert kl_estimate(log_ratio, "k1").item() == pytest.approx(-math.log(2))
