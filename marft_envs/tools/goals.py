@@ -90,6 +90,9 @@ def find(state: Any, path: str) -> Any:
 def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
     """Yield the paths of all leaves that differ between two states, in order of the keys.
 
+    Where the kind of a container changed, its own path is yielded and none below. Numbers are compared as in JSON:
+    1 and 1.0 are the same, 1 and True are not. None differs from a place that is not there.
+
     Example:
         >>> list(changes({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3, "d": {"e": 4}}}))
         ['b/c', 'b/d/e']
@@ -97,12 +100,14 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
     if before is after:
         return
     old, new = _children(before), _children(after)
-    if old is None or new is None:
-        if before != after or isinstance(before, bool) is not isinstance(after, bool):
+    appeared_or_gone = before is ABSENT or after is ABSENT
+    other_kind = not appeared_or_gone and _kind(before) is not _kind(after)
+    if old is None or new is None or other_kind:
+        if before != after or other_kind:
             yield path
         return
     keys = old | new
-    if not keys and type(before) is not type(after):
+    if not keys and appeared_or_gone:
         yield path
     for key in keys:
         below = f"{path}/{path_of(key)}" if path else path_of(key)
@@ -120,11 +125,16 @@ def changed(before: Any, after: Any) -> list[list[Any]]:
     return [[path, None if (value := find(after, path)) is ABSENT else value] for path in paths]
 
 
+def _kind(value: Any) -> type[Any] | None:
+    """Return what values are told apart by beside `==`, for which 1 is True; None for all other leaves."""
+    return next((kind for kind in (Mapping, list, tuple, bool) if isinstance(value, kind)), None)
+
+
 def _children(value: Any) -> dict[str, Any] | None:
     """Return what is directly below a place; None for a leaf."""
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return {str(place): entry for place, entry in enumerate(value)}
     return {} if value is ABSENT else None
 

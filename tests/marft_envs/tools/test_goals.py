@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from toy_bank import STATE, bank_task
 
 from marft_envs.tools.calls import Call
-from marft_envs.tools.goals import Goal, changes, find, follows, grade_state, path_of, same_answer
+from marft_envs.tools.goals import Goal, alike, changes, find, follows, grade_state, path_of, same_answer
 from marft_envs.tools.task import ToolTask
 
 STATES = st.recursive(
@@ -47,6 +48,19 @@ def changed(**paths: object):
         ({"a": [1, 2]}, {"a": [2]}, ["a/0", "a/1"]),
         ({"a": {"b": 1}}, {"a": 1}, ["a"]),
         ({"a": {}}, {"a": []}, ["a"]),
+        ({"a": [2]}, {"a": {"0": 2}}, ["a"]),
+        ({"a": [[]]}, {"a": {"0": {}}}, ["a"]),
+        ({"a": [1]}, {"a": (1,)}, ["a"]),
+        ({"a": []}, {"a": ()}, ["a"]),
+        ({"a": (1, 0)}, {"a": (True, 0)}, ["a/0"]),
+        ({"a": 0}, {"a": False}, ["a"]),
+        ({"a": 1}, {"a": 1.0}, []),
+        ({"a": 1.0}, {"a": True}, ["a"]),
+        ({"a": None}, {"a": 0}, ["a"]),
+        ({"a": None}, {"a": []}, ["a"]),
+        ({"a": [None]}, {"a": []}, ["a/0"]),
+        ({"a": {"b": None}}, {"a": {}}, ["a/b"]),
+        ({"a": ""}, {"a": []}, ["a"]),
         ({"x/y": 1}, {"x/y": 2}, ["x~1y"]),
     ],
 )
@@ -66,6 +80,21 @@ def test_states_are_alike_exactly_where_nothing_changed(one: object, other: obje
     assert (not found) == (exact(one) == exact(other))
     assert len(set(found)) == len(found)
     assert sorted(found) == sorted(changes({"root": other}, {"root": one}))
+
+
+def as_object(state: object) -> object:
+    """The same state with every list written as an object of its places."""
+    if isinstance(state, list):
+        state = {str(place): entry for place, entry in enumerate(state)}
+    return {key: as_object(entry) for key, entry in state.items()} if isinstance(state, dict) else state
+
+
+@settings(deadline=None)
+@given(STATES)
+@example([2])
+def test_a_list_and_an_object_of_its_places_are_not_alike(state: object):
+    other = as_object(state)
+    assert alike(state, other) == (json.dumps(state) == json.dumps(other))
 
 
 @settings(deadline=None)
