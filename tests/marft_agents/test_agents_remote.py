@@ -30,6 +30,7 @@ class Endpoint(ThreadingHTTPServer):
     """Answers with the last word of the last message; counts what it is asked.
 
     `script` holds (status, body) pairs that are used up first; a body of bytes is sent as it is.
+    `together` is a barrier at which requests wait for each other before they are answered.
     """
 
     daemon_threads = True
@@ -39,6 +40,7 @@ class Endpoint(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.pause_s = pause_s
         self.script = []
+        self.together = None
         self.asked = []
         self.keys = set()
         self.lock = threading.Lock()
@@ -62,6 +64,8 @@ class Handler(BaseHTTPRequestHandler):
             server.most_at_once = max(server.most_at_once, server.at_once)
             status, answer = server.script.pop(0) if server.script else (200, None)
         time.sleep(server.pause_s)
+        if server.together is not None:
+            server.together.wait(timeout=30)
         if answer is None:
             answer = completion(body["messages"][-1]["content"].split()[-1])
         data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
@@ -203,7 +207,8 @@ def test_nobody_listens():
 
 
 def test_many_requests_stay_within_the_limit_and_in_order(endpoint, remote):
-    endpoint.pause_s = 0.02
+    # Answered in fives: fewer at once break the barrier. While five wait, `action` leaves a sixth time to arrive.
+    endpoint.together = threading.Barrier(5, action=lambda: time.sleep(0.02))
     texts = [f"say w{i}" for i in range(40)]
     found = remote(concurrency=5).act(requests(*texts))
     assert [a.text for a in found] == [f"w{i}" for i in range(40)]
