@@ -19,7 +19,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from marft_envs.dependency import as_dependency
 from marft_envs.game import FlexMG
-from marft_envs.registry import AnyAEC, EnvSpec, register, spec
+from marft_envs.registry import AnyAEC, EnvSpec, check_id, register, spec
 from marft_envs.session import WorldSet
 from marft_envs.task import TaskSet
 from marft_envs.tasks.math import KINDS, MathTasks
@@ -195,11 +195,17 @@ def register_task(
 
     Returns:
         What was registered.
+
+    Raises:
+        ValueError: An id is of another form, or taken; then nothing is registered.
     """
     chosen = teams if isinstance(teams, Mapping) else dict.fromkeys(teams)
+    ids = {team: f"{namespace}/{name}_{team}-v{version}" for team in chosen}
+    for id in ids.values():
+        check_id(id, force)
     specs = []
     for team, own in chosen.items():
-        id = f"{namespace}/{name}_{team}-v{version}"
+        id = ids[team]
         fixed = {
             "task": name,
             "team_name": team,

@@ -23,6 +23,7 @@ from pettingzoo import AECEnv
 
 PLUGIN_GROUP = "marft_envs.plugins"
 _ID = re.compile(r"(?P<name>[a-zA-Z][\w-]*/[\w-]+?)(?:[-_]v(?P<version>\d+))?")
+_OUR_ENTRY_POINTS = "marft_envs.factory:"
 AnyAEC = AECEnv[Any, Any, Any]
 
 
@@ -129,32 +130,62 @@ def register(
         description: One line.
         task: Name of its task set, if it has one.
         team: Name of its team, if it has one.
-        force: Replace what has this id.
+        force: Replace what has this id here, with PettingZoo or with Gymnasium. What others registered there is
+            named in a warning.
 
     Raises:
-        ValueError: The id is of another form, or taken.
+        ValueError: The id is of another form, or taken in one of the three registries.
+    """
+    check_id(id, force)
+    if replaced := _held_elsewhere(id):
+        _report(f"the id {id!r} was taken {replaced}, which is replaced")
+    entry = EnvSpec(id, entry_point, dict(kwargs or {}), description, task, team, _loading)
+    _register_elsewhere(id)
+    _REGISTRY[id] = entry
+    return entry
+
+
+def check_id(id: str, force: bool = False) -> None:
+    """Require an id that `register` takes.
+
+    Raises:
+        ValueError: It is of another form, or taken and `force` is false.
     """
     parts = _ID.fullmatch(id)
     if parts is None or parts["version"] is None or not id.endswith(f"-v{parts['version']}"):
         raise ValueError(f"id {id!r}: wanted 'namespace/name-vN', like 'marft/math_duo-v0'")
-    if id in _REGISTRY and not force:
+    holder = _held_elsewhere(id)
+    if id in _REGISTRY:
         taken = _REGISTRY[id]
-        owner = f"the plugin {taken.plugin!r}" if taken.plugin else repr(taken.entry_point)
-        raise ValueError(f"the id {id!r} is taken by {owner}; choose another, or pass force=True to replace it")
-    entry = EnvSpec(id, entry_point, dict(kwargs or {}), description, task, team, _loading)
-    _REGISTRY[id] = entry
-    _register_elsewhere(id)
-    return entry
+        holder = "by " + (f"the plugin {taken.plugin!r}" if taken.plugin else repr(taken.entry_point))
+    if holder and not force:
+        raise ValueError(f"the id {id!r} is taken {holder}; choose another, or pass force=True to replace it")
+
+
+def _held_elsewhere(id: str) -> str:
+    """Name who else registered an id with Gymnasium or PettingZoo; empty where nobody did.
+
+    Entries of ours do not count: they may be left of an earlier import of this package.
+    """
+    registries: dict[str, Mapping[str, Any]] = {"Gymnasium": gymnasium.registry}
+    if hasattr(pettingzoo, "register"):
+        registries["PettingZoo (aec)"] = pettingzoo.aec_registry
+        registries["PettingZoo (parallel)"] = pettingzoo.parallel_registry
+    for library, registry in registries.items():
+        found = registry.get(id)
+        if found is not None and not str(found.entry_point).startswith(_OUR_ENTRY_POINTS):
+            return f"with {library} by {found.entry_point!r}"
+    return ""
 
 
 def _register_elsewhere(id: str) -> None:
+    gymnasium.registry.pop(id, None)
+    gymnasium.register(id, f"{_OUR_ENTRY_POINTS}make_shared", kwargs={"env_id": id})
     if hasattr(pettingzoo, "register"):  # from 1.27 on
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # replacing is meant
-            pettingzoo.register("aec", id, "marft_envs.factory:make", kwargs={"env_id": id})
-            pettingzoo.register("parallel", id, "marft_envs.factory:make_parallel", kwargs={"env_id": id})
-    gymnasium.registry.pop(id, None)
-    gymnasium.register(id, "marft_envs.factory:make_shared", kwargs={"env_id": id})
+            pettingzoo.register("aec", id, f"{_OUR_ENTRY_POINTS}make", kwargs={"env_id": id})
+            pettingzoo.register("parallel", id, f"{_OUR_ENTRY_POINTS}make_parallel", kwargs={"env_id": id})
 
 
 def load_plugins(*, importing: bool = False) -> None:

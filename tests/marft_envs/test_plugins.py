@@ -80,6 +80,18 @@ def test_a_plugin_cannot_take_an_id_of_ours(install):
     assert "is taken by" in warned[0]
 
 
+def test_a_plugin_that_clashes_with_gymnasium_is_reported(install):
+    source = """
+        import gymnasium, marft_envs
+        gymnasium.register("bold/toy-v0", "somewhere:Else")
+        marft_envs.register("bold/toy-v0", "m:e")
+    """
+    install("bold", "bold = bold", source)
+    found, [warned] = look(install)
+    assert "bold/toy-v0" not in found
+    assert "'bold/toy-v0' is taken with Gymnasium by 'somewhere:Else'; choose another" in warned
+
+
 def test_a_plugin_for_another_version_of_ours_says_which_it_wants(install):
     source = """
         import marft_envs

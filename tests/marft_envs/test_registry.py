@@ -24,8 +24,15 @@ def clean_registry(monkeypatch):
     """Forget what a test registers."""
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     yield
-    for name in [name for name in gymnasium.registry if name.startswith("test/")]:
-        del gymnasium.registry[name]
+    for entries in (gymnasium.registry, *foreign_registries().values()):
+        for name in [name for name in entries if name.startswith("test/")]:
+            del entries[name]
+
+
+def foreign_registries():
+    if not hasattr(pettingzoo, "register"):
+        return {}
+    return {"aec": pettingzoo.aec_registry, "parallel": pettingzoo.parallel_registry}
 
 
 def test_all_environments_are_registered_everywhere():
@@ -113,6 +120,49 @@ def test_register_an_environment(clean_registry):
         marft_envs.make("test/toy-v0")
     with pytest.raises(TypeError, match="unknown keyword 'horizon'"):
         marft_envs.make("test/toy-v0", horizon=3)
+
+
+@pytest.mark.parametrize("library", ["gymnasium", *foreign_registries()])
+def test_an_id_of_gymnasium_or_pettingzoo_is_replaced_by_force_only(clean_registry, library):
+    theirs, id = "somewhere:Else", "test/theirs_duo-v0"
+    if library == "gymnasium":
+        entries = gymnasium.registry
+        gymnasium.register(id, theirs)
+    else:
+        entries = foreign_registries()[library]
+        pettingzoo.register(library, id, theirs)
+    with pytest.raises(ValueError, match=r"is taken with \w+( \(\w+\))? by 'somewhere:Else'.*force=True"):
+        marft_envs.register(id, make_toy)
+    with pytest.raises(ValueError, match="theirs_duo-v0' is taken"):
+        marft_envs.register_task("theirs", lambda data, split: toy_tasks(), namespace="test", teams=["solo", "duo"])
+    assert entries[id].entry_point == theirs
+    assert not {name for name in marft_envs.envs() if name.startswith("test/")}, "a part was registered"
+    with pytest.warns(RuntimeWarning, match="by 'somewhere:Else', which is replaced"):
+        marft_envs.register(id, make_toy, force=True)
+    assert isinstance(gymnasium.make(id, disable_env_checker=True).unwrapped, marft_envs.SharedPolicyEnv)
+
+
+def test_an_id_that_gymnasium_refuses_is_registered_nowhere(clean_registry):
+    gymnasium.register("test/plain", "somewhere:Else")
+    with pytest.raises(gymnasium.error.Error, match="unversioned"):
+        marft_envs.register("test/plain-v0", make_toy)
+    assert "test/plain-v0" not in marft_envs.envs()
+    assert all("test/plain-v0" not in entries for entries in foreign_registries().values())
+
+
+def test_the_package_can_be_imported_again():
+    program = """
+import sys, warnings
+warnings.simplefilter("error")
+import marft_envs, importlib
+importlib.reload(marft_envs)
+for name in [name for name in sys.modules if name.split(".")[0] == "marft_envs"]:
+    del sys.modules[name]
+import marft_envs, gymnasium
+print(type(gymnasium.make("marft/math_solo-v0", disable_env_checker=True).unwrapped).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "SharedPolicyEnv\n"
 
 
 @pytest.mark.parametrize("name", ["toy-v0", "test/toy", "test/toy_v0", "te st/toy-v0", ""])
