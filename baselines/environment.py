@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
+from marft_envs.communication import FORMS
 from marft_envs.factory import takes
 
 KEYWORDS = (
@@ -29,7 +30,7 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     group.add_argument("--horizon", type=int, metavar="ROUNDS", help="rounds per episode")
     group.add_argument("--reward", help="success, outcome, recipe, or weights of terms as JSON")
     group.add_argument("--feedback", choices=("none", "verdict"), help="what the team is told of a round's verdict")
-    group.add_argument("--communication", help="what an edge carries: full, last, tail:N, none, or JSON by edge")
+    group.add_argument("--communication", help=f"what an edge carries: {', '.join(FORMS)}, or JSON by edge")
     group.add_argument("--max-action-chars", type=int, metavar="N", help="longest action; the rest is cut")
     group.add_argument("--judge", metavar="BACKEND", help="of codeforces: auto, docker, bubblewrap, landlock or unsafe")
     group.add_argument(

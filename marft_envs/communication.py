@@ -107,10 +107,12 @@ def form_of(spec: str, where: str = "communication") -> Form:
     kind, _, count = str(spec).partition(":")
     if kind == "tail" and count.isascii() and count.isdigit() and int(count) > 0:
         return partial(tail, characters=int(count))
-    raise ValueError(f"{where}: found {spec!r}, wanted {', '.join(map(repr, _PLAIN))} or 'tail:N' with N >= 1")
+    raise ValueError(f"{where}: found {spec!r}, wanted {', '.join(map(repr, FORMS))} with N >= 1")
 
 
 _PLAIN: Mapping[str, Form] = {"full": full, "last": last, "record": record, "summary": summary, "none": none}
+FORMS = (*_PLAIN, "tail:N")
+"""The names of all forms; N stands for a number of characters."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class Communication:
             spec = {"default": spec}
         if not isinstance(spec, Mapping):
             raise ValueError(
-                f"communication: found {spec!r}, wanted {', '.join(map(repr, _PLAIN))}, 'tail:N' or a dict with "
+                f"communication: found {spec!r}, wanted {', '.join(map(repr, FORMS))} or a dict with "
                 "'default' and 'i->j'"
             )
         edges: dict[tuple[str, str], str] = {}

@@ -73,8 +73,8 @@ class FlexMG(AECEnv[str, Any, Any]):
             `TeamReward` over the joint trajectory: itself, its weights by term, or the name of a preset; its
             terms come with the infos, as `term_NAME`.
         feedback: "none": the verdict is never shown to agents; "verdict": it opens the next round.
-        communication: What an edge carries: "full", "last", "tail:N", "none", or a dict with "default" and
-            "i->j".
+        communication: What an edge carries: "full", "last", "record", "summary", "tail:N", "none", or a dict
+            with "default" and "i->j".
         max_action_chars: Longer actions are cut.
         render_mode: None, "human" (print) or "ansi" (return the transcript).
         name: The environment's id, for records.

@@ -16,7 +16,9 @@ from house_pages import PAGES, ROOT, blocks, commands, every_block, shown_output
 
 import envs_data
 import marft_envs
+from baselines.benchmarks.communication import FORMS as benchmarked
 from baselines.command import build_parser
+from marft_envs.communication import FORMS
 
 SEPARATOR = "=== end of block ==="
 
@@ -147,6 +149,26 @@ def test_every_command_has_a_line_on_its_page(parser):
     page = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")
     for name in parser._subparsers._group_actions[0].choices:
         assert re.search(rf"^\| `marft {name}\b", page, re.MULTILINE), name
+
+
+def _lists_of_forms():
+    """Yield (page, text) for each list of the forms of communication: a paragraph, a table, or one row of a table."""
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for block in re.split(r"\n{2,}", page.read_text(encoding="utf-8")):
+            for row in [line for line in block.splitlines() if "tail:N" in line]:
+                whole_row = row.startswith("|") and "full" in row
+                yield page.name, row if whole_row else block
+
+
+def test_who_lists_the_forms_of_communication_lists_all(parser):
+    found = list(_lists_of_forms())
+    assert {page for page, _ in found} >= {"teams.md", "tools.md", "math.md", "codeforces.md"}
+    for name in ("train", "eval", "play"):
+        help_ = parser._subparsers._group_actions[0].choices[name]._option_string_actions["--communication"].help
+        found.append((f"marft {name} --help", re.sub(r"[\w:]+", r'"\g<0>"', help_)))
+    missing = {(page, form) for page, text in found for form in FORMS if not re.search(rf'["`]{form}["`]', text)}
+    assert missing == set()
+    assert {"tail:N" if form.startswith("tail:") else form for form in benchmarked} == set(FORMS)
 
 
 # -------------------------------------------------------------------- tables
