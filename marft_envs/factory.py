@@ -92,7 +92,8 @@ def make_game(
         language: Of the preset team.
         family: Of the preset team.
         factory: `factory(data=..., split=...)` gives the task set; further keywords that it names are the user's.
-        data: "embedded", a path to JSON, JSONL, CSV or Parquet, "hub:owner/name", or a set of tasks itself.
+        data: "embedded", "embedded:NAME", a path to JSON, JSONL, CSV or Parquet, a folder with one such file a split,
+            "hub:owner/name", or a set of tasks itself.
         split: Of the data.
         team: A `Team`, its JSON form, a path or the name of another preset; None is the preset.
         **kwargs: Of `FlexMG`, and of the factory.

@@ -1,14 +1,21 @@
-"""Tasks of the worlds, from the embedded sets or from files with rows of the same columns."""
+"""Tasks of the worlds, from the embedded sets or from other sources with rows of the same columns.
+
+JSON and JSON Lines may nest the columns. Elsewhere (CSV, Parquet, the hub) a nested column is JSON text. Tables give
+all rows the same fields and fill with null what a database lacks, which would be another database.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import envs_data
 from envs_data import DataError
-from marft_envs.data.files import Row, read_file
+from marft_envs.data.files import Row
+from marft_envs.data.sources import Hub, installed_hub, open_source
 from marft_envs.tools.calls import Call
 from marft_envs.tools.execution import Limits
 from marft_envs.tools.goals import Goal, path_of
@@ -21,10 +28,11 @@ from marft_envs.worlds.travel import Travel
 
 WORLDS = (Lookup, Shop, Desk, Travel)
 _COLUMNS = {"id": str, "world": str, "instruction": str, "database": dict, "goal": dict, "calls": list}
+_NESTED = ("database", "goal", "calls", "forbidden")
 
 
 def load(
-    data: str = "embedded",
+    data: str | os.PathLike[str] = "embedded",
     split: str = "train",
     *,
     listing: str | None = None,
@@ -33,9 +41,8 @@ def load(
     """Load tasks.
 
     Args:
-        data: "embedded" (all worlds), "embedded:shop" (one of them), or a path to JSON or JSON Lines with rows
-            as in the embedded sets.
-        split: "train", "test" or "safety"; a file is one split, whatever its name.
+        data: As for `load_tasks`.
+        split: "train", "test" or "safety"; a file is one split, whatever its name, unless it has a column "split".
         listing: How agents are told of their tools: "signature", "schema" or "names". None is "names" where all
             tasks are of the world lookup, which very small models play, else "signature".
         limits: What agents and tools may use, also as a dict of the fields of `Limits` that differ from its own.
@@ -46,13 +53,54 @@ def load(
         ValueError: A limit that is not more than 0.
     """
     bounds = limits if isinstance(limits, Limits) else Limits(**(limits or {}))  # type: ignore[arg-type]
-    rows = _embedded(data.partition(":")[2], split) if data.partition(":")[0] == "embedded" else _of_file(data)
-    tasks = [_task(row, split) for row in rows]
+    tasks = load_tasks(data, split)
     usual = "names" if all(task.world == Lookup.name for task in tasks) else "signature"
     return ToolTasks("tools", WORLDS, tasks, limits=bounds, listing=listing or usual)
 
 
-def _embedded(world: str, split: str) -> list[Row]:
+def load_tasks(
+    data: str | os.PathLike[str] = "embedded", split: str = "train", *, hub: Callable[[], Hub] = installed_hub
+) -> list[ToolTask]:
+    """Read the tasks of one split.
+
+    Args:
+        data: "embedded" (all worlds), "embedded:shop" (one of them), a path to JSON, JSONL, CSV or Parquet, a folder
+            with one such file a split, or "hub:OWNER/NAME[:CONFIG][@REVISION]"; rows as in the embedded sets.
+        split: Name of the split.
+        hub: Gives the module `datasets`, or something with its two functions.
+
+    Raises:
+        DataError: No such data or split, or a row that holds no task.
+    """
+    named = os.fspath(data)
+    scheme, _, world = named.partition(":")
+    if scheme == "embedded":
+        return [_task(row, split) for row in _embedded(world, split)]
+    tabular = scheme == "hub" or Path(named).suffix.lower() == ".parquet"
+    return [_task(_decoded(row, tabular), split) for row in open_source("tools", named, split, hub).rows]
+
+
+def _decoded(row: Row, tabular: bool) -> Row:
+    """Return a row with its nested columns read from JSON text.
+
+    Args:
+        row: As in the source.
+        tabular: The source gives all rows the same fields, so nested columns that are no text are not as written.
+    """
+    columns = dict(row.columns)
+    for name in set(_NESTED) & set(columns):
+        value = columns[name]
+        if isinstance(value, str):
+            try:
+                columns[name] = json.loads(value)
+            except ValueError as error:
+                raise DataError(row.where, f"{name} {value!r:.60}", f"{name} as JSON text", "repair the row") from error
+        elif tabular and value:
+            raise DataError(row.where, f"{name} in nested columns", f"{name} as JSON text", "write it with json.dumps")
+    return Row(row.where, columns)
+
+
+def _embedded(world: str, split: str) -> Sequence[Row]:
     names = [kind.name for kind in WORLDS]
     if world and world not in names:
         raise DataError(f"embedded:{world}", f"world {world!r}", f"one of {', '.join(names)}", "choose one of these")
@@ -65,13 +113,6 @@ def _embedded(world: str, split: str) -> list[Row]:
         for name in chosen
         for number, row in enumerate(envs_data.rows(f"tools/{name}", split), start=1)
     ]
-
-
-def _of_file(data: str) -> list[Row]:
-    path = Path(data).expanduser()
-    if not path.is_file():
-        raise DataError(data, "no such file", '"embedded", "embedded:NAME" or a path', "check the path")
-    return list(read_file(path))
 
 
 def _task(row: Row, split: str) -> ToolTask:
@@ -99,7 +140,7 @@ def _calls(row: Row) -> tuple[Call, ...]:
         return tuple(Call(call["tool"], call["arguments"]) for call in row.columns["calls"])
     except (KeyError, TypeError) as error:
         wanted = 'objects with "tool" and "arguments"'
-        raise DataError(row.where, f"calls {row.columns['calls']!r:.60}", wanted, "mend the row") from error
+        raise DataError(row.where, f"calls {row.columns['calls']!r:.60}", wanted, "repair the row") from error
 
 
 def _goal(row: Row) -> Goal:
@@ -110,7 +151,7 @@ def _goal(row: Row) -> Goal:
     for table, records in row.columns["goal"].items():
         if table not in database:
             tables = ", ".join(database)
-            raise DataError(row.where, f"goal in table {table!r}", f"one of {tables}", "mend the row")
+            raise DataError(row.where, f"goal in table {table!r}", f"one of {tables}", "repair the row")
         for id, fields in records.items():
             if fields is None:
                 gone.append(path_of(table, id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -172,6 +173,12 @@ def test_who_lists_the_forms_of_communication_lists_all(parser):
 
 
 # -------------------------------------------------------------------- tables
+
+
+def test_every_field_of_an_outcome_has_a_row_on_the_page_of_tasks():
+    page = (ROOT / "docs/tasks.md").read_text(encoding="utf-8")
+    fields = [field.name for field in dataclasses.fields(marft_envs.Outcome)]
+    assert [name for name in fields if not re.search(rf"^\| `{name}` \|", page, re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/data.md"])

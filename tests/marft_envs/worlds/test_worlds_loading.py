@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 from world_games import NAMES, SAFE, rows
 
 import marft_envs
 from envs_data import DataError
 from marft_envs.worlds import load
+from marft_envs.worlds.loading import load_tasks
 
 ROW = {
     "id": "mine-1",
@@ -41,7 +45,7 @@ def test_what_is_not_there_is_named():
         load("embedded", "dev")
     with pytest.raises(DataError, match="found split 'safety', wanted one of train, test"):
         load("embedded:lookup", "safety")
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match=r'no such file or folder, wanted "embedded", .* or a path'):
         load("nowhere.jsonl")
 
 
@@ -54,9 +58,61 @@ def test_own_tasks_from_a_file(tmp_path):
     assert env.unwrapped.episode().success
 
 
+NESTED = ("database", "goal", "calls")
+AS_TEXT = ROW | {name: json.dumps(ROW[name]) for name in NESTED}
+
+
+class LocalHub:
+    """The two functions of `datasets`, for one set of one configuration."""
+
+    def __init__(self, *rows):
+        self.rows = rows
+
+    def get_dataset_config_names(self, path, *, revision):
+        return ["default"]
+
+    def load_dataset(self, path, name, *, revision):
+        return {"train": self.rows}
+
+
+def test_own_tasks_from_the_hub():
+    tasks = load_tasks("hub:owner/name", hub=lambda: LocalHub(AS_TEXT, AS_TEXT | {"id": "mine-2"}))
+    assert [task.id for task in tasks] == ["mine-1", "mine-2"]
+    assert tasks[0].state == ROW["database"]
+    assert tasks[0].goal.values == {"labels/pear/price": 7}
+    assert [call.name for call in tasks[0].reference] == ["write_label"]
+    with pytest.raises(DataError, match="found splits: train, wanted split 'test'"):
+        load_tasks("hub:owner/name", "test", hub=lambda: LocalHub(AS_TEXT))
+
+
+def test_own_tasks_from_every_kind_of_file(tmp_path):
+    header, cells = list(AS_TEXT), list(AS_TEXT.values())
+    with (tmp_path / "mine.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, cells])
+    parquet.write_table(pyarrow.Table.from_pylist([AS_TEXT]), tmp_path / "mine.parquet")
+    (tmp_path / "mine.json").write_text(json.dumps([ROW]), encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "train.jsonl").write_text(json.dumps(AS_TEXT), encoding="utf-8")
+    read = [load_tasks(tmp_path / name) for name in ("mine.csv", "mine.parquet", "mine.json", "folder")]
+    assert read[0] == read[1] == read[2] == read[3]
+    assert read[0][0].state == ROW["database"]
+
+
+def test_nested_columns_of_a_table_are_refused(tmp_path):
+    """Their fields are those of all rows: a database would get null where another has something."""
+    other = ROW | {"id": "mine-2", "database": {"prices": {"plum": {"price": 7}}, "labels": {"pear": {"price": 0}}}}
+    parquet.write_table(pyarrow.Table.from_pylist([ROW, other]), tmp_path / "mine.parquet")
+    with pytest.raises(DataError, match=r"row 1: found database in nested columns, wanted database as JSON text"):
+        load(tmp_path / "mine.parquet")
+    with pytest.raises(DataError, match="in nested columns"):
+        load_tasks("hub:owner/name", hub=lambda: LocalHub(ROW))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"database": "{"}, "found database '{', wanted database as JSON text"),
+        ({"calls": "{}"}, "found calls {}, wanted calls as list"),
         ({"world": 3}, r"mine\.jsonl:1: found world 3, wanted world as str"),
         ({"goal": None}, "found goal None, wanted goal as dict"),
         ({"calls": ["finish"]}, 'wanted objects with "tool" and "arguments"'),
