@@ -88,7 +88,7 @@ def _decoded(row: Row, tabular: bool) -> Row:
         tabular: The source gives all rows the same fields, so nested columns that are no text are not as written.
     """
     columns = dict(row.columns)
-    for name in set(_NESTED) & set(columns):
+    for name in (name for name in _NESTED if name in columns):
         value = columns[name]
         if isinstance(value, str):
             try:
