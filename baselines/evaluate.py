@@ -16,10 +16,11 @@ from rich.table import Table
 
 from baselines.environment import add_environment_flags, factory, notes_of, read_keywords, scenarios
 from baselines.experiment import Experiment, read_models
-from baselines.flags import add_knobs, read_knobs
+from baselines.flags import add_knobs, given_knobs, read_knobs
 from baselines.progress import bar
 from baselines.train import add_model_flags, device_of
 from marft_agents import checkpoint
+from marft_agents.context import ContextSettings
 from marft_agents.evaluation import Evaluation, Interval, evaluate
 from marft_agents.language_model import LoraSettings, build_team
 from marft_agents.policy import Policy
@@ -46,6 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_model_flags(parser)
     add_environment_flags(parser, split="test")
     add_knobs(parser, SamplingLaw, title="sampling (temperature 0 is greedy)")
+    add_knobs(parser, ContextSettings, title="context window")
     parser.set_defaults(run=run)
 
 
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.checkpoint is not None:
         trained = checkpoint.notes_of(arguments.checkpoint).get("tool_surface")
         check_surface(trained, tool_surface, allow=arguments.other_tools)
-    policy, law = _policy(arguments, env.possible_agents)
+    policy, law, context = _policy(arguments, env.possible_agents)
     options = scenarios(env, arguments.limit)
     result = evaluate_with_bar(make_env, policy, options, seeds=arguments.seeds, title=arguments.env)
     record = {
@@ -73,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         "endpoint": arguments.endpoint,
         "checkpoint": None if arguments.checkpoint is None else str(checkpoint.resolve(arguments.checkpoint)),
         "law": dataclasses.asdict(law),
+        "context": None if context is None else dataclasses.asdict(context),
         "seeds": list(arguments.seeds),
         "scenarios": options,
     }
@@ -82,15 +85,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _policy(arguments: argparse.Namespace, agents: Sequence[str]) -> tuple[Policy, SamplingLaw]:
-    """Return who plays, and under which law: the checkpoint's own unless flags say otherwise."""
+def _policy(arguments: argparse.Namespace, agents: Sequence[str]) -> tuple[Policy, SamplingLaw, ContextSettings | None]:
+    """Return who plays, under which law and in which context window: the checkpoint's own unless flags say otherwise.
+
+    An endpoint has a window of its own, which is not known here: None.
+    """
     trained = None if arguments.checkpoint is None else _experiment_of(arguments.checkpoint)
     defaults = dataclasses.asdict(trained.law) if trained else {}
     law = read_knobs(arguments, SamplingLaw, defaults)
     if arguments.endpoint is not None:
         if not arguments.model:
             raise ValueError("--endpoint needs --model NAME, the model's name on that server")
-        return _remote(arguments, law), law
+        if given_knobs(arguments, ContextSettings):
+            raise ValueError("--context-window and --overflow are for models that run here, not for an --endpoint")
+        return _remote(arguments, law), law, None
     models = read_models(arguments.model) if arguments.model else dict(trained.models) if trained else {}
     team = build_team(
         agents,
@@ -99,11 +107,12 @@ def _policy(arguments: argparse.Namespace, agents: Sequence[str]) -> tuple[Polic
         law=law,
         sharing=trained.sharing if trained else "separate",
         device=device_of(arguments),
+        context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context) if trained else {}),
     )
     if arguments.checkpoint is not None:
         checkpoint.load_adapters(arguments.checkpoint, team)
     arguments.model = sorted({seat.base.name for seat in team.seats.values()})
-    return team, law
+    return team, law, team.context
 
 
 def _remote(arguments: argparse.Namespace, law: SamplingLaw) -> Policy:
@@ -142,6 +151,8 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
         "accuracy": result.accuracy.mean,
         "interval_95": [result.accuracy.low, result.accuracy.high],
         "violations": result.violations,
+        "prompts_shortened": result.prompts_shortened,
+        "prompt_tokens": result.prompt_tokens,
         "tokens_per_episode": result.tokens_per_episode,
         "failures": result.failures,
         "scores": scores,
@@ -163,6 +174,9 @@ def print_results(
     table = Table("evaluation", "accuracy [95 % interval]", "tokens/episode", "episodes", "failed")
     if rules:
         table.add_column("violations")
+    shortened = any(result.prompts_shortened for result in results.values())
+    if shortened:
+        table.add_column("prompts shortened")
     if gains:
         table.add_column("paired gain [95 % interval]")
     for label, result in results.items():
@@ -170,6 +184,8 @@ def print_results(
         row.append(str(result.failures))
         if rules:
             row.append("-" if result.violations is None else f"{result.violations:.3f}")
+        if shortened:
+            row.append(f"{result.prompts_shortened:.1%}")
         if gains:
             row.append(str(gains[label]) if label in gains else "")
         table.add_row(*row)

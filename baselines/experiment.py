@@ -16,6 +16,7 @@ from baselines.environment import factory, model_folder_or_name, read_keywords
 from baselines.flags import from_record, given_knobs, read_knobs
 from baselines.sampler import OWN, check_play
 from marft_agents.algorithms import learner_settings, settings_for
+from marft_agents.context import ContextSettings
 from marft_agents.language_model import LanguageModelTeam, LoraSettings, Sharing, build_team
 from marft_agents.learner import Learner
 from marft_agents.run_folder import RunFolderError
@@ -26,7 +27,14 @@ from marft_agents.trainer import Schedule, refuse_unsuitable
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # MARFT, arXiv 2504.16129, table 3
-    "paper": {"policy_lr": 1e-6, "critic_lr": 1e-5, "max_new_tokens": 512, "groups": 4, "group_size": 1},
+    "paper": {
+        "policy_lr": 1e-6,
+        "critic_lr": 1e-5,
+        "context_window": 2048,
+        "max_new_tokens": 512,
+        "groups": 4,
+        "group_size": 1,
+    },
     # the authors' later runs
     "authors": {
         "rank": 32,
@@ -55,6 +63,7 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "learner": (LearnerSettings, "learner"),
     "schedule": (Schedule, "schedule"),
     "law": (SamplingLaw, "sampling"),
+    "context": (ContextSettings, "context window"),
     "lora": (LoraSettings, "adapters"),
     "health": (HealthSettings, "stability"),
 }
@@ -76,6 +85,7 @@ class Experiment:
         lora: shape of the adapters.
         health: when alarms are raised, and whether the run is rolled back.
         sampler: what plays the training episodes: own, vllm or the URL of a server.
+        context: how long a prompt and its action may be, and what happens to longer prompts.
     """
 
     env: str
@@ -89,6 +99,7 @@ class Experiment:
     lora: LoraSettings
     health: HealthSettings = HealthSettings()
     sampler: str = OWN
+    context: ContextSettings = ContextSettings()
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
@@ -164,6 +175,7 @@ class Experiment:
             sharing=self.sharing,
             seed=self.schedule.seed,
             device=device,
+            context=self.context,
         )
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=self.schedule.updates)
         return make_env, team, learner

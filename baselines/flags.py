@@ -65,7 +65,11 @@ def _reader(hint: Any) -> dict[str, Any]:
     if typing.get_origin(hint) is tuple:
         return {"type": _names, "metavar": "NAME,NAME"}
     if isinstance(hint, types.UnionType):
-        return {"type": _optional_number, "metavar": "NUMBER|none"}
+        whole = int in typing.get_args(hint)
+        return {
+            "type": _optional_whole if whole else _optional_number,
+            "metavar": "INT|none" if whole else "NUMBER|none",
+        }
     if hint is float:
         return {"type": _number, "metavar": "NUMBER"}
     return {"type": hint, "metavar": hint.__name__.upper()}
@@ -83,6 +87,13 @@ def _number(text: str, wanted: str = "a finite number") -> float:
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"found {text!r}, wanted {wanted}")
     return number
+
+
+def _optional_whole(text: str) -> int | str:
+    try:
+        return "none" if text == "none" else int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number or none") from error
 
 
 def _optional_number(text: str) -> float | str:

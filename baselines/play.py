@@ -60,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         generator = np.random.default_rng(np.random.SeedSequence([arguments.seed, turn]))
         [action] = policy.act([Request(agent, observation or "", generator)])
+        if action.failure is not None:
+            raise ValueError(action.failure)
         if arguments.policy != "human":
             print(f"--- {agent} sees\n{observation}\n\n--- {agent} says\n{action.text}\n")
         env.step(action.text)

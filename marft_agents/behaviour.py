@@ -25,11 +25,14 @@ class Deed(NamedTuple):
 def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return statistics of the actions in episodes that did not fail.
 
-    `team/return_std`: standard deviation of the returns. Per agent that plays tokens: `tokens_mean`, `cap_hit_share`
-    (actions cut by the token limit), and, from eight actions on, `distinct_share` (different texts per action),
-    `empty_share` (nothing but white space), `copied_share` (eight tokens or more, equal to an earlier action of
-    another agent that was visible) and `same_share` (actions with the most frequent text), which exists where the agent
-    saw different prompts: who is always asked the same may always answer the same.
+    `team/return_std`: standard deviation of the returns. `team/prompts_shortened`: share of the prompts that lost
+    tokens to fit the context window.
+
+    Per agent that plays tokens: `prompt_tokens_mean`, `prompt_tokens_max`, `tokens_mean`, `cap_hit_share` (actions cut
+    by the token limit), and, from eight actions on, `distinct_share` (different texts per action), `empty_share`
+    (nothing but white space), `copied_share` (eight tokens or more, equal to an earlier action of another agent that
+    was visible) and `same_share` (actions with the most frequent text). The last exists where the agent saw different
+    prompts: who is always asked the same may always answer the same.
 
     Args:
         trajectories: of one update. Of a branch only the turn that is compared counts.
@@ -40,6 +43,9 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         for deed in _deeds(trajectory):
             by_agent[deed.agent].append(deed)
     found = {"team/return_std": float(np.std([t.team_return for t in played]))} if played else {}
+    if by_agent:
+        actions = [deed.action for deeds in by_agent.values() for deed in deeds]
+        found["team/prompts_shortened"] = float(np.mean([bool(action.shortened) for action in actions]))
     for agent, deeds in by_agent.items():
         found |= {f"{agent}/{name}": value for name, value in _statistics(deeds).items()}
     return found
@@ -47,7 +53,10 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 def _statistics(deeds: Sequence[Deed]) -> dict[str, float]:
     actions = [deed.action for deed in deeds]
+    prompts = [len(action.prompt_ids) for action in actions]
     values = {
+        "prompt_tokens_mean": float(np.mean(prompts)),
+        "prompt_tokens_max": float(max(prompts)),
         "tokens_mean": float(np.mean([len(action.token_ids) for action in actions])),
         "cap_hit_share": float(np.mean([not action.stopped for action in actions])),
     }

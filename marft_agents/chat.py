@@ -7,14 +7,22 @@ environment with text observations works, and none has to be known here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from marft_agents.context import (
+    ENVIRONMENT,
+    ContextOverflowError,
+    Message,
+    Overflow,
+    Shortening,
+    movable,
+    num_fixed,
+    shorten,
+)
 from marft_agents.records import IntArray
-
-Message = Mapping[str, str]
 
 
 def messages_of(observation: str) -> tuple[Message, ...]:
@@ -45,8 +53,8 @@ def merge_turns(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _signed(message: Message) -> str:
-    name = message.get("name", "environment")
-    if message["role"] == "user" and name != "environment":
+    name = message.get("name", ENVIRONMENT)
+    if message["role"] == "user" and name != ENVIRONMENT:
         return f"{name}: {message['content']}"
     return message["content"]
 
@@ -70,25 +78,69 @@ def control_symbols(tokenizer: Any) -> list[str]:
     return [symbol for symbol in dict.fromkeys([*added, *tokenizer.all_special_tokens]) if len(symbol) > 1]
 
 
-def encode(tokenizer: Any, observation: str, max_tokens: int | None = None) -> IntArray:
-    """Turn an observation into prompt ids, ready for the agent's answer; only the template makes control tokens.
+class ChatPrompt(NamedTuple):
+    """Token ids of a prompt, and what was shortened to make it fit.
+
+    Attributes:
+        ids: int32 [P], ready for the agent's answer.
+        shortened: the messages that lost tokens; empty for a whole prompt.
+    """
+
+    ids: IntArray
+    shortened: tuple[Shortening, ...] = ()
+
+
+def encode(tokenizer: Any, observation: str, budget: int | None = None, overflow: Overflow = "shorten") -> ChatPrompt:
+    """Turn an observation into prompt ids; only the template makes control tokens.
 
     Args:
         tokenizer: a transformers tokenizer with a chat template.
         observation: text, with an optional `messages` attribute.
-        max_tokens: keep at most this many tokens, dropping from the left; None keeps all.
+        budget: largest number of prompt tokens; None sets no limit.
+        overflow: what happens to a longer prompt, see `context`.
 
-    Returns:
-        int32 [P].
+    Raises:
+        ContextOverflowError: the prompt, or what must stay whole of it, is longer than the budget.
     """
-    symbols = control_symbols(tokenizer)
-    messages = [
-        {"role": message["role"], "content": disarm(message["content"], symbols)}
-        for message in merge_turns(messages_of(observation))
+    messages, symbols = messages_of(observation), control_symbols(tokenizer)
+
+    def ids_of(conversation: Sequence[Message]) -> list[int]:
+        turns = [turn | {"content": disarm(turn["content"], symbols)} for turn in merge_turns(conversation)]
+        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    ids = ids_of(messages)
+    if budget is None or len(ids) <= budget:
+        return ChatPrompt(np.asarray(ids, np.int32))
+    if overflow == "error":
+        raise ContextOverflowError(f"the prompt has {len(ids):,} tokens, wanted at most {budget:,}")
+    candidates = movable(messages, num_fixed(observation, messages))
+    found = shorten(
+        messages,
+        candidates,
+        budget=budget,
+        count=lambda conversation: len(ids_of(conversation)),
+        spans=lambda text: token_spans(tokenizer, text),
+    )
+    if found is None:
+        kept = len(ids_of([message for i, message in enumerate(messages) if i not in candidates]))
+        marker = " with a marker for what is left out" if candidates else ""
+        raise ContextOverflowError(
+            f"system prompt, problem and latest turn have {kept:,} tokens, of {len(ids):,} in all, wanted at most "
+            f"{budget:,}{marker}"
+        )
+    return ChatPrompt(np.asarray(ids_of(found[0]), np.int32), tuple(found[1]))
+
+
+def token_spans(tokenizer: Any, text: str) -> list[tuple[int, int]]:
+    """Return the start and end character of each token of a text; of each character for tokenizers without offsets."""
+    if not tokenizer.is_fast:
+        return [(i, i + 1) for i in range(len(text))]
+    spans: list[tuple[int, int]] = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)[
+        "offset_mapping"
     ]
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return np.asarray(ids if max_tokens is None else ids[-max_tokens:], np.int32)
+    return spans
 
 
 def end_token_ids(tokenizer: Any) -> frozenset[int]:

@@ -116,6 +116,7 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mappin
         "updates": learner.updates,
         "team": describe(team),
         "settings": dataclasses.asdict(learner.settings),
+        "context": {**dataclasses.asdict(team.context), "windows": team.windows},
         **beside,
     }
     with (part / STATE_FILE).open("w", encoding="utf-8") as stream:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from marft_agents.behaviour import behaviour
 from marft_agents.policy import Policy
 from marft_agents.records import Trajectory
 from marft_agents.rollout import Episode, collect
@@ -82,6 +83,21 @@ class Evaluation:
         """Share of the episodes that did not fail in which the team broke a rule; None where no infos tell."""
         told = [t.infos["violation"] for t in self.trajectories if t.failure is None and "violation" in t.infos]
         return float(np.mean(told)) if told else None
+
+    @property
+    def prompts_shortened(self) -> float:
+        """Share of the prompts that lost tokens to fit the context window, over the episodes that did not fail."""
+        return behaviour(self.trajectories).get("team/prompts_shortened", 0.0)
+
+    @property
+    def prompt_tokens(self) -> dict[str, dict[str, float]]:
+        """Mean and largest number of prompt tokens of each agent that plays tokens."""
+        found = behaviour(self.trajectories)
+        agents = [name.removesuffix("/prompt_tokens_mean") for name in found if name.endswith("/prompt_tokens_mean")]
+        return {
+            agent: {"mean": found[f"{agent}/prompt_tokens_mean"], "max": found[f"{agent}/prompt_tokens_max"]}
+            for agent in agents
+        }
 
     @property
     def failures(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from marft_agents.history import Series
-from marft_agents.symptoms import HealthSettings, Kind, symptoms
+from marft_agents.symptoms import HealthSettings, Kind, shortened_prompts, symptoms
 
 KINDS: tuple[Kind, ...] = ("explosion", "collapse", "lazy", "length")
 MEASURES = (
@@ -30,7 +30,7 @@ class Alarm:
 
     Attributes:
         update: index of the update.
-        agent: whose; the adapter's name for what agents with one adapter share.
+        agent: whose; the adapter's name for what agents with one adapter share; "team" for what concerns all.
         kind: of the trouble; "rollback" records what was done about it.
         measure: the metric that told.
         value: what it was (a median where the rule takes one).
@@ -68,7 +68,7 @@ class Health:
 
         Args:
             update: index of the update.
-            metrics: `{agent}/{measure}` (see `MEASURES`), `team/return` and `team/return_std`.
+            metrics: `{agent}/{measure}` (see `MEASURES`), `team/return`, `team/return_std`, `team/prompts_shortened`.
         """
         agents = _agents(metrics)
         told = {agent: self._take(agent, MEASURES, metrics) for agent in agents}
@@ -80,11 +80,15 @@ class Health:
             for symptom in symptoms(series, self.settings, pays=pays, most_varied=most_varied):
                 if self._is_new(update, f"{agent}/{symptom.kind}/{symptom.measure}"):
                     alarms.append(Alarm(update, agent, *symptom))
+        for symptom in shortened_prompts(metrics.get("team/prompts_shortened", 0.0), self.settings):
+            if self._is_new(update, f"team/{symptom.kind}/{symptom.measure}"):
+                alarms.append(Alarm(update, "team", *symptom))
         return alarms
 
     def flags(self, update: int) -> dict[str, float]:
         """Return `{agent}/alarm_{kind}` for all agents: 1 where a condition of the kind held in the update, else 0."""
         result = {f"{agent}/alarm_{kind}": 0.0 for agent in _agents(self.series) for kind in KINDS}
+        result["team/alarm_context"] = 0.0
         for key, last in self.held.items():
             agent, kind, _ = key.rsplit("/", 2)
             if last == update:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,14 +16,15 @@ import torch
 from torch import nn
 
 from marft_agents.attention import install
-from marft_agents.chat import encode, end_token_ids
+from marft_agents.chat import ChatPrompt, encode, end_token_ids
+from marft_agents.context import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
 from marft_agents.gated import keep_less
 from marft_agents.generation import Prompt, generate
-from marft_agents.policy import Request
-from marft_agents.pretrained import ModelError, Pretrained, load
+from marft_agents.policy import Request, failed_action
+from marft_agents.pretrained import ModelError, Pretrained, context_length, load, load_config
 from marft_agents.records import Action, IntArray
 from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import check_knobs, knob
+from marft_agents.settings import SettingsError, check_knobs, knob
 
 SHARED_ADAPTER = "shared"
 
@@ -200,12 +201,15 @@ class LanguageModelTeam:
     Args:
         seats: agent -> where its policy lives.
         law: how tokens are sampled.
-        max_prompt_tokens: prompts are cut on the left to this many tokens.
+        context: how long a prompt and its action may be, and what happens to longer prompts.
         max_batch: at most so many actions are generated at once.
 
+    Attributes:
+        windows: agent -> tokens of a prompt and its action together.
+
     Raises:
-        ModelError: adapters of different bases have one name (a trained policy is known by its adapter's name), or a
-            base turns its positions by the length of the batch beyond its first context, which sequences may pass.
+        ModelError: adapters of different bases have one name (a trained policy is known by its adapter's name).
+        SettingsError: the window is longer than a base's own, or has no room for a prompt beside `max_new_tokens`.
     """
 
     def __init__(
@@ -213,16 +217,18 @@ class LanguageModelTeam:
         seats: Mapping[str, Seat],
         law: SamplingLaw,
         *,
-        max_prompt_tokens: int = 2048,
+        context: ContextSettings | None = None,
         max_batch: int = 128,
     ) -> None:
         self.seats = dict(seats)
         _check_adapter_names(self.seats)
         self.law = law
-        self.max_prompt_tokens = max_prompt_tokens
+        self.context = context or ContextSettings()
         self.max_batch = max_batch
-        for base in self.bases:
-            _check_positions(base, max_prompt_tokens + law.max_new_tokens)
+        self.windows = {
+            agent: choose_window(seat.base.name, context_length(seat.base.peft.config), self.context, law)
+            for agent, seat in self.seats.items()
+        }
 
     @property
     def bases(self) -> list[AdaptedBase]:
@@ -244,33 +250,72 @@ class LanguageModelTeam:
             raise KeyError(f"no policy for agent {agent!r}; this team plays {', '.join(self.seats)}")
         return self.seats[agent]
 
+    def prompt(self, agent: str, observation: str) -> ChatPrompt:
+        """Turn an agent's observation into a prompt that leaves room for its action in the context window.
+
+        Raises:
+            ContextOverflowError: it does not fit; names the agent, tokens found and wanted.
+        """
+        tokenizer, window = self.seat(agent).base.tokenizer, self.windows[agent]
+        try:
+            return encode(tokenizer, observation, window - self.law.max_new_tokens, self.context.overflow)
+        except ContextOverflowError as error:
+            raise ContextOverflowError(
+                f"agent {agent!r}: {error} (context_window = {window} less max_new_tokens = "
+                f"{self.law.max_new_tokens}): raise the window, shorten the profile or the task, or let agents say less"
+            ) from error
+
     def encode(self, agent: str, observation: str) -> IntArray:
-        """Turn an agent's observation into prompt ids with its own base's chat template."""
-        return encode(self.seat(agent).base.tokenizer, observation, self.max_prompt_tokens)
+        """Return the ids of an agent's prompt, int32 [P]; see `prompt`."""
+        return self.prompt(agent, observation).ids
 
     def under(self, law: SamplingLaw) -> LanguageModelTeam:
         """Return the same policies under another sampling law (evaluation)."""
-        return LanguageModelTeam(self.seats, law, max_prompt_tokens=self.max_prompt_tokens, max_batch=self.max_batch)
+        return LanguageModelTeam(self.seats, law, context=self.context, max_batch=self.max_batch)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Sample an action per request; all requests of a base are generated together, whatever adapters they wear."""
+        """Sample an action per request; all requests of a base are generated together, whatever their adapters.
+
+        A prompt that cannot be shortened enough gives an action with a failure.
+
+        Raises:
+            ContextOverflowError: a prompt is too long, and `overflow` is "error".
+        """
+        return self.answer(requests, self._generate)
+
+    def answer(
+        self, requests: Sequence[Request], sample: Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
+    ) -> list[Action]:
+        """Encode requests, sample those whose prompts fit, and note what was shortened.
+
+        Args:
+            requests: the turns that wait for an action.
+            sample: (requests, prompt ids of each) -> an action each; another engine's or this team's own.
+        """
+        prompts: dict[int, ChatPrompt] = {}
+        actions: dict[int, Action] = {}
+        for i, request in enumerate(requests):
+            try:
+                prompts[i] = self.prompt(request.agent, request.observation)
+            except ContextOverflowError as error:
+                if self.context.overflow == "error":
+                    raise
+                actions[i] = failed_action(str(error))
+        sampled = sample([requests[i] for i in prompts], [prompt.ids for prompt in prompts.values()]) if prompts else []
+        for (i, prompt), action in zip(prompts.items(), sampled, strict=True):
+            actions[i] = replace(action, shortened=prompt.shortened) if prompt.shortened else action
+        return [actions[i] for i in range(len(requests))]
+
+    def _generate(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
         by_base: dict[int, list[int]] = {}
         for i, request in enumerate(requests):
             by_base.setdefault(id(self.seat(request.agent).base), []).append(i)
         actions: dict[int, Action] = {}
         for members in by_base.values():
-            chosen = generate(
-                self.seat(requests[members[0]].agent).base,
-                [self._prompt(requests[i]) for i in members],
-                self.law,
-                max_rows=self.max_batch,
-            )
-            actions.update(zip(members, chosen, strict=True))
+            asked = [Prompt(prompts[i], requests[i].generator, self.seat(requests[i].agent).adapter) for i in members]
+            base = self.seat(requests[members[0]].agent).base
+            actions.update(zip(members, generate(base, asked, self.law, max_rows=self.max_batch), strict=True))
         return [actions[i] for i in range(len(requests))]
-
-    def _prompt(self, request: Request) -> Prompt:
-        ids = self.encode(request.agent, request.observation)
-        return Prompt(ids, request.generator, self.seat(request.agent).adapter)
 
 
 Sharing = Literal["separate", "shared"]
@@ -285,7 +330,7 @@ def build_team(
     sharing: Sharing = "separate",
     seed: int = 0,
     device: torch.device | None = None,
-    max_prompt_tokens: int = 2048,
+    context: ContextSettings | None = None,
 ) -> LanguageModelTeam:
     """Load the bases and give every agent its adapter.
 
@@ -298,10 +343,11 @@ def build_team(
         sharing: one adapter per agent, or one for all agents of a base.
         seed: of the adapters' initial values.
         device: of the bases; CUDA if there, else CPU.
-        max_prompt_tokens: prompts are cut on the left to this many tokens.
+        context: how long a prompt and its action may be, and what happens to longer prompts.
 
     Raises:
-        ModelError: a model can not be loaded, or an agent has none.
+        ModelError: a model cannot be loaded, or an agent has none.
+        SettingsError: the context window does not fit a model; found before any weights are loaded.
     """
     unknown = sorted(set(models) - set(agents) - {"*"})
     missing = [agent for agent in agents if agent not in models and "*" not in models]
@@ -313,25 +359,38 @@ def build_team(
     members: dict[str, list[str]] = {}
     for agent in agents:
         members.setdefault(models.get(agent, models.get("*", "")), []).append(agent)
+    for name in members:
+        choose_window(name, context_length(load_config(name)), context or ContextSettings(), law)
     seats: dict[str, Seat] = {}
     for number, (name, own) in enumerate(members.items()):
         shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
         adapters = [shared] if sharing == "shared" else own
         base = AdaptedBase(load(name, device=device), adapters, lora, seed=seed)
         seats |= {agent: Seat(base, shared if sharing == "shared" else agent) for agent in own}
-    return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, max_prompt_tokens=max_prompt_tokens)
+    return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, context=context)
 
 
-def _check_positions(base: AdaptedBase, tokens: int) -> None:
-    """Refuse sequences so long that what one row has cached would depend on how long another one is."""
-    rope = getattr(base.peft.config, "rope_parameters", None) or {}
-    first = rope.get("original_max_position_embeddings") or getattr(base.peft.config, "max_position_embeddings", None)
-    context = int(first or 0)
-    if rope.get("rope_type") in ("dynamic", "longrope") and tokens > context:
-        raise ModelError(
-            f"{base.name}: positions of type {rope['rope_type']!r} change with the longest sequence beyond {context} "
-            f"tokens: lower max_prompt_tokens + max_new_tokens from {tokens} to {context}"
+def choose_window(model: str, longest: int | None, context: ContextSettings, law: SamplingLaw) -> int:
+    """Return the context window of a model in tokens.
+
+    Args:
+        model: its name, for the error.
+        longest: the most tokens it can read; None: not known.
+        context: the window that was asked for.
+        law: whose longest action must leave room for a prompt.
+
+    Raises:
+        SettingsError: the model cannot read so many tokens, or an action may fill the whole window.
+    """
+    window = context.context_window or min(longest or LARGEST_DEFAULT, LARGEST_DEFAULT)
+    if longest is not None and window > longest:
+        raise SettingsError(f"context_window = {window}: model {model!r} reads at most {longest} tokens")
+    if law.max_new_tokens >= window:
+        raise SettingsError(
+            f"max_new_tokens = {law.max_new_tokens} leaves no room for a prompt in the context window of model "
+            f"{model!r}: wanted fewer than {window}, which is for prompt and action together"
         )
+    return window
 
 
 def _check_adapter_names(seats: Mapping[str, Seat]) -> None:

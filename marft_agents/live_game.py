@@ -82,8 +82,11 @@ class LiveGame:
         return None
 
     def play(self, agent: str, action: Action) -> None:
-        """Take the waiting turn."""
+        """Take the waiting turn; the game fails if the policy could not act."""
         env = self.env
+        if action.failure is not None:
+            self.failure, self.over = action.failure, True
+            return
         self._round = self._round_of(agent)
         with self._recorded(f"step of {agent}"):
             env.step(action.text)
@@ -99,8 +102,9 @@ class LiveGame:
         """Return the record."""
         final_agent, final_prompt = "", NO_TOKENS
         if self.encode is not None and self.failure is None and self._following[0]:
-            final_agent = self._following[0]
-            final_prompt = self.encode(*self._following)
+            with self._recorded("observation after the last round"):
+                final_prompt = self.encode(*self._following)
+                final_agent = self._following[0]
         return Trajectory(
             seed=self.episode.seed,
             group=self.episode.group,
@@ -119,9 +123,29 @@ class LiveGame:
         if self.failure is not None or not (getattr(self.env, "metadata", None) or {}).get("records_episodes"):
             return None
         record: dict[str, Any] = self.env.unwrapped.episode().to_dict()
-        for written, turn in zip(record["turns"], self._turns, strict=True):
+        for index, (written, turn) in enumerate(zip(record["turns"], self._turns, strict=True)):
             written["tokens"] = len(turn.action.token_ids) or None
+            if turn.action.shortened:
+                written["shortened"] = self._shortened_turns(index, written.get("visible", []))
         return record
+
+    def _shortened_turns(self, index: int, visible: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
+        """Return whose turns the agent of a turn read with tokens left out, and of which round.
+
+        Args:
+            index: of the turn.
+            visible: (round, agent) of what it was allowed to see, oldest first. Messages and turns of one author are
+                matched from the newest back, as a form of communication may show the newest only.
+        """
+        reader, found = self._turns[index], []
+        for note in reader.action.shortened:
+            if note.author == reader.agent:
+                rounds = [turn.round for turn in self._turns[:index] if turn.agent == reader.agent]
+            else:
+                rounds = [number for number, agent in visible if agent == note.author]
+            number = rounds[-1 - note.later] if note.later < len(rounds) else None
+            found.append({"author": note.author, "round": number, "removed": note.removed})
+        return found
 
     def _compare_replayed(self) -> None:
         """Fail the game if what was seen in its replay is not what the recorded actions answered."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from marft_agents.context import ContextOverflowError
 from marft_agents.records import Action
 
 
@@ -49,6 +50,11 @@ def text_action(text: str) -> Action:
     return Action(text, np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32), True)
 
 
+def failed_action(cause: str) -> Action:
+    """Return the action of a policy that could not act: its episode fails with this cause, the others go on."""
+    return replace(text_action(""), failure=cause)
+
+
 class _Chat(str):
     """An observation of which all that matters is its chat form."""
 
@@ -72,6 +78,8 @@ def completion(policy: Policy, agent: str, *, seed: int = 0) -> Callable[[Sequen
         chat.messages = tuple(messages)
         with lock:
             (action,) = policy.act([Request(agent, chat, np.random.default_rng(seed))])
+        if action.failure is not None:
+            raise ContextOverflowError(action.failure)
         return action.text
 
     return complete

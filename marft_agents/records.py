@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from marft_agents.context import Shortening
+
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]
 
@@ -48,6 +50,8 @@ class Action:
             vocabulary.
         exact: the log-probs are the trained model's own, to float error. False for another engine's (vLLM, a
             server): its law differs a little, and the learner corrects for that.
+        shortened: the messages of the observation that lost tokens to fit the context window; see `context`.
+        failure: why the policy could not act; the episode then fails with this cause. None if it acted.
     """
 
     text: str
@@ -57,6 +61,8 @@ class Action:
     stopped: bool
     support: tuple[IntArray, ...] | None = None
     exact: bool = True
+    shortened: tuple[Shortening, ...] = ()
+    failure: str | None = None
 
 
 @dataclass(frozen=True)

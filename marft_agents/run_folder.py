@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from marft_agents.health import Alarm
-from marft_agents.records import Trajectory
+from marft_agents.records import Trajectory, Turn
 
 PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
 
@@ -105,7 +105,8 @@ def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) 
     """
     game = trajectory.game
     if game is not None and not whole:
-        turns = [{key: turn[key] for key in ("agent", "round", "visible", "fault")} for turn in game["turns"]]
+        kept = ("agent", "round", "visible", "shortened", "fault")
+        turns = [{key: turn[key] for key in kept if key in turn} for turn in game["turns"]]
         game = {key: game[key] for key in ("task_id", "outcomes", "terms")} | {"turns": turns}
     return {
         "update": update,
@@ -118,20 +119,24 @@ def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) 
         "infos": dict(trajectory.infos),
         "failure": trajectory.failure,
         "game": game,
-        "turns": [
-            {
-                "agent": turn.agent,
-                "round": turn.round,
-                "text": turn.action.text,
-                "reward": turn.reward,
-                "prompt_tokens": len(turn.action.prompt_ids),
-                "tokens": len(turn.action.token_ids),
-                "stopped": turn.action.stopped,
-                "logprob": float(turn.action.logprobs.sum()),
-            }
-            for turn in trajectory.turns
-        ],
+        "turns": [_turn_record(turn) for turn in trajectory.turns],
     }
+
+
+def _turn_record(turn: Turn) -> dict[str, Any]:
+    record = {
+        "agent": turn.agent,
+        "round": turn.round,
+        "text": turn.action.text,
+        "reward": turn.reward,
+        "prompt_tokens": len(turn.action.prompt_ids),
+        "tokens": len(turn.action.token_ids),
+        "stopped": turn.action.stopped,
+        "logprob": float(turn.action.logprobs.sum()),
+    }
+    if turn.action.shortened:
+        record["shortened"] = [note._asdict() for note in turn.action.shortened]
+    return record
 
 
 def alarm_record(alarm: Alarm) -> dict[str, Any]:

@@ -95,8 +95,11 @@ class ServerSampler:
         Raises:
             SamplerError: `refresh` was never called, or the server told something else than wanted.
             RemoteError: the server failed after all retries.
+            ContextOverflowError: a prompt is too long, and the team's `overflow` is "error".
         """
-        prompts = [self.team.encode(request.agent, request.observation) for request in requests]
+        return self.team.answer(requests, self._ask)
+
+    def _ask(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
         seeds = [int(request.generator.integers(2**31)) for request in requests]
         pool = ThreadPoolExecutor(max_workers=max(1, min(self.concurrency, len(requests))))
         try:

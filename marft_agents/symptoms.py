@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from marft_agents.history import Series
 from marft_agents.settings import check_knobs, knob
 
-Kind = Literal["explosion", "collapse", "lazy", "length"]
+Kind = Literal["explosion", "collapse", "lazy", "length", "context"]
 FEW_TOKENS = 3  # an end token and a word or two
 FEW_WORDS = 8  # tokens of an action that may be right whatever the agent sees
 TOKENS_APART = 4  # lengths that differ by less do not drift, whatever their ratio
@@ -73,6 +73,13 @@ class HealthSettings:
         "in (0, 1]",
     )
 
+    alarm_shortened: float = knob(
+        0.01,
+        "context: share of the prompts that were shortened to fit the context window above this",
+        lambda v: 0 <= v <= 1,
+        "in [0, 1]",
+    )
+
     def __post_init__(self) -> None:
         check_knobs(self)
 
@@ -124,6 +131,24 @@ def symptoms(
             yield from _length(series, settings, pays)
         elif measure == "cap_hit_share" and not pays:
             yield from _capped(series, settings)
+
+
+def shortened_prompts(share: float, settings: HealthSettings) -> Iterator[Symptom]:
+    """Yield the rule about prompts that do not fit the context window, for the whole team.
+
+    Args:
+        share: of the update's prompts that were shortened.
+        settings: thresholds.
+    """
+    if share > settings.alarm_shortened:
+        yield Symptom(
+            "context",
+            "prompts_shortened",
+            share,
+            settings.alarm_shortened,
+            f"{share:.1%} of the prompts were shortened: agents do not read all that they are shown; raise "
+            "context_window, lower max_new_tokens, or choose a shorter form of communication",
+        )
 
 
 def _no_number(measure: str) -> Symptom:

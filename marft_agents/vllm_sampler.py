@@ -13,7 +13,7 @@ from typing import Any
 
 from marft_agents.language_model import LanguageModelTeam
 from marft_agents.policy import Request
-from marft_agents.records import Action
+from marft_agents.records import Action, IntArray
 from marft_agents.sampler import AdapterVersions, Sampled, SamplerError, num_logprobs, sole_base, to_action
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM takes as max_lora_rank
@@ -46,7 +46,7 @@ class VllmSampler:
         arguments: dict[str, Any] = {
             "model": source,
             "dtype": str(next(base.trunk.parameters()).dtype).removeprefix("torch."),
-            "max_model_len": team.max_prompt_tokens + team.law.max_new_tokens,
+            "max_model_len": max(team.windows.values()),
             "gpu_memory_utilization": gpu_memory_utilization,
             "enable_lora": True,
             "max_loras": len(team.policies),
@@ -76,8 +76,11 @@ class VllmSampler:
 
         Raises:
             SamplerError: `refresh` was never called, or the engine told something else than wanted.
+            ContextOverflowError: a prompt is too long, and the team's `overflow` is "error".
         """
-        prompts = [self.team.encode(request.agent, request.observation) for request in requests]
+        return self.team.answer(requests, self._generate)
+
+    def _generate(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
         outputs = self._engine.generate(
             [{"prompt_token_ids": prompt.tolist()} for prompt in prompts],
             [self._law(request) for request in requests],

@@ -43,26 +43,36 @@ class TextObservation(str):
     Args:
         text: The plain form.
         messages: The chat form, as `Message` tuples or dicts of role, content and optionally name.
+        fixed_messages: Number of leading messages that hold the profile and the problem. A policy with a short context
+            window may shorten the others only. None: not known.
     """
 
     dtype = np.dtype(str)
+    fixed_messages: int | None
     _messages: tuple[Message, ...]
 
-    def __new__(cls, text: str = "", messages: Iterable[Message | Mapping[str, str]] = ()) -> TextObservation:
+    def __new__(
+        cls,
+        text: str = "",
+        messages: Iterable[Message | Mapping[str, str]] = (),
+        fixed_messages: int | None = None,
+    ) -> TextObservation:
         """Make the observation."""
         observation = super().__new__(cls, text)
+        observation.fixed_messages = fixed_messages
         observation._messages = tuple(
             message if isinstance(message, Message) else Message(**message) for message in messages
         )
         return observation
 
     @classmethod
-    def of(cls, messages: tuple[Message, ...]) -> TextObservation:
+    def of(cls, messages: tuple[Message, ...], fixed_messages: int | None = None) -> TextObservation:
         """Write the messages below each other, each under the name of its author (or its role)."""
         observation = super().__new__(
             cls, "\n\n".join([f"[{name or role}]\n{content}" for role, content, name in messages])
         )
         observation._messages = messages
+        observation.fixed_messages = fixed_messages
         return observation
 
     @property

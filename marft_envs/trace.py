@@ -21,12 +21,15 @@ class Turn(NamedTuple):
         agent: Who acted.
         round: From 0.
         layer: Of the agent in the round, from 0.
-        visible: The actions it was allowed to see, as (round, agent), oldest first; its own not among them.
+        visible: The actions it was allowed to see, as (round, agent), oldest first; its own not among them. Which of
+            them it read with tokens left out is in `shortened`.
         observation: What it saw.
         action: What it said, as the game took it.
         fault: Why the action counts as invalid (too long, not UTF-8, a refused route); empty where it does
             not.
         tokens: How many tokens the action has; None where nobody counted (the game knows text only).
+        shortened: What a policy left out to fit its context window, an entry per message: its `author`, the `round`
+            of the turn (None for the environment's), the number of tokens `removed`. The game itself cuts nothing.
     """
 
     agent: str
@@ -37,6 +40,13 @@ class Turn(NamedTuple):
     action: str
     fault: str = ""
     tokens: int | None = None
+    shortened: tuple[Mapping[str, Any], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form; `shortened` is in it only where something was."""
+        plain = self._asdict() | {"visible": [list(place) for place in self.visible]}
+        shortened = plain.pop("shortened")
+        return plain | {"shortened": [dict(entry) for entry in shortened]} if shortened else plain
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ class Episode:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        plain["turns"] = [turn._asdict() | {"visible": [list(place) for place in turn.visible]} for turn in self.turns]
+        plain["turns"] = [turn.to_dict() for turn in self.turns]
         plain["outcomes"] = [
             None if outcome is None else asdict(outcome) | {"detail": dict(outcome.detail)} for outcome in self.outcomes
         ]
@@ -97,7 +107,11 @@ class Episode:
         plain = dict(value)
         try:
             plain["turns"] = tuple(
-                Turn(**turn | {"visible": tuple((place[0], place[1]) for place in turn["visible"])})
+                Turn(
+                    **turn
+                    | {"visible": tuple((place[0], place[1]) for place in turn["visible"])}
+                    | {"shortened": tuple(turn.get("shortened", ()))}
+                )
                 for turn in plain["turns"]
             )
             plain["outcomes"] = tuple(
@@ -160,12 +174,12 @@ def _compare_ends(record: Episode, now: Episode, differs: bool) -> list[str]:
         for what in ("outcomes", "rewards", "terms", "terminated", "truncated")
     }
     if not differs:
-        pairs["turns"] = (_faultless(record.turns), _faultless(now.turns))
+        pairs["turns"] = (_played(record.turns), _played(now.turns))
     return [f"{what}: recorded {one!r}, now {other!r}" for what, (one, other) in pairs.items() if one != other]
 
 
-def _faultless(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    return tuple(turn._replace(fault="", tokens=None) for turn in turns)
+def _played(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    return tuple(turn._replace(fault="", tokens=None, shortened=()) for turn in turns)
 
 
 def _is_live(env: Any) -> bool:

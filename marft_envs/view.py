@@ -61,6 +61,7 @@ def view(
     viewer, current = profile.name, len(rounds) - 1
     carried = None if communication.is_full else _carried(viewer, rounds, communication)
     messages = list(profile.briefed(briefing) if briefing else profile.opening)
+    fixed = len(messages) + bool(rounds[0].opening) + (viewer in rounds[0].private)
     for played in rounds:
         if played.opening:
             messages.append(Message("user", played.opening, ENVIRONMENT))
@@ -73,7 +74,7 @@ def view(
                 text = turn.action if carried is None else carried[turn.round, turn.agent]
                 if text is not None:
                     messages.append(Message("user", text, turn.agent))
-    return TextObservation.of(tuple(messages))
+    return TextObservation.of(tuple(messages), fixed)
 
 
 def transcript(rounds: Sequence[RoundHistory], briefings: Mapping[str, str]) -> TextObservation:

@@ -151,7 +151,8 @@ def as_text(seen: Any) -> Any:
 def add_message(seen: str, author: str, text: str) -> TextObservation:
     """Return an observation with one more message below it."""
     before = seen._messages if isinstance(seen, TextObservation) else (Message("user", str(seen)),)
-    return TextObservation(f"{seen}\n\n[{author}]\n{text}", (*before, Message("assistant", text, author)))
+    fixed = seen.fixed_messages if isinstance(seen, TextObservation) else 1
+    return TextObservation(f"{seen}\n\n[{author}]\n{text}", (*before, Message("assistant", text, author)), fixed)
 
 
 def wider(space: Any) -> Any:

@@ -53,7 +53,7 @@ def test_shapes_have_the_published_number_of_parameters(name, total, blocks):
 def test_the_tokenizer_of_a_shape_has_its_vocabulary():
     tokenizer = shaped_tokenizer(1000)
     assert len(tokenizer) == 1000
-    prompt = encode(tokenizer, "2 + 2 = é")
+    prompt = encode(tokenizer, "2 + 2 = é").ids
     assert "2 + 2 = é" in tokenizer.decode(prompt)
     assert all(isinstance(tokenizer.decode([i]), str) for i in range(1000))
     assert len({tokenizer.decode([i]) for i in range(256, 1000)}) == 744

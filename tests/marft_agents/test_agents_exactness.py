@@ -19,6 +19,7 @@ from transformers import (
 
 from marft_agents import generation
 from marft_agents.attention import install, run
+from marft_agents.context import ContextSettings
 from marft_agents.forward import LOGITS, action_hidden, chunk_rows, plan_micro_batches, score_tokens
 from marft_agents.generation import Prompt, generate
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
@@ -27,6 +28,7 @@ from marft_agents.pretrained import ModelError, Pretrained, byte_tokenizer, load
 from marft_agents.records import Action
 from marft_agents.sampling import SamplingLaw, scale, support_mask
 from marft_agents.scoring import Scorer
+from marft_agents.settings import SettingsError
 from marft_agents.slots import families
 
 CPU = torch.device("cpu")
@@ -331,9 +333,10 @@ def test_positions_that_depend_on_the_longest_row_are_refused_beyond_the_first_c
     model = LlamaForCausalLM(config).eval().requires_grad_(False)
     base = AdaptedBase(Pretrained("dynamic", "", model, byte_tokenizer()), ["a_0"], LoraSettings(), seed=0)
     seats = {"a_0": Seat(base, "a_0")}
-    LanguageModelTeam(seats, SamplingLaw(max_new_tokens=14), max_prompt_tokens=50)
-    with pytest.raises(ModelError, match="from 65 to 64"):
-        LanguageModelTeam(seats, SamplingLaw(max_new_tokens=15), max_prompt_tokens=50)
+    law = SamplingLaw(max_new_tokens=14)
+    assert LanguageModelTeam(seats, law).windows == {"a_0": 64}
+    with pytest.raises(SettingsError, match="context_window = 65: model 'dynamic' reads at most 64 tokens"):
+        LanguageModelTeam(seats, law, context=ContextSettings(65))
 
 
 @pytest.mark.parametrize("seed", range(5))

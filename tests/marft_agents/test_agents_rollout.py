@@ -94,7 +94,7 @@ def test_truncation_records_the_prompt_of_who_would_act_next(make_env, turns, fi
         while env.terminations[env.agent_selection]:
             env.step(None)
         env.step(next(actions))
-    wanted = encode(team.seat(final_agent).base.tokenizer, env.observe(final_agent))
+    wanted = encode(team.seat(final_agent).base.tokenizer, env.observe(final_agent)).ids
     assert trajectory.final_prompt_ids.tolist() == wanted.tolist()
     assert trajectory.final_prompt_ids.dtype == np.int32
 

@@ -83,13 +83,6 @@ def test_another_law_shares_the_adapters():
     assert not team.law.greedy
 
 
-def test_long_prompts_are_cut_on_the_left():
-    team = mixed_team(LAWS[0])
-    whole = team.encode("a_0", "0 1 2 3 4")
-    team.max_prompt_tokens = 4
-    assert team.encode("a_0", "0 1 2 3 4").tolist() == whole[-4:].tolist()
-
-
 # ------------------------------------------------------------------ chat
 
 
@@ -117,7 +110,7 @@ def test_observations_become_chat():
 
 def test_the_models_own_template_is_used():
     tokenizer = byte_tokenizer()
-    text = tokenizer.decode(encode(tokenizer, Chat("x")))
+    text = tokenizer.decode(encode(tokenizer, Chat("x")).ids)
     assert text == (
         "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nq\n\nhelper_0: hint<|im_end|>\n"
         "<|im_start|>assistant\nmine<|im_end|>\n<|im_start|>user\nmore<|im_end|>\n<|im_start|>assistant\n"
@@ -134,7 +127,7 @@ class Injected(Chat):
 
 def test_no_message_can_end_itself_and_begin_another():
     tokenizer = byte_tokenizer()
-    ids = encode(tokenizer, Injected("x")).tolist()
+    ids = encode(tokenizer, Injected("x")).ids.tolist()
     symbols = {id: ids.count(id) for id in tokenizer.added_tokens_decoder}
     begin, end = (tokenizer.convert_tokens_to_ids(symbol) for symbol in ("<|im_start|>", "<|im_end|>"))
     assert {id: count for id, count in symbols.items() if count} == {begin: 3, end: 2}  # the template's own

@@ -193,7 +193,7 @@ def make_workload(tokenizer: Any, model: str, shape: Shape) -> Workload:
             seen = env.observe(agent)
             start = int(rng.integers(len(corpus) - shape.cap))
             answer = (*corpus[start : start + int(length) - 1], END_TOKEN)
-            ids = tuple(encode(tokenizer, seen).tolist())
+            ids = tuple(encode(tokenizer, seen).ids.tolist())
             turns.append(Turn(episode, agent, tuple(map(dict, seen.messages)), ids, answer))
             env.step(tokenizer.decode(answer[:-1]))
     rewards = tuple(float(r) for r in rng.permuted(np.arange(episodes) % 2))
