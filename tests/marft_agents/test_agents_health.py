@@ -14,8 +14,10 @@ import pytest
 from fakes import CopyDigit, Market, Probe, word_team
 
 from marft_agents.behaviour import behaviour
+from marft_agents.context import Shortening
 from marft_agents.health import KINDS, Health
 from marft_agents.learner import Learner
+from marft_agents.policy import text_action
 from marft_agents.records import Action, Trajectory, Turn
 from marft_agents.sampling import SamplingLaw
 from marft_agents.settings import LearnerSettings, SettingsError
@@ -187,7 +189,7 @@ def test_flags_tell_of_every_agent_and_kind_and_of_the_update_alone():
         health.observe(update, row)
         flags.append(health.flags(update))
     names = {f"{agent}/alarm_{kind}" for agent in ("solver_0", "checker_0") for kind in KINDS}
-    assert all(set(found) == names for found in flags)
+    assert all(set(found) == names | {"team/alarm_context"} for found in flags)
     assert [update for update, found in enumerate(flags) if any(found.values())] == [10, 12]
     assert flags[12]["solver_0/alarm_explosion"] == 1.0
 
@@ -246,6 +248,11 @@ def test_behaviour_counts_what_is_alike_empty_copied_and_cut():
     assert found == pytest.approx(
         {
             "team/return_std": 0.0,
+            "team/prompts_shortened": 0.0,
+            "a_0/prompt_tokens_mean": 1.0,
+            "a_0/prompt_tokens_max": 1.0,
+            "b_0/prompt_tokens_mean": 1.0,
+            "b_0/prompt_tokens_max": 1.0,
             "a_0/tokens_mean": 73 / 9,
             "a_0/cap_hit_share": 8 / 9,
             "a_0/distinct_share": 1.0,
@@ -260,6 +267,32 @@ def test_behaviour_counts_what_is_alike_empty_copied_and_cut():
             "b_0/same_share": 7 / 9,
         }
     )
+
+
+def test_prompts_that_were_shortened_are_counted_and_raise_an_alarm_above_one_percent():
+    def turns(shortened, count=100):
+        note = (Shortening(3, "a_0", 8, 0),)
+        said = [
+            Turn(
+                "b_0",
+                replace(text_action("x"), token_ids=np.ones(1, np.int32), prompt_ids=np.ones(i + 1, np.int32),
+                        shortened=note if i < shortened else ()),
+                1.0,
+            )
+            for i in range(count)
+        ]  # fmt: skip
+        return behaviour([Trajectory(0, 0, tuple(said), terminated=True, truncated=False)])
+
+    one, two = turns(1), turns(2)
+    assert (one["team/prompts_shortened"], two["team/prompts_shortened"]) == (0.01, 0.02)
+    assert (one["b_0/prompt_tokens_mean"], one["b_0/prompt_tokens_max"]) == (50.5, 100.0)
+    health = Health()
+    assert health.observe(0, one) == []
+    [alarm] = health.observe(1, two)
+    assert (alarm.agent, alarm.kind, alarm.value, alarm.threshold) == ("team", "context", 0.02, 0.01)
+    assert "2.0% of the prompts were shortened" in str(alarm)
+    assert health.flags(1)["team/alarm_context"] == 1.0
+    assert health.observe(2, two) == []  # it was said
 
 
 def test_who_is_always_asked_the_same_may_always_answer_the_same():
