@@ -8,7 +8,7 @@ from marft_envs.grading.atoms import variable
 from marft_envs.grading.expression import Node, number
 from marft_envs.grading.limits import NotReadableError
 from marft_envs.grading.numerals import english_value
-from marft_envs.grading.phrases import CONDITION_WORDS, SEPARATORS, text_node
+from marft_envs.grading.phrases import ANOTHER_NUMBER, CONDITION_WORDS, SEPARATORS, text_node
 from marft_envs.grading.quantities import ratio, with_unit
 from marft_envs.grading.scalar_parser import ScalarParser
 from marft_envs.grading.set_literals import matrix
@@ -102,6 +102,8 @@ class AnswerParser(ScalarParser):
     def introduction(self) -> None:
         """Pass words before the answer itself: "approximately", "the answer is", 一共买了."""
         chinese = not self.next.text.isascii() and self.peek(1).kind in ("number", "repeating")
+        if chinese and ANOTHER_NUMBER.search(self.next.text):
+            return  # "not 7" and "more than 7" are not 7
         leading = self.next.text.lower() in _LEADING_WORDS and self.peek(1).kind not in ("word", "end")
         if chinese or leading:
             self.index += 1

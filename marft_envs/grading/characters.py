@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
@@ -36,6 +37,9 @@ _TABLE = str.maketrans(
 )
 
 
+_RATIO_WORD = re.compile(r"(?<=[\d})])\s?比\s?(?=[\d\\(])")
+
+
 def plain_characters(text: str) -> str:
     r"""Spell typographic characters in ASCII and LaTeX; full-width forms become plain (NFKC).
 
@@ -45,7 +49,7 @@ def plain_characters(text: str) -> str:
     """
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFKC", _superscripts(text).translate(_TABLE))
+    text = unicodedata.normalize("NFKC", _RATIO_WORD.sub(":", _superscripts(text)).translate(_TABLE))
     return text.translate(_TABLE) if not text.isascii() else text
 
 

@@ -30,6 +30,7 @@ _NUMBER_EN = re.compile(
     r"(?:(?<![A-Za-z\d.])-)?\$?(?:\\[dt]?frac\{\d{1,40}\}\{\d{1,40}\}"
     r"|\d{1,100}(?:,\d{3}){0,30}(?:\.\d{1,100})?(?:/\d{1,40})?(?:\\?%)?)"
 )
+_OUT_OF = re.compile(r"\bout of (?:(?:the|all|a total of) )?\$?\d{1,100}(?:,\d{3}){0,30}(?:\.\d{1,100})?")
 _ZH_DIGIT = "零〇一二两三四五六七八九十百千万亿"
 _NUMBER_ZH = re.compile(
     r"(?<!第)(?:负|(?<![A-Za-z\d.])-)?(?:"
@@ -158,6 +159,7 @@ def _is_prose(phrase: str) -> bool:
 
 
 def _last_number(text: str, language: str) -> str | None:
+    text = _OUT_OF.sub("", text) if "out of" in text else text  # 3 apples out of 5 are 3
     pattern = _NUMBER_ZH if language == "zh" else _NUMBER_EN
     last = deque(pattern.finditer(text), maxlen=1)
     return last[0].group().strip() if last else None

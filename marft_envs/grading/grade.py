@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,7 +65,9 @@ def grade_math(
         language: "zh" also reads Chinese numerals, units and phrases.
         extraction: Ways to find the answer, tried in order: "boxed", "answer", "number".
         mode: "single": one gold; "any": one of the golds suffices; "all": all of them, in any order;
-            "ordered": all of them in this order. Several answers may stand in one box or in the last boxes.
+            "ordered": all of them in this order. For "all" and "ordered" the answers may stand in one box or in
+            the last boxes. A gold that is a list or set ("1, 2") may also be answered with one box for each of its
+            elements, if the response has no other boxes.
         use_symbolic: Whether undecided pairs go to the symbolic worker.
 
     Raises:
@@ -138,12 +141,22 @@ def _decide_trees(one: Node, other: Node, names: str) -> Verdict:
 
 
 def _decide_unread(one: Reading, other: Reading) -> Verdict:
-    """Decide where a text is not in the grammar: prose is no number."""
+    """Decide where a text is not in the grammar: prose is no number, and neither are two numbers with words between."""
     for reading, opposite in ((one, other), (other, one)):
+        if reading.tree is None and opposite.tree is not None and is_scalar(opposite.tree) and _is_range(reading):
+            return Verdict(False, "structure", "several numbers with words between are not one number")
         num_words = sum(token.kind == "word" for token in reading.tokens)
         if reading.tree is None and num_words >= 3 and opposite.tree is not None and opposite.tree.kind != "text":
             return Verdict(False, "structure", f"prose is not the answer: {reading.problem}")
     return Verdict(None, "undecided", one.problem or other.problem)
+
+
+def _is_range(reading: Reading) -> bool:
+    """Say whether words or dots alone stand between two numbers: 7 remainder 2, 7到9, 7...2."""
+    kinds = ["." if set(token.text) == {"."} else token.kind for token in reading.tokens]
+    gap = [place for place, kind in enumerate(kinds) if kind not in ("word", ".")]  # all that can end a gap
+    pairs = itertools.pairwise(gap)
+    return any(after - before > 1 and kinds[before] == kinds[after] == "number" for before, after in pairs)
 
 
 def _decide_symbolic(first: str, second: str) -> Verdict:
@@ -185,9 +198,32 @@ def _grade_any(golds: list[str], answer: str, response: str, language: str, use_
     verdict = Verdict(False, "none", "no gold")
     for gold in golds:
         verdict = decide(gold, answer, language, use_symbolic)
+        if not verdict.same and (listed := _listed_in_boxes(gold, answer, response, language)):
+            verdict = decide(gold, listed, language, use_symbolic)
         if verdict.same:
             break
     return verdict
+
+
+def _listed_in_boxes(gold: str, answer: str, response: str, language: str) -> str | None:
+    r"""Return ``\boxed{1}, \boxed{2}`` as the list "1, 2" where the gold is a list or set of that many answers.
+
+    All boxes of a response have to be its list: a box more or less is another answer, so a guess in a box of its own
+    gains nothing. For a gold that is no list the last box alone counts.
+    """
+    if response.count("box") < 2:  # most responses; saves a second search
+        return None
+    boxes = boxed_answers(final_part(response))
+    if len(boxes) < 2 or answer != boxes[-1]:
+        return None
+    tree = read(gold, language).tree
+    if tree is None or tree.kind not in ("list", "set"):
+        return None
+    distinct = list(dict.fromkeys(boxes))
+    listed = next((parts for parts in (boxes, distinct) if len(parts) == len(tree.args)), None)
+    if listed is None or any(len(split_elements(part)) != 1 for part in listed):
+        return None
+    return joined(listed)
 
 
 def _grade_all(golds: list[str], answer: str, response: str, language: str, use_symbolic: bool) -> Verdict:

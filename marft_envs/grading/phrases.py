@@ -8,6 +8,7 @@ from marft_envs.grading.expression import Node
 
 SEPARATORS = frozenset({",", ";", "and", "or", "newline", "和", "或", "或者", "与", "及"})
 CONDITION_WORDS = frozenset({"where", "for", "if", "when", "with", "given", "such", "because", "since"})
+ANOTHER_NUMBER = re.compile(r"不是|不等|并非|不到|不足|不超|不少|不多|不满|少于|多于|小于|大于|低于|高于|超过")
 _EMPTY = re.compile(
     r"(?:there (?:is|are|exists?) )?(?:no(?: (?:real|integer|such|valid|possible|positive)){0,2}"
     r"(?: (?:solutions?|roots?|answers?|values?|integers?|numbers?|functions?|pairs?|triples?|[a-z]))"

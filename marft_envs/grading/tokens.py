@@ -152,8 +152,8 @@ class _Reader:
     def _letters(self, text: str) -> None:
         lower = text.lower()
         if self.text_depths and self.depth > self.text_depths[-1]:
-            if len(text) == 1 and not self._after_value():
-                self._add("variable", text)
+            if len(text) == 1 and (not self._after_value() or (text in "ie" and self.tokens[-1].kind != "word")):
+                self._add("variable", text)  # 5\mathrm{i}: neither i nor e is a unit
             elif lower in FUNCTIONS and lower not in ("min", "max"):
                 self._add("function", lower)
             else:

@@ -4,18 +4,17 @@ import csv
 import hashlib
 import json
 import pickle
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from originals import KINDS, OWN, files, published, rows
 
 import envs_data
 from marft_envs.data import DataError, load_tasks
 from marft_envs.data.golds import MODES, repairs
 from marft_envs.grading import grade_math
 
-SHARED = Path(__file__).parents[4] / "shared" / "data"
 FORMATS = {
     "hendrycks": {
         "problem": "p",
@@ -118,27 +117,32 @@ def test_any_embedded_set_can_be_named():
     assert first.meta["level"] in (1, 2, 3)
 
 
-@pytest.mark.parametrize(
-    ("kind", "file", "count"),
-    [
-        ("math", "math_train", 7500),
-        ("gsm8k", "gsm8k_train", 7473),
-        ("aime", "aime_2024", 30),
-        ("cmath", "cmath_dev", 600),
-    ],
-)
-def test_the_shared_files_load_and_every_gold_is_right(kind, file, count):
-    path = SHARED / f"{file}.jsonl"
-    if not path.is_file():
-        pytest.skip("the folder ../shared/data is not here")
+@pytest.mark.parametrize("path", files(*KINDS.values()))
+def test_files_in_the_original_formats_load_and_every_gold_is_right(path):
+    kind = next(kind for kind, name in KINDS.items() if name == path.stem)
     tasks = load_tasks(kind, str(path), "train")
-    assert len(tasks) == count
+    assert len(tasks) == len(rows(path))
     for task in tasks:
         mode = task.meta["gold_mode"]
         golds = task.answer if mode == "single" else json.loads(task.answer)
         for answer in golds if mode == "any" else [golds if mode == "single" else ", ".join(golds)]:
             response = rf"Hence \boxed{{{answer}}}."
             assert grade_math(response, golds, "zh" if kind == "cmath" else "en", mode=mode).correct, task
+
+
+@pytest.mark.parametrize(
+    ("kind", "answers", "meta"),
+    [
+        ("math", {0: "9", 1: "2, 3", 11: r"15\%", 13: "50"}, {"subject": "Algebra", "level": 1}),
+        ("gsm8k", {0: "45", 1: "1260", 4: "-5", 6: "2.4"}, {}),
+        ("aime", {0: "1", 1: "30", 4: "999", 5: "0"}, {"year": 2024}),
+        ("cmath", {0: "5", 3: "6/9", 6: "95%"}, {"grade": 1}),
+    ],
+)
+def test_our_files_in_the_original_formats_are_read_as_meant(kind, answers, meta):
+    tasks = load_tasks(kind, str(OWN / f"{KINDS[kind]}.jsonl"), "train")
+    assert {place: tasks[place].answer for place in answers} == answers
+    assert {name: tasks[0].meta[name] for name in meta} == meta
 
 
 # ---- repaired golds
@@ -166,10 +170,8 @@ def test_the_repair_table_holds_hashes_and_short_answers_only():
 
 
 def test_the_repairs_are_found_in_the_training_rows():
-    path = SHARED / "math_train.jsonl"
-    if not path.is_file():
-        pytest.skip("the folder ../shared/data is not here")
-    overrides = json.loads((SHARED / "math_gold_overrides.json").read_text("utf-8"))
+    path = published("math_train.jsonl")
+    overrides = json.loads(published("math_gold_overrides.json").read_text("utf-8"))
     wanted = {row["problem_sha1"]: row for row in overrides if row["split"] == "train"}
     found = {
         hashlib.sha1(task.prompt.encode()).hexdigest()[:12]: task for task in load_tasks("math", str(path), "train")

@@ -7,6 +7,7 @@ import sys
 import warnings
 
 import pytest
+from originals import OWN, files, rows
 
 from marft_envs.data import DataError
 from marft_envs.data.problems import load_problems
@@ -69,6 +70,26 @@ def test_open_r1(tmp_path):
     assert problem.meta == {
         "kind": "codeforces", "origin": "open-r1/codeforces", "rating": 800, "difficulty": "easy", "tags": "math, easy",
     }  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*take several answers but bring no checker")
+@pytest.mark.parametrize("path", files("codeforces_sample"))
+def test_files_in_the_format_of_open_r1(path):
+    problems = load_problems("codeforces", str(path), "train")
+    assert [problem.id for problem in problems] == [row["id"] for row in rows(path)]
+    for problem, row in zip(problems, rows(path), strict=True):
+        assert [test.input.decode() for test in problem.examples] == [example["input"] for example in row["examples"]]
+        tested = {test.input.decode().strip() for test in problem.all_tests}
+        assert tested == {test["input"].strip() for test in row["official_tests"] + row["examples"]}
+        assert (problem.limits.cpu_s, problem.limits.memory_mb) == (row["time_limit"], row["memory_limit"])
+        assert "$$$" not in problem.statement
+
+
+def test_our_file_in_the_format_of_open_r1_is_read_as_meant():
+    piles, mean, pair = load_problems("codeforces", str(OWN / "codeforces_sample.jsonl"), "train")
+    assert piles.input_format == r"One line with two integers $a$ and $b$ ($0 \le a, b \le 10^9$)."
+    assert [len(problem.hidden) for problem in (piles, mean, pair)] == [2, 1, 1]
+    assert [problem.checker for problem in (piles, mean, pair)] == [Tokens(), Floats(1e-6, 1e-6), Tokens()]
 
 
 def test_open_r1_checkers(tmp_path):
