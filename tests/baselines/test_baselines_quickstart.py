@@ -1,6 +1,7 @@
 """The quickstart, with a tiny model in place of the pretrained one: it runs through and keeps what it promises."""
 
 import json
+import shutil
 
 import pytest
 
@@ -8,7 +9,8 @@ import envs_data
 from baselines.curve import Points, draw_curve
 from baselines.quickstart import experiment, main
 from baselines.quickstart_table import main as results
-from marft_agents.evaluation import Interval
+from baselines.quickstart_table import read_kinds
+from marft_agents.evaluation import Interval, wilson
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +68,47 @@ def test_a_curve_needs_no_evaluation_and_leaves_no_part_file(tmp_path):
 def test_the_results_table_shows_the_worst_run_first(finished, tmp_path, capsys):
     summary = json.loads((finished / "quickstart.json").read_text())
     better = tmp_path / "better"
-    better.mkdir()
+    shutil.copytree(finished, better)
     gain = {how: {**summary[how], "paired_gain": [0.5, 0.4, 0.6]} for how in ("greedy", "sampled")}
     (better / "quickstart.json").write_text(json.dumps({**summary, **gain, "seed": 1}))
-    (better / "metrics.jsonl").write_bytes((finished / "metrics.jsonl").read_bytes())
     assert results([str(better), str(finished), "--png", str(tmp_path / "all.png")]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.partition("\n\n")[0].splitlines()
     assert ["seed 0" in line for line in lines[2:]] == [True, False, True, False]
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_results_are_told_by_kind_of_problem(finished, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    kinds = [row["subject"] for row in envs_data.rows("stories", "test")]
+    places = [kinds.index("addition"), *[i for i, kind in enumerate(kinds) if kind == "subtraction"][:4], 0]
+    ended = [(place, success) for place, success in zip(places, (1, 1, 1, 1, 0, 0), strict=True)]
+    episodes = [{"failure": None, "infos": {"task_index": place, "success": success}} for place, success in ended]
+    episodes[-1] |= {"failure": "a server went away", "infos": {}}
+    for how in ("greedy", "sampled"):
+        text = "\n".join(map(json.dumps, episodes))
+        (run / f"after-{how}" / "episodes.jsonl").write_text(text)
+    assert results([str(run)]) == 0
+    table = capsys.readouterr().out.partition("\n\n")[2].splitlines()
+    assert table[0] == "| kind of problem | decoding | seed | before | after |"
+    cells = {tuple(cell.strip() for cell in line.split("|")[1:4]): line.split("|")[5].strip() for line in table[2:]}
+    assert cells["addition", "sampled", "0"] == str(wilson(1.0, 1))
+    assert cells["subtraction", "greedy", "0"] == str(wilson(0.75, 4))
+    assert len(cells) == 4
+    shutil.rmtree(run / "before-greedy")
+    assert results([str(run)]) == 1
+    assert "holds no episodes of before-greedy" in capsys.readouterr().err
+
+
+def test_the_results_by_kind_are_those_of_the_evaluations(finished):
+    """The same episodes counted by kind and all together."""
+    for evaluation in ("before-greedy", "after-sampled"):
+        summary = json.loads((finished / evaluation / "evaluation.json").read_text())
+        subjects = [row["subject"] for row in envs_data.rows("stories", "test")[: len(summary["scores"])]]
+        by_kind = read_kinds(finished, evaluation)
+        assert set(by_kind) == set(subjects)
+        total = sum(by_kind[kind].mean * subjects.count(kind) for kind in by_kind)
+        assert total / len(subjects) == pytest.approx(summary["accuracy"])
 
 
 def test_the_results_table_refuses_an_unfinished_run(tmp_path, capsys):
