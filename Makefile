@@ -11,7 +11,7 @@ STAMP := $(VENV)/.marft-installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-attacks test-slow sandbox bench-judge bench-envs bench-train bench-gpu data install clean
+.PHONY: help quickstart third-party test lint test-attacks test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,10 @@ test: lint  ## lint, then all quick tests with coverage
 test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
 	@marks="attacks and not slow"; $(LEAVE_OUT); \
 	$(PYTEST) -n 2 -m "$$marks" tests/marft_envs/sandbox/test_attacks.py
+
+test-repeat: $(STAMP)  ## all quick tests ten times on a busy machine, with other random examples (ARGS="--runs 20")
+	@marks="not slow and not attacks"; $(LEAVE_OUT); \
+	$(BIN)/python tests/repeat.py $(ARGS) -- -n 2 --dist worksteal -m "$$marks"
 
 third-party: $(STAMP)  ## algorithms of other libraries in our games, each installed apart (ARGS="--only sb3")
 	$(BIN)/python -m baselines.third_party.run $(ARGS)
