@@ -1,7 +1,15 @@
-"""Hypothesis draws the same examples in every run; the profile `random` draws others, by --hypothesis-seed."""
+"""What all tests share: Hypothesis draws the same examples in every run, and nobody waits for a benchmark.
+
+The profile `random` of Hypothesis draws other examples, by --hypothesis-seed.
+"""
 
 from __future__ import annotations
 
+import importlib
+import time
+from types import SimpleNamespace
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A machine may be slow or busy: no time limit for an example, and none for drawing it.
@@ -9,3 +17,10 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", _PATIENT, derandomize=True)
 settings.register_profile("random", _PATIENT, derandomize=False, max_examples=300, database=None, print_blob=True)
 settings.load_profile("same")
+
+
+@pytest.fixture
+def short_benchmark(monkeypatch):
+    """The five seconds of PettingZoo's performance benchmark pass in a fiftieth of the time."""
+    benchmark = importlib.import_module("pettingzoo.test.performance_benchmark")
+    monkeypatch.setattr(benchmark, "time", SimpleNamespace(time=lambda: 50 * time.time()))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from full_disk import largest_file
 
 import marft_envs
 from baselines.command import build_parser, main
@@ -48,7 +49,7 @@ def test_show_prints_prompts_dependency_and_settings(capsys, tmp_path):
     assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_check_passes_on_our_own_and_says_so(capsys):
+def test_check_passes_on_our_own_and_says_so(capsys, short_benchmark):
     code, out, _ = run(capsys, "check", "marft/math_solo-v0")
     assert code == 0
     assert "FAIL" not in out
@@ -271,24 +272,10 @@ def test_a_checkpoint_of_another_team_is_refused(capsys, trained, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-FULL_DISK = """
-import resource, signal, sys
-from baselines.command import main
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def test_a_full_disk_while_saving_is_a_clear_error_and_leaves_no_half_checkpoint(tmp_path):
-    out = tmp_path / "out"
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, *TINY_TRAINING, "--rank", "64", "--out", out],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "marft: error: checkpoint" in done.stderr
-    assert "could not be written" in done.stderr
-    assert list((out / "checkpoints").iterdir()) == []
+def test_a_full_disk_while_saving_is_a_clear_error_and_leaves_no_half_checkpoint(capsys, tmp_path):
+    with largest_file(20_000):
+        code, _, error = run(capsys, *TINY_TRAINING, "--rank", "64", "--out", tmp_path / "out")
+    assert code == 1
+    assert "marft: error: checkpoint" in error
+    assert "could not be written" in error
+    assert list((tmp_path / "out" / "checkpoints").iterdir()) == []

@@ -145,7 +145,7 @@ def _written_files():
         folders[:] = [name for name in folders if name == ".ci" or not _is_made(name)]
         for name in files:
             path = os.path.join(folder, name)
-            if os.path.splitext(name)[1] in WRITTEN and not name.startswith(".coverage"):
+            if os.path.splitext(name)[1] in WRITTEN and not name.startswith((".coverage", ".git")):
                 yield path
 
 
