@@ -13,12 +13,17 @@ import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import gymnasium
 import pytest
 
+import marft_envs
 from baselines import scaffold
+from baselines.command import main
 from baselines.scaffold import ScaffoldError, create
+from marft_envs import registry
 
 DUO = "my/riddle_book_duo-v0"
+SMALL = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updates", "1", "--device", "cpu"]
 
 
 def make(*arguments):
@@ -122,12 +127,11 @@ def test_a_new_package_installs_is_listed_conforms_and_trains_untouched(tmp_path
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation"]
     _run([*install, "-e", package], tmp_path)
     marft = [python, "-m", "baselines.command"]
-    small = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updates", "1", "--device", "cpu"]
     commands = [
         [*marft, "envs", "--json"],
         [*marft, "check", DUO],
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", package],
-        [*marft, "train", "--env", DUO, "--model", "tiny", *small, "--out", tmp_path / "run"],
+        [*marft, "train", "--env", DUO, "--model", "tiny", *SMALL, "--out", tmp_path / "run"],
     ]
     with ThreadPoolExecutor(len(commands)) as pool:
         listed, checked, tested, trained = pool.map(lambda command: _run(command, tmp_path), commands)
@@ -139,18 +143,14 @@ def test_a_new_package_installs_is_listed_conforms_and_trains_untouched(tmp_path
     assert adapters == {"sorter_0", "writer_0"}
 
 
-def test_a_plugin_with_a_game_of_its_own_trains_without_a_split(tmp_path):
+def test_a_plugin_with_a_game_of_its_own_trains_without_a_split(tmp_path, monkeypatch):
     """A class with keywords of its own, and no other: what the command adds by itself must not reach it."""
-    stranger = Path(__file__).parents[1] / "marft_envs" / "stranger.py"
-    (tmp_path / "stranger.py").write_bytes(stranger.read_bytes())
-    (tmp_path / "plugged.py").write_text("import marft_envs\nmarft_envs.register('plug/in-v0', 'stranger:Stranger')\n")
-    info = tmp_path / "plugged-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[marft_envs.plugins]\nplugged = plugged\n")
-    small = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updates", "1", "--device", "cpu"]
-    train = [sys.executable, "-m", "baselines.command", "train", "--env", "plug/in-v0", "--model", "tiny", *small]
-    printed = _run([*train, "--env-arg", "turns=1", "--out", "run"], tmp_path)
-    assert "1 updates" in printed
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "marft_envs")
+    marft_envs.register("plug/in-v0", "stranger:Stranger")
+    train = ["train", "--env", "plug/in-v0", "--model", "tiny", "--env-arg", "turns=1", "--out", str(tmp_path / "run")]
+    assert main([*train, *SMALL]) == 0
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["keywords"] == {"turns": 1}
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 1

@@ -1,18 +1,22 @@
 """The training benchmark: one workload for all, honest figures, tables and JSON; contenders that need no other venv."""
 
+import contextlib
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from baselines.benchmarks.training import __main__ as command
+from baselines.benchmarks.training import plan as benchmark_plan
 from baselines.benchmarks.training.contender import Contender, Row
 from baselines.benchmarks.training.meter import measure, resident_mb, settle
 from baselines.benchmarks.training.models import prepare
 from baselines.benchmarks.training.page import BEGIN, END, write_page
 from baselines.benchmarks.training.plan import SMALL, Axis, Plan, Results, execute
 from baselines.benchmarks.training.report import best, per_agent, ratios, record, tables
+from baselines.benchmarks.training.worker import Service
 from baselines.benchmarks.training.workload import END_TOKEN, Workload, answer_lengths, chain_team
 
 SHAPE = replace(SMALL, agents=2, group_size=2, answer=6, cap=8)
@@ -185,7 +189,31 @@ def test_cost_per_agent_compares_the_largest_team_with_a_duo():
 # ---------------------------------------------------------------- a whole run
 
 
-def test_a_whole_run_with_the_tiny_model(tmp_path):
+class Here(Contender):
+    """A contender in this process: starting one of its own takes seconds."""
+
+    def __init__(self, name, threads, folder):
+        self.name, self.threads, self.versions, self.refused = name, threads, {}, ""
+        self._phases, self._loaded, self._resting = [], None, None
+        self._service = Service(name)
+
+    def __exit__(self, *raised):
+        pass
+
+    def _ask(self, question):
+        return json.loads(json.dumps(self._service.answer(question)))
+
+
+@contextlib.contextmanager
+def prepared_here(model, folder, threads):
+    yield SimpleNamespace(workload=lambda name, shape: prepare(model, shape, folder / f"{name}.json"))
+
+
+@pytest.mark.parametrize("processes", ["one", pytest.param("many", marks=pytest.mark.slow)])
+def test_a_whole_run_with_the_tiny_model(tmp_path, monkeypatch, processes):
+    if processes == "one":
+        monkeypatch.setattr(benchmark_plan, "Contender", Here)
+        monkeypatch.setattr(benchmark_plan, "Preparation", prepared_here)
     plan = Plan(
         SHAPE,
         rounds={1: 1},
