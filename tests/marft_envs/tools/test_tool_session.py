@@ -287,7 +287,7 @@ def test_a_copy_goes_on_alone_and_a_record_replays():
     assert replay(bank_game(DUO), record) == []
 
 
-@pytest.mark.parametrize("episodes", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("episodes", [500, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_thousands_of_episodes_side_by_side(episodes):
     """Each has its own world, costs no more than what changed in it, and leaves nothing behind."""
     tasks = ToolTasks("bank", [Bank], [bank_task()]).for_team(SOLO)
