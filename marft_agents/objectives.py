@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-Normalisation = Literal["sum", "token", "word"]
-Averaging = Literal["decision", "sequence", "constant"]
-KlEstimator = Literal["k1", "k2", "k3"]
+from marft_agents.settings import Averaging, KlEstimator, Normalisation
 
 
 def action_divisors(lengths: Tensor, words: Tensor, normalisation: Normalisation) -> Tensor:

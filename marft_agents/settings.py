@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from marft_agents.objectives import Averaging, KlEstimator, Normalisation
-
+Normalisation = Literal["sum", "token", "word"]
+Averaging = Literal["decision", "sequence", "constant"]
+KlEstimator = Literal["k1", "k2", "k3"]
 Level = Literal["action", "token"]
 Baseline = Literal["critic", "group", "leave_one_out", "none"]
 Compare = Literal["draw", "turn"]
