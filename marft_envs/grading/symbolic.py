@@ -151,7 +151,7 @@ def decide(first: str, second: str, wall_s: float = SYMBOLIC_WALL_S) -> Decision
     Args:
         first: LaTeX of one answer, at most `MAX_SYMBOLIC_CHARS`.
         second: LaTeX of the other.
-        wall_s: Seconds after which the worker is killed.
+        wall_s: Seconds after which the worker is killed; `SYMBOLIC_CPU_S` seconds of work end it before.
 
     Returns:
         "equal" or "different"; "timeout" if it took too long or died of a limit; "unavailable".
