@@ -174,7 +174,7 @@ class JailClient:
 
 def run_request(*argv: str | Path, stdin: bytes = b"", kind: int = wire.KIND_RUN, **limits: int) -> RunRequest:
     """Return a request with limits that an honest small program keeps."""
-    numbers = {"cpu_ms": 5000, "wall_ms": 20_000, "memory_kb": 512 << 10, "output_bytes": 1 << 20}
+    numbers = {"cpu_ms": 5000, "wall_ms": 60_000, "memory_kb": 512 << 10, "output_bytes": 1 << 20}
     numbers |= {"stderr_bytes": 4096, "processes": 0} | limits
     return RunRequest(kind=kind, argv=tuple(os.fsencode(word) for word in argv), stdin=stdin, **numbers)
 

@@ -5,7 +5,7 @@ import pytest
 from marft_envs.sandbox import Limits, ProgramChecker, Submission, Test, Verdict
 
 TESTS = [Test(b"%d\n" % n, b"%d\n" % (2 * n)) for n in (1, 2, 21)]
-SHORT = Limits(cpu_s=0.4, memory_mb=64, output_mb=1)
+SHORT = Limits(cpu_s=0.4, wall_s=60, memory_mb=64, output_mb=1)
 ALL = "#include <bits/stdc++.h>\nusing namespace std;\n"
 HEAD = "#include <cstdio>\n#include <cstdlib>\n"  # where it is enough: compiled in a fifth of the time
 PYTHON = {
