@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -181,13 +182,30 @@ def run_request(*argv: str | Path, stdin: bytes = b"", kind: int = wire.KIND_RUN
 
 def compile_native(folder: Path) -> None:
     """Make the library of spawn.c in the folder of a runner."""
-    subprocess.run(native.COMPILE, cwd=folder, check=True)
+    (folder / native.LIBRARY).write_bytes(_library())
 
 
 def compile_cpp(source: str, target: Path, *options: str) -> Path:
     """Return the program of a C++ source."""
-    subprocess.run(["g++", "-O1", "-x", "c++", "-", "-o", target, *options], input=source.encode(), check=True)
+    target.write_bytes(_program(source, options))
+    target.chmod(0o755)
     return target
+
+
+@cache  # for all carriers
+def _library() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(SOURCE / "spawn.c", folder)
+        subprocess.run(native.COMPILE, cwd=folder, check=True)
+        return Path(folder, native.LIBRARY).read_bytes()
+
+
+@cache
+def _program(source: str, options: tuple[str, ...]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["g++", "-O1", "-x", "c++", "-", "-o", "a", *options]
+        subprocess.run(command, cwd=folder, input=source.encode(), check=True)
+        return Path(folder, "a").read_bytes()
 
 
 def open_client(carrier: str) -> Iterator[JailClient]:
