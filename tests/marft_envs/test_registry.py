@@ -150,6 +150,19 @@ def test_an_id_that_gymnasium_refuses_is_registered_nowhere(clean_registry):
     assert all("test/plain-v0" not in entries for entries in foreign_registries().values())
 
 
+def test_an_id_of_ours_that_was_taken_before_the_import_is_named_and_replaced():
+    program = """
+import gymnasium
+gymnasium.register("marft/math_duo-v0", "somewhere:Else")
+import marft_envs
+print(gymnasium.registry["marft/math_duo-v0"].entry_point)
+"""
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "marft_envs.factory:make_shared\n"
+    assert "the id 'marft/math_duo-v0' was taken with Gymnasium by 'somewhere:Else', which is replaced" in done.stderr
+
+
 def test_the_package_can_be_imported_again():
     program = """
 import sys, warnings
