@@ -34,7 +34,7 @@ class Family:
 
 
 def families(prompts: Sequence[IntArray]) -> list[Family]:
-    """Group prompts so that the fewest tokens are stored, each family's common beginning once.
+    """Group prompts that begin alike where that stores fewer tokens, each family's common beginning once.
 
     Args:
         prompts: token ids, at least one token each. The last token of a prompt stays its own.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
+from fakes import Broken, Market
 
-from marft_agents.evaluation import Evaluation, paired_difference, score, wilson
-from marft_agents.records import Trajectory
+from marft_agents.evaluation import Evaluation, evaluate, paired_difference, score, wilson
+from marft_agents.policy import text_action
+from marft_agents.records import Action, Trajectory, Turn
+from marft_agents.scripted import ScriptedPolicy
 
 
 def evaluation(rows) -> Evaluation:
@@ -28,6 +32,14 @@ def test_wilson_is_never_degenerate():
     assert wilson(1.0, 20).low == pytest.approx(1 - 0.16113, abs=1e-5)
     assert math.isnan(wilson(math.nan, 0).mean)
     assert wilson(math.nan, 0)[1:] == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("count", [1, 7, 300])
+def test_wilson_bounds_are_the_shares_that_a_normal_test_does_not_reject(mean, count):
+    z = NormalDist().inv_cdf(0.975)
+    for bound in wilson(mean, count)[1:]:
+        assert (mean - bound) ** 2 == pytest.approx(z**2 * bound * (1 - bound) / count, abs=1e-9)
 
 
 def test_paired_difference_by_hand():
@@ -84,3 +96,61 @@ def test_score_reads_infos_before_the_return():
     assert score(episode(success=1.0)) == 1.0
     assert score(episode()) == 0.0
     assert math.isnan(score(Trajectory(0, 0, (), True, False, failure="reset: it broke")))
+
+
+def test_every_scenario_is_played_once_per_seed_with_its_own_options_and_seed():
+    resets, ended = [], []
+
+    class Watched(Market):
+        def reset(self, seed=None, options=None):
+            resets.append((seed, options))
+            super().reset(seed, options)
+
+        def step(self, action):
+            super().step(action)
+            for info in self.infos.values():
+                info["success"] = float(self.start == 9)
+
+    scenarios = [{"offset": 7, "seed": 3}, {"offset": 2}]
+    start = np.random.default_rng(3).integers(5)
+    scenarios.append({"offset": 9 - np.random.default_rng(2).integers(5)})
+    policy = ScriptedPolicy(lambda agent, observation: "a")
+    found = evaluate(Watched, policy, scenarios, seeds=(4, 5), num_envs=1, on_end=ended.append)
+    assert resets == [(3, {"offset": 7}), (1, {"offset": 2}), (2, scenarios[2])] * 2
+    first = float(start + 7 == 9)
+    assert found.scores.tolist() == [[first, first], [0, 0], [1, 1]]
+    assert [(t.seed, t.group) for t in found.trajectories] == [(3, 0), (1, 1), (2, 2)] * 2
+    assert len(ended) == 6
+    assert all(a is b for a, b in zip(ended, found.trajectories, strict=True))
+
+
+def test_episodes_that_failed_are_counted_and_cost_no_tokens():
+    found = evaluate(lambda: Broken("reset"), ScriptedPolicy(lambda agent, observation: "a"), [{}] * 5)
+    assert found.failures == 3  # seeds 0, 2 and 4
+    assert np.isnan(found.scores[:, 0]).tolist() == [True, False, True, False, True]
+    assert found.accuracy == wilson(1.0, 2)
+
+    def played(tokens, failure=None):
+        action = Action("x", np.zeros(1, np.int32), np.zeros(tokens, np.int32), np.zeros(tokens, np.float32), True)
+        turns = (Turn("a_0", action, 0.0), Turn("b_0", text_action("x"), 0.0), Turn("a_0", action, 0.0))
+        return Trajectory(0, 0, turns, terminated=True, truncated=False, failure=failure)
+
+    assert Evaluation(np.zeros((3, 1)), (played(2), played(5), played(100, "broken"))).tokens_per_episode == 7
+    assert Evaluation(np.zeros((1, 1)), (played(100, "broken"),)).tokens_per_episode == 0
+
+
+def test_an_episode_without_infos_succeeds_with_a_positive_return():
+    def earning(reward, **infos):
+        turns = (Turn("a_0", text_action("x"), reward),)
+        return Trajectory(0, 0, turns, terminated=True, truncated=False, infos=infos)
+
+    assert [score(earning(r)) for r in (-1.0, 0.0, 0.1)] == [0, 0, 1]
+    assert score(earning(5.0, success=0.0)) == 0
+
+
+def test_a_paired_difference_knows_something_from_two_scenarios_on():
+    found = paired_difference(evaluation([[1], [0.5]]), evaluation([[0], [0]]))
+    assert found.mean == 0.75
+    assert found.low == pytest.approx(0.75 - 1.959964 * math.sqrt(0.125) / math.sqrt(2))
+    nothing = evaluation([[math.nan]])
+    assert paired_difference(nothing, nothing)[1:] == (-math.inf, math.inf)

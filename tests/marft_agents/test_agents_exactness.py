@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    AttentionInterface,
     AutoModelForCausalLM,
     BloomConfig,
     CohereConfig,
@@ -211,6 +212,18 @@ def test_actions_with_and_without_a_recorded_support_are_scored_together(base):
     assert np.abs(together[1] - scorer.logprobs(base, "a_0", [action(1, False)])[0]).max() > 1e-2
 
 
+def test_a_graph_of_the_entropy_is_kept_only_where_it_is_asked_for(base):
+    prompts, actions = ragged(6, rows=2)
+    made = [
+        Action("", p, a, np.zeros(len(a), np.float32), False) for p, a in zip(prompts[:2], actions[:2], strict=True)
+    ]
+    scorer = Scorer(SamplingLaw(), 8)
+    plain, kept = scorer.score(base, "a_0", made), scorer.score(base, "a_0", made, entropy_gradient=True)
+    assert plain.logprobs.requires_grad
+    assert kept.logprobs.requires_grad
+    assert (plain.entropy.requires_grad, kept.entropy.requires_grad) == (False, True)
+
+
 # ------------------------------------------------------------------ generation
 
 
@@ -327,6 +340,24 @@ def test_a_model_that_would_be_another_one_is_refused(config):
         install(model)
 
 
+@pytest.mark.parametrize(("given", "scale"), [({}, 0.5), ({"scaling": None}, 0.5), ({"scaling": 3.0}, 3.0)])
+def test_scores_are_scaled_as_the_model_says_else_by_the_root_of_the_width(base, given, scale):
+    class Layer(torch.nn.Module):
+        layer_idx = 7
+
+    class Seen:
+        def attend(self, *asked):
+            self.asked = asked
+            return asked[1]
+
+    seen, query, key, value = Seen(), *torch.randn(3, 1, 2, 5, 4)  # [B, H, S, d]
+    attention = AttentionInterface()[base.peft.config._attn_implementation]
+    out, weights = attention(Layer(), query, key, value, None, seen_by=seen, sliding_window=6, **given)
+    assert out is query
+    assert weights is None
+    assert seen.asked == (7, query, key, value, scale, 6)
+
+
 def test_positions_that_depend_on_the_longest_row_are_refused_beyond_the_first_context():
     rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
     config = LlamaConfig(vocab_size=259, max_position_embeddings=64, rope_parameters=rope, **SHAPE)
@@ -379,6 +410,15 @@ def test_the_end_token_is_recorded_and_rows_end_by_themselves(base, monkeypatch)
         assert action.text == base.tokenizer.decode(
             action.token_ids[: len(ends) - action.stopped], skip_special_tokens=True
         )
+
+
+def test_generation_keeps_nothing_for_a_backward_pass(base):
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        sample(base, ragged(0)[0][:3], LAWS[0], range(3))
+        assert kept == []
+        action_hidden(base.trunk, *ragged(0), CPU)
+        assert kept  # scoring does
 
 
 def test_generation_leaves_global_generators_alone(base):

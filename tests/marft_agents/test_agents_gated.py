@@ -77,3 +77,15 @@ def test_a_layer_that_computes_something_else_is_left_alone(limit):
     wanted = model(IDS).logits
     assert keep_less(model) == 1
     assert torch.equal(model(IDS).logits, wanted)
+
+
+def test_a_layer_that_looks_at_other_tokens_is_left_alone():
+    class Shifted(LlamaMLP):
+        def forward(self, x):
+            return super().forward(x.roll(1, dims=-2))
+
+    model = llama()
+    model.model.layers[1].mlp = Shifted(model.config)
+    wanted = model(IDS).logits
+    assert keep_less(model) == 1
+    assert torch.equal(model(IDS).logits, wanted)
