@@ -15,7 +15,7 @@ from typing import Any
 from baselines import agreement, browse, play, sandbox, scaffold
 
 LAZY_COMMANDS = {"train": "baselines.train", "eval": "baselines.evaluate"}  # these load torch
-AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib"}
+AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib", "tomli_w"}
 
 
 class Parser(argparse.ArgumentParser):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marft_agents.evaluation import Interval
+from marft_agents.validation import validations
 
 SMOOTHING = 5  # updates per point of the drawn line
 
@@ -30,7 +31,8 @@ def draw_curve(
     """Draw the training success of runs, and their held-out accuracy before and after.
 
     Args:
-        runs: label -> metrics of each update (`team/success`, and `{agent}/alarm_{kind}` where alarms were watched).
+        runs: label -> metrics of each update (`team/success`, `validation/success` where it was validated, and
+            `{agent}/alarm_{kind}` where alarms were watched).
         path: PNG file to write.
         held_out: label -> accuracies on the held-out set, drawn at both ends of the run.
         title: of the picture.
@@ -49,6 +51,7 @@ def draw_curve(
         axes.plot(updates, success, color=colour, alpha=0.25, linewidth=1)
         axes.plot(updates, _running_mean(success), color=colour, linewidth=2, label=f"{label}: training episodes")
         _draw_alarms(axes, history, success)
+        _draw_validation(axes, history, colour, label)
         if held_out and label in held_out:
             _draw_points(axes, held_out[label], len(success), colour, label)
     axes.set(xlabel="update", ylabel="share of problems solved", ylim=(0, 1), title=title)
@@ -78,6 +81,18 @@ def _draw_alarms(axes: Any, history: Sequence[Mapping[str, float]], success: Any
             place = (update + 1, success[update])
             axes.plot(*place, marker="v", color="red", markersize=6)
             axes.annotate(kinds, place, (0, 6), textcoords="offset points", color="red", fontsize=7, ha="center")
+
+
+def _draw_validation(axes: Any, history: Sequence[Mapping[str, float]], colour: str, label: str) -> None:
+    """Draw validations between the update before and the one after them."""
+    points = validations(history)
+    if points:
+        x = [done + 0.5 for done, _ in points]
+        means = np.asarray([interval.mean for _, interval in points])
+        errors = np.abs(np.asarray([[i.low, i.high] for _, i in points]).T - means)
+        axes.errorbar(
+            x, means, yerr=errors, fmt="s-", color=colour, markersize=4, capsize=3, label=f"{label}: validation, 95 %"
+        )
 
 
 def _draw_points(axes: Any, points: Points, updates: int, colour: str, label: str) -> None:

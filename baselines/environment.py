@@ -12,6 +12,7 @@ from typing import Any
 import marft_envs
 from marft_envs.communication import FORMS
 from marft_envs.factory import takes
+from marft_envs.team import as_team
 
 KEYWORDS = (
     *("data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication", "max_action_chars"),
@@ -25,7 +26,7 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     group.add_argument("--data", help="embedded[:NAME], a JSON, JSONL, CSV or Parquet file, or hub:owner/name")
     group.add_argument("--split", help="train, test, ..." + (f" (default: {split})" if split else ""))
     parser.set_defaults(default_split=split)
-    group.add_argument("--team", metavar="FILE", help="JSON file of a team; default is the id's preset")
+    group.add_argument("--team", metavar="FILE", help="JSON file of a team, or a preset; default is that of the id")
     group.add_argument("--dependency", help="independent, chain, full, or a dependency as JSON")
     group.add_argument("--horizon", type=int, metavar="ROUNDS", help="rounds per episode")
     group.add_argument("--reward", help="success, outcome, recipe, or weights of terms as JSON")
@@ -36,7 +37,6 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     group.add_argument(
         "--env-arg",
         action="append",
-        default=[],
         metavar="KEY=JSON",
         help="a keyword of an environment that is not ours; may be repeated",
     )
@@ -55,8 +55,10 @@ def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     if (split := getattr(arguments, "default_split", None)) and takes(arguments.env, "split"):
         found = {"split": split} | found
     if "team" in found:
-        found["team"] = marft_envs.Team.load(found["team"]).to_dict()
-    for item in arguments.env_arg:
+        given = marft_envs.spec(arguments.env).kwargs
+        of_task = {name: given[name] for name in ("language", "family") if name in given}
+        found["team"] = as_team(found["team"], **of_task).to_dict()
+    for item in getattr(arguments, "env_arg", None) or ():
         key, sign, text = item.partition("=")
         if not sign or not key:
             raise ValueError(f"--env-arg {item!r}: wanted KEY=JSON, like turns=3 or mode='\"hard\"'")
@@ -102,6 +104,20 @@ def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
         count = len(game.tasks) if limit is None else min(limit, len(game.tasks))
         return [{"index": i} for i in range(count)]
     return [{"seed": i} for i in range(100 if limit is None else limit)]
+
+
+def tasks_of(env: Any, setting: str) -> list[dict[str, Any]]:
+    """Return the reset options of every task of an environment.
+
+    Raises:
+        ValueError: it has no list of tasks; the message names the setting that needs one.
+    """
+    if not isinstance(env.unwrapped, marft_envs.FlexMG):
+        raise ValueError(
+            f"--{setting} needs an environment with a list of tasks; {type(env.unwrapped).__name__} has none: tasks "
+            "are drawn from seeds, give --updates"
+        )
+    return scenarios(env, None)
 
 
 def model_folder_or_name(name: str) -> str:

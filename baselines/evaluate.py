@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from baselines.config import add_config
 from baselines.environment import add_environment_flags, factory, notes_of, read_keywords, scenarios
 from baselines.experiment import Experiment, read_models
 from baselines.flags import add_knobs, given_knobs, read_knobs
@@ -35,20 +36,28 @@ TABLE_WIDTH = 120  # where there is no terminal to ask
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `marft eval`."""
     parser = commands.add_parser("eval", help="evaluate a team on a fixed list of scenarios")
-    parser.add_argument("--env", metavar="ID", required=True, help="environment, like marft/math_duo-v0")
-    parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="folder for the results")
-    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="a checkpoint or run folder of `marft train`")
+    parser.add_argument("--env", metavar="ID", help="environment, like marft/math_duo-v0")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the results")
     parser.add_argument(
-        "--other-tools", action="store_true", help="allow another tool surface than the checkpoint was trained with"
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
+    )
+    parser.add_argument(
+        "--other-tools",
+        action="store_true",
+        default=None,
+        help="allow another tool surface than the checkpoint was trained with",
     )
     parser.add_argument("--limit", type=int, metavar="N", help="play only the first N scenarios")
-    parser.add_argument("--seeds", type=_seeds, default=(0,), metavar="S,S", help="sampling seeds (default: 0)")
+    parser.add_argument("--seeds", type=_seeds, metavar="S,S", help="sampling seeds (default: 0)")
     parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
     add_model_flags(parser)
     add_environment_flags(parser, split="test")
     add_knobs(parser, SamplingLaw, title="sampling (temperature 0 is greedy)")
     add_knobs(parser, ContextSettings, title="context window")
-    parser.set_defaults(run=run)
+    add_config(parser, run)
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -57,6 +66,9 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft eval`."""
+    if arguments.env is None or arguments.out is None:
+        raise ValueError("marft eval needs --env ID and --out DIR")
+    seeds = arguments.seeds or (0,)
     keywords = read_keywords(arguments)
     make_env = factory(arguments.env, keywords)
     env = make_env()
@@ -64,10 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
     tool_surface = notes_of(env).get("tool_surface")
     if arguments.checkpoint is not None:
         trained = checkpoint.notes_of(arguments.checkpoint).get("tool_surface")
-        check_surface(trained, tool_surface, allow=arguments.other_tools)
+        check_surface(trained, tool_surface, allow=bool(arguments.other_tools))
     policy, law, context = _policy(arguments, env.possible_agents)
     options = scenarios(env, arguments.limit)
-    result = evaluate_with_bar(make_env, policy, options, seeds=arguments.seeds, title=arguments.env)
+    result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env)
     record = {
         "env": arguments.env,
         "keywords": keywords,
@@ -76,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         "checkpoint": None if arguments.checkpoint is None else str(checkpoint.resolve(arguments.checkpoint)),
         "law": dataclasses.asdict(law),
         "context": None if context is None else dataclasses.asdict(context),
-        "seeds": list(arguments.seeds),
+        "seeds": list(seeds),
         "scenarios": options,
     }
     save(arguments.out, result, record)
@@ -123,6 +135,7 @@ def _remote(arguments: argparse.Namespace, law: SamplingLaw) -> Policy:
 
 def _experiment_of(path: Path) -> Experiment:
     """Return the experiment that a checkpoint belongs to: the config.json of the run folder around it."""
+    path = checkpoint.resolve(path)
     for folder in (path, path.parent, path.parent.parent):
         if (folder / "config.json").is_file():
             return Experiment.load(folder)

@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
-from baselines.environment import factory, model_folder_or_name, read_keywords
+from baselines.environment import factory, model_folder_or_name, read_keywords, tasks_of
 from baselines.flags import from_record, given_knobs, read_knobs
 from baselines.sampler import OWN, check_play
+from baselines.validation import ValidationSettings
 from marft_agents.algorithms import learner_settings, settings_for
 from marft_agents.context import ContextSettings
 from marft_agents.language_model import LanguageModelTeam, LoraSettings, Sharing, build_team
@@ -66,6 +67,7 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "context": (ContextSettings, "context window"),
     "lora": (LoraSettings, "adapters"),
     "health": (HealthSettings, "stability"),
+    "validation": (ValidationSettings, "validation"),
 }
 
 
@@ -84,6 +86,7 @@ class Experiment:
         law: how tokens are sampled.
         lora: shape of the adapters.
         health: when alarms are raised, and whether the run is rolled back.
+        validation: which held-out tasks are played while the team trains, and how often.
         sampler: what plays the training episodes: own, vllm or the URL of a server.
         context: how long a prompt and its action may be, and what happens to longer prompts.
     """
@@ -98,6 +101,7 @@ class Experiment:
     law: SamplingLaw
     lora: LoraSettings
     health: HealthSettings = HealthSettings()
+    validation: ValidationSettings = ValidationSettings()
     sampler: str = OWN
     context: ContextSettings = ContextSettings()
 
@@ -109,6 +113,12 @@ class Experiment:
             SettingsError: flags out of range, or that contradict each other or the algorithm.
         """
         defaults = PRESETS[arguments.preset]
+        given = given_knobs(arguments, Schedule)
+        if given.get("epochs") and "updates" in given:
+            raise SettingsError(
+                f"epochs = {given['epochs']} and updates = {given['updates']}: updates follow from epochs, "
+                "wanted one of the two"
+            )
         parts = {
             name: read_knobs(arguments, kind, defaults) for name, (kind, _) in SETTINGS.items() if name != "learner"
         }
@@ -136,31 +146,53 @@ class Experiment:
         """
         file = run / "config.json"
         try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-            parts = {name: from_record(kind, record.pop(name, {})) for name, (kind, _) in SETTINGS.items()}
-            return cls(**record, **parts)
+            return cls.from_dict(json.loads(file.read_text(encoding="utf-8")), file)
         except FileNotFoundError as error:
             raise RunFolderError(f"{run} holds no run: config.json is missing") from error
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise RunFolderError(f"{file} is no record of a run: {type(error).__name__}: {error}") from error
 
-    def build(self, device: torch.device | None = None) -> tuple[Any, LanguageModelTeam, Learner]:
+    @classmethod
+    def from_dict(cls, record: Any, where: Path | str = "record") -> Experiment:
+        """Read the JSON form.
+
+        Raises:
+            RunFolderError: it is no record of an experiment; the message names `where`.
+        """
+        try:
+            parts = {name: from_record(kind, record.get(name, {})) for name, (kind, _) in SETTINGS.items()}
+            return cls(**{**record, **parts})
+        except (AttributeError, ValueError, TypeError) as error:
+            raise RunFolderError(f"{where} is no record of a run: {type(error).__name__}: {error}") from error
+
+    def scheduled(self, env: Any) -> Experiment:
+        """Return the experiment with the updates that its epochs over the tasks of an environment take."""
+        if not self.schedule.epochs:
+            return self
+        return dataclasses.replace(self, schedule=self.schedule.for_tasks(len(tasks_of(env, "epochs"))))
+
+    def build(self, device: torch.device | None = None, make_env: Any = None) -> tuple[Any, LanguageModelTeam, Learner]:
         """Return the factory of environments, the team and the learner.
 
         What can be refused without loading a model is refused first.
 
+        Args:
+            device: of the models.
+            make_env: the factory, where it is made already.
+
         Raises:
             SettingsError, SamplerError: what can not be trained, or not be played, like this.
         """
-        make_env = factory(self.env, self.keywords)
+        make_env = make_env or factory(self.env, self.keywords)
         env = make_env()
         refuse_unsuitable(env)
+        updates = self.scheduled(env).schedule.updates
         settings = settings_for(
             self.algorithm,
             self.learner,
             len(env.possible_agents),
             group_size=self.schedule.group_size,
-            updates=self.schedule.updates,
+            updates=updates,
             shared=self.sharing == "shared",
         )
         if self.law.greedy:
@@ -177,7 +209,7 @@ class Experiment:
             device=device,
             context=self.context,
         )
-        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=self.schedule.updates)
+        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates)
         return make_env, team, learner
 
 

@@ -67,11 +67,11 @@ def _reader(hint: Any) -> dict[str, Any]:
     if isinstance(hint, types.UnionType):
         whole = int in typing.get_args(hint)
         return {
-            "type": _optional_whole if whole else _optional_number,
+            "type": optional_whole if whole else optional_number,
             "metavar": "INT|none" if whole else "NUMBER|none",
         }
     if hint is float:
-        return {"type": _number, "metavar": "NUMBER"}
+        return {"type": number, "metavar": "NUMBER"}
     return {"type": hint, "metavar": hint.__name__.upper()}
 
 
@@ -79,25 +79,28 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _number(text: str, wanted: str = "a finite number") -> float:
+def number(text: str, wanted: str = "a finite number") -> float:
+    """Read a finite number."""
     try:
-        number = float(text)
+        found = float(text)
     except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+        found = math.nan
+    if not math.isfinite(found):
         raise argparse.ArgumentTypeError(f"found {text!r}, wanted {wanted}")
-    return number
+    return found
 
 
-def _optional_whole(text: str) -> int | str:
+def optional_whole(text: str) -> int | str:
+    """Read a whole number or "none"."""
     try:
         return "none" if text == "none" else int(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number or none") from error
 
 
-def _optional_number(text: str) -> float | str:
-    return "none" if text == "none" else _number(text, "a finite number or none")
+def optional_number(text: str) -> float | str:
+    """Read a finite number or "none"."""
+    return "none" if text == "none" else number(text, "a finite number or none")
 
 
 def read_knobs(arguments: argparse.Namespace, settings: type[Any], defaults: Mapping[str, Any]) -> Any:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from marft_agents import checkpoint
 from marft_agents.evaluation import Evaluation, paired_difference
 from marft_agents.language_model import LanguageModelTeam
 from marft_agents.run_folder import check_free, read_metrics, write_json
+from marft_envs import Team
 
 ENVIRONMENT = "marft/gsm8k_duo-v0"
 UPDATES = 16
@@ -42,7 +41,6 @@ def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Exp
         model: of both agents.
         **changes: settings that differ from the preset "laptop", by field name.
     """
-    team = json.loads(resources.files("baselines").joinpath("quickstart_team.json").read_text(encoding="utf-8"))
     values = {**PRESETS["laptop"], "updates": UPDATES, "seed": seed, **changes}
     parts = {
         name: from_record(kind, {k: v for k, v in values.items() if k in {f.name for f in dataclasses.fields(kind)}})
@@ -50,7 +48,7 @@ def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Exp
     }
     return Experiment(
         env=ENVIRONMENT,
-        keywords={"data": "embedded:stories", "split": "train", "team": team},
+        keywords={"data": "embedded:stories", "split": "train", "team": Team.preset("laptop_duo").to_dict()},
         algorithm="marft-a",
         models={"*": model},
         sharing="separate",

@@ -12,12 +12,14 @@ from typing import Any
 
 import torch
 
+from baselines.config import add_config, to_toml
 from baselines.curve import draw_curve
-from baselines.environment import add_environment_flags, notes_of
+from baselines.environment import add_environment_flags, factory, notes_of, tasks_of
 from baselines.experiment import PRESETS, SETTINGS, Experiment
 from baselines.flags import add_knobs, flag
 from baselines.progress import TrainingTable
 from baselines.sampler import OWN, add_sampler_flag, open_sampler
+from baselines.validation import held_out_tasks
 from marft_agents import checkpoint
 from marft_agents.algorithms import ALGORITHMS
 from marft_agents.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
@@ -31,7 +33,7 @@ DEFAULTS: Mapping[str, Any] = {  # of flags that are no knobs; what is not given
     "sharing": "separate",
     "preset": "laptop",
 }
-WITH_RESUME = ("updates", "device")  # all else is the run's own
+WITH_RESUME = ("updates", "epochs", "device")  # all else is the run's own
 NO_FLAGS = ("command", "run", "default_split", "resume")
 
 
@@ -68,7 +70,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_environment_flags(parser, split="train")
     for kind, title in SETTINGS.values():
         add_knobs(parser, kind, title=title, presets=PRESETS, preset=DEFAULTS["preset"])
-    parser.set_defaults(run=run)
+    parser.add_argument(
+        "--print-config",
+        action="store_true",
+        default=None,
+        help="print all that these flags come to as TOML for --config, and do nothing else",
+    )
+    add_config(parser, run)
 
 
 def _flags(names: Iterable[str]) -> str:
@@ -108,13 +116,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume is not None:
         experiment, out = _resumed(arguments), arguments.resume
     else:
-        if arguments.env is None or arguments.out is None:
+        if arguments.env is None or (arguments.out is None and not arguments.print_config):
             raise ValueError("marft train needs --env ID and --out DIR (or --resume DIR)")
         given = {name: value for name, value in vars(arguments).items() if value is not None}
         experiment, out = Experiment.from_arguments(argparse.Namespace(**{**DEFAULTS, **given})), arguments.out
+    if arguments.print_config:
+        print(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
+        return 0
     metrics = train(experiment, out, device=device_of(arguments), resume=arguments.resume is not None)
     print(
-        f"{out}: {experiment.schedule.updates} updates; success of the last {metrics['window']:.0f}: "
+        f"{out}: {metrics['updates']:.0f} updates; success of the last {metrics['window']:.0f}: "
         f"{metrics['success']:.3f}; curve {out / 'curve.png'}; checkpoint {checkpoint.resolve(out)}"
     )
     return 0
@@ -122,24 +133,36 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _resumed(arguments: argparse.Namespace) -> Experiment:
     experiment = Experiment.load(arguments.resume)
-    given = [name for name, value in vars(arguments).items() if value not in (None, [])]
+    given = [name for name, value in vars(arguments).items() if value is not None]
     fixed = [name for name in given if name not in (*WITH_RESUME, *NO_FLAGS)]
     if fixed:
         raise RunFolderError(
             f"--resume goes on with the settings in {arguments.resume / 'config.json'}; "
             f"{_flags(fixed)} can not be changed (only {_flags(WITH_RESUME)})"
         )
-    if arguments.updates is None:
+    if arguments.updates is None and arguments.epochs is None:
         return experiment
-    newest = checkpoint.latest(arguments.resume / "checkpoints")
-    done = 0 if newest is None else int(newest.name.removeprefix("update-"))
-    if arguments.updates < done:
-        raise RunFolderError(
-            f"--updates counts those of the whole run: found {arguments.updates}, wanted {done} or more, since "
-            f"{arguments.resume} has done {done}"
+    length, other = ("epochs", "updates") if experiment.schedule.epochs else ("updates", "epochs")
+    if getattr(arguments, other) is not None:
+        raise RunFolderError(f"{arguments.resume} counts {length}: to make it longer give --{length}, not --{other}")
+    if length == "epochs":
+        return dataclasses.replace(
+            experiment, schedule=dataclasses.replace(experiment.schedule, epochs=arguments.epochs)
         )
     schedule = dataclasses.replace(experiment.schedule, updates=arguments.updates)
     return dataclasses.replace(experiment, schedule=schedule)
+
+
+def _refuse_shorter(experiment: Experiment, run: Path) -> None:
+    """Raise RunFolderError where a run has done more updates than are asked for."""
+    newest = checkpoint.latest(run / "checkpoints")
+    done = 0 if newest is None else int(newest.name.removeprefix("update-"))
+    if experiment.schedule.updates < done:
+        epochs = f" ({experiment.schedule.epochs} epochs)" if experiment.schedule.epochs else ""
+        raise RunFolderError(
+            f"--updates counts those of the whole run: found {experiment.schedule.updates}{epochs}, wanted {done} or "
+            f"more, since {run} has done {done}"
+        )
 
 
 def train(
@@ -154,12 +177,21 @@ def train(
         resume: go on from the newest checkpoint.
 
     Returns:
-        success: mean over the last updates; window: how many.
+        success: mean over the last updates; window: how many; updates: of the whole run.
     """
     if not resume:
         check_free(out)
-    make_env, team, learner = experiment.build(device)
-    notes, done = notes_of(make_env()), 0
+    make_env = factory(experiment.env, experiment.keywords)
+    env = make_env()
+    experiment = experiment.scheduled(env)
+    if resume:
+        _refuse_shorter(experiment, out)
+    held_out = held_out_tasks(experiment.env, experiment.keywords, experiment.validation, env)
+    _, team, learner = experiment.build(device, make_env)
+    validator = None
+    if held_out is not None:
+        validator = held_out.validator(team, experiment.validation, experiment.schedule)
+    notes, done = notes_of(env), 0
     if experiment.sampler != OWN:
         notes["sampler"] = experiment.sampler
     if resume and checkpoint.latest(out / "checkpoints") is None:
@@ -184,9 +216,15 @@ def train(
             on_update=table.add,
             health=experiment.health,
             on_alarm=table.alarm,
+            tasks=tasks_of(env, "epochs") if experiment.schedule.epochs else (),
+            validator=validator,
         ).run()
     folder.close()
     history = read_metrics(out)
     draw_curve({out.name: history}, out / "curve.png")
     window = history[-10:]
-    return {"success": sum(m["team/success"] for m in window) / len(window), "window": len(window)}
+    return {
+        "success": sum(m["team/success"] for m in window) / len(window),
+        "window": len(window),
+        "updates": len(history),
+    }

@@ -28,10 +28,12 @@ from marft_agents.language_model import LanguageModelTeam, Seat
 from marft_agents.learner import Learner
 from marft_agents.pretrained import unlock_weights
 from marft_agents.settings import LearnerSettings
+from marft_agents.validation import Best
 
 STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
 STATE_KEYS = {"updates", "team", "settings"}
+BEST = "best"  # a link to the checkpoint of the best validated update
 
 
 class CheckpointError(RuntimeError):
@@ -61,6 +63,7 @@ def save(
     keep_every: int = 0,
     notes: Mapping[str, str] | None = None,
     guard: Mapping[str, Any] | None = None,
+    best: Best | None = None,
 ) -> Path:
     """Write a checkpoint `folder/update-N` and drop old ones.
 
@@ -72,6 +75,7 @@ def save(
         keep_every: also keep those whose number is a multiple of this; 0 keeps none extra.
         notes: what else to remember of the training; see `notes_of`.
         guard: state of the run's guard, JSON-able; see `guard_of`.
+        best: the best validated update so far: its checkpoint is kept, and `folder/best` leads to it.
 
     Raises:
         CheckpointError: the disk refused; nothing half-written is left and older checkpoints are untouched.
@@ -84,11 +88,13 @@ def save(
             shutil.rmtree(stale, ignore_errors=True)
         part = folder / ".part-new"
         part.mkdir()
-        _write(part, team, learner, {"notes": dict(notes or {}), "guard": dict(guard or {})})
+        beside = {"notes": dict(notes or {}), "guard": dict(guard or {}), BEST: best and best._asdict()}
+        _write(part, team, learner, beside)
         _sync(part)
         if final.exists():  # the same update, repeated after a resume
             _remove(final)
         part.rename(final)
+        _link(folder, best)
     except (OSError, SafetensorError) as error:  # how Python and safetensors say: disk full
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
@@ -96,8 +102,35 @@ def save(
             f"checkpoint {final} could not be written: {error}; free some space and resume: "
             f"the newest complete checkpoint is {latest(folder) or 'none'}"
         ) from error
-    _drop_old(folder, keep, keep_every)
+    _drop_old(folder, keep, keep_every, best)
     return final
+
+
+def _link(folder: Path, best: Best | None) -> None:
+    """Let `best` lead to the best checkpoint; the link is replaced in one step."""
+    if best is None:
+        return
+    link, part = folder / BEST, folder / ".part-best"
+    if not (link.is_symlink() and os.readlink(link) == name_of(best.updates)):
+        part.unlink(missing_ok=True)
+        part.symlink_to(name_of(best.updates), target_is_directory=True)
+        part.replace(link)
+
+
+def resume_best(folder: Path, updates: int) -> Best | None:
+    """Return the best validated update that the checkpoint after so many updates knows of; None where there is none.
+
+    A kill right after that checkpoint was written left `best` leading to the one before; it is set right.
+    """
+    path = folder / name_of(updates)
+    best = _best_of(path) if updates and path.exists() else None
+    _link(folder, best)
+    return best
+
+
+def _best_of(path: Path) -> Best | None:
+    best = _read_state(path).get(BEST)
+    return None if best is None else Best(best["updates"], best["success"])
 
 
 def name_of(updates: int) -> str:
@@ -149,10 +182,11 @@ def latest(folder: Path) -> Path | None:
     return max(complete, key=lambda path: int(path.name.removeprefix("update-")), default=None)
 
 
-def _drop_old(folder: Path, keep: int, keep_every: int) -> None:
+def _drop_old(folder: Path, keep: int, keep_every: int, best: Best | None) -> None:
     numbers = sorted((int(p.name.removeprefix("update-")), p) for p in folder.glob("update-*"))
     for number, path in numbers[:-keep]:
-        if not (keep_every and number % keep_every == 0):
+        kept = (keep_every and number % keep_every == 0) or (best is not None and number == best.updates)
+        if not kept:
             _remove(path)
 
 
@@ -167,9 +201,14 @@ def _remove(path: Path) -> None:
 def resolve(path: Path) -> Path:
     """Accept a checkpoint, a folder of checkpoints or a run folder; return the checkpoint.
 
+    The newest one, or with a name behind the folder, `RUN@best` and `RUN@update-00012`, that one.
+
     Raises:
-        CheckpointError: there is no complete checkpoint.
+        CheckpointError: there is no complete checkpoint, or none of that name.
     """
+    folder, sign, name = str(path).rpartition("@")
+    if sign and not path.exists():
+        return _named(Path(folder), name)
     if (path / STATE_FILE).is_file():
         return path
     found = latest(path / "checkpoints") or latest(path)
@@ -178,6 +217,23 @@ def resolve(path: Path) -> Path:
             f"no complete checkpoint in {path}: wanted a folder with {STATE_FILE}, "
             "or a run folder with checkpoints/update-*"
         )
+    return found
+
+
+def _named(folder: Path, name: str) -> Path:
+    """Return the checkpoint `best` or `update-N` of a run."""
+    newest = resolve(folder)
+    found = newest.parent / name
+    if name == BEST:
+        best = _best_of(newest)
+        if best is None:
+            raise CheckpointError(f"{folder}@best: the run was not validated; train with --validate-every, or name one")
+        found = newest.parent / name_of(best.updates)
+    elif name.startswith("update-") and name.removeprefix("update-").isdecimal():
+        found = newest.parent / name_of(int(name.removeprefix("update-")))
+    if not (found / STATE_FILE).is_file():
+        there = ", ".join(sorted(path.name for path in newest.parent.glob("update-*")))
+        raise CheckpointError(f"{folder}@{name}: no complete checkpoint of that name; there are {there}")
     return found
 
 

@@ -113,6 +113,7 @@ def evaluate(
     seeds: Sequence[int] = (0,),
     num_envs: int = 128,
     on_end: Callable[[Trajectory], None] | None = None,
+    patience: float = 0.25,
 ) -> Evaluation:
     """Play every scenario once per seed, along the very path that training uses.
 
@@ -123,6 +124,7 @@ def evaluate(
         seeds: of the policies' sampling.
         num_envs: games in flight.
         on_end: called with each finished episode.
+        patience: see `marft_agents.rollout.collect`; `math.inf` makes results a function of the arguments alone.
     """
     columns, trajectories = [], []
     for seed in seeds:
@@ -130,7 +132,7 @@ def evaluate(
             Episode(i, i, int(options.get("seed", i)), {k: v for k, v in options.items() if k != "seed"})
             for i, options in enumerate(scenarios)
         ]
-        played = collect(make_env, policy, episodes, seed=seed, num_envs=num_envs, on_end=on_end)
+        played = collect(make_env, policy, episodes, seed=seed, num_envs=num_envs, on_end=on_end, patience=patience)
         columns.append([score(trajectory) for trajectory in played])
         trajectories += played
     return Evaluation(np.asarray(columns, np.float64).T.reshape(len(scenarios), len(seeds)), tuple(trajectories))

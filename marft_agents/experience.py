@@ -2,13 +2,16 @@
 
 Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): a draw whose compared episodes all come to the same teaches
 a group baseline nothing and is replaced by a further draw, or left out where none was better. What is reported is the
-first draw alone, since draws that were kept for being informative are no fair sample of the tasks.
+first draw alone, since draws that were kept for being informative are no fair sample of the tasks. With epochs only the
+first draws follow their order; further draws are drawn with replacement, so the place in the epoch stays a function of
+the update.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +19,7 @@ from marft_agents.advantages import SMALLEST_SPREAD
 from marft_agents.branching import Branches, branch
 from marft_agents.evaluation import score
 from marft_agents.records import Episode, Trajectory
-from marft_agents.rollout import training_episodes
+from marft_agents.rollout import tasks_of_update, training_episodes
 
 
 class AllEpisodesFailedError(RuntimeError):
@@ -35,6 +38,7 @@ class Sampling:
         branches: actions compared per branched turn; 0: whole episodes are trained.
         branched_turns: turns of an episode that are branched; 0: all.
         by_turn: what follows each turn of an episode is compared, not the episode's return.
+        tasks: reset options of all tasks, drawn without replacement epoch by epoch; none: drawn with replacement.
     """
 
     seed: int
@@ -44,6 +48,7 @@ class Sampling:
     branches: int = 0
     branched_turns: int = 0
     by_turn: bool = False
+    tasks: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,8 @@ def gather(
         AllEpisodesFailedError: all episodes of the first draws failed, or all branches.
     """
     rounds = 1 + sampling.extra_rounds
-    first = _draw(play, update * rounds, sampling.groups, sampling, agents)
+    tasks = tasks_of_update(sampling.seed, update, sampling.groups, sampling.tasks) if sampling.tasks else ()
+    first = _draw(play, update * rounds, sampling.groups, sampling, agents, tasks)
     _refuse_all_failed("episodes", [trajectory for draw in first for trajectory in draw.episodes])
     _refuse_all_failed("branches", [trajectory for draw in first for trajectory in draw.siblings])
     batch, further = list(first), list[Draw]()
@@ -160,10 +166,11 @@ def _draw(
     draws: int,
     sampling: Sampling,
     agents: Collection[str] | None,
+    tasks: Sequence[Mapping[str, Any]] = (),
 ) -> list[Draw]:
     """Play the first `draws` of a block of task draws, and their branches."""
     size = sampling.group_size
-    episodes = training_episodes(sampling.seed, block, sampling.groups, size)[: draws * size]
+    episodes = training_episodes(sampling.seed, block, sampling.groups, size, tasks)[: draws * size]
     played = play(episodes)
     found = [Branches((trajectory,)) for trajectory in played]
     if sampling.branches:

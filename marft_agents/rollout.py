@@ -22,8 +22,12 @@ from marft_agents.policy import Policy, Request
 from marft_agents.records import Action, Episode, IntArray, Trajectory
 from marft_agents.stepping import Stepper, threads_for
 
+EPOCHS = 1  # spawn key of the order of tasks: no other randomness of the run shares it
 
-def training_episodes(seed: int, update: int, groups: int, group_size: int) -> list[Episode]:
+
+def training_episodes(
+    seed: int, update: int, groups: int, group_size: int, tasks: Sequence[Mapping[str, Any]] = ()
+) -> list[Episode]:
     """Return the episodes of one update: `groups` task draws, each played `group_size` times.
 
     Args:
@@ -31,12 +35,35 @@ def training_episodes(seed: int, update: int, groups: int, group_size: int) -> l
         update: index of the update; the data position of a run is a function of it.
         groups: task draws per update.
         group_size: episodes per draw.
+        tasks: reset options of each draw; none: the environment draws a task from its seed.
     """
     episodes = []
-    for g in range(update * groups, (update + 1) * groups):
-        start = draw_seed(seed, g)
-        episodes += [Episode(g * group_size + k, g, start) for k in range(group_size)]
+    for i, g in enumerate(range(update * groups, (update + 1) * groups)):
+        start, options = draw_seed(seed, g), tasks[i] if tasks else None
+        episodes += [Episode(g * group_size + k, g, start, options) for k in range(group_size)]
     return episodes
+
+
+def tasks_of_update(seed: int, update: int, groups: int, tasks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the tasks that an update draws without replacement.
+
+    Every epoch is a permutation of all tasks, from (seed, epoch) alone; one epoch follows the other without a gap, so
+    an update may hold the end of one and the start of the next.
+
+    Args:
+        seed: of the run.
+        update: index of the update.
+        groups: task draws per update.
+        tasks: reset options of all tasks.
+    """
+    places = [divmod(g, len(tasks)) for g in range(update * groups, (update + 1) * groups)]
+    orders = {epoch: _order(seed, epoch, len(tasks)) for epoch, _ in places}
+    return [tasks[orders[epoch][place]] for epoch, place in places]
+
+
+def _order(seed: int, epoch: int, count: int) -> IntArray:
+    entropy = np.random.SeedSequence([seed, epoch], spawn_key=(EPOCHS,))
+    return np.random.default_rng(entropy).permutation(count).astype(np.int32)
 
 
 def draw_seed(seed: int, index: int) -> int:

@@ -2,10 +2,13 @@
 
 The data position is the number of updates done: which tasks an update draws, and draws again, and which random numbers
 it uses follow from (seed, update, round) alone, so k updates, a kill and a resume equal an uninterrupted run.
+Validation happens after the updates that ask for it and before the first one; it is recorded on the line of its update,
+the one before the first update on the first line under names of its own.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +27,7 @@ from marft_agents.rollout import collect
 from marft_agents.run_folder import RunFolder
 from marft_agents.settings import SettingsError, check_knobs, knob
 from marft_agents.symptoms import HealthSettings
+from marft_agents.validation import AFTER, BEFORE, Validator, better
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,13 @@ class Schedule:
     """How much is played and how often it is saved."""
 
     updates: int = knob(100, "updates of the whole run", lambda v: v >= 1, ">= 1")
+    epochs: int = knob(
+        0,
+        "passes over the tasks, each drawn once per pass in a seeded order; updates then follow. 0: tasks are drawn "
+        "with replacement",
+        lambda v: v >= 0,
+        ">= 0",
+    )
     groups: int = knob(8, "task draws per update", lambda v: v >= 1, ">= 1")
     group_size: int = knob(4, "episodes per task draw", lambda v: v >= 1, ">= 1")
     num_envs: int = knob(64, "games in flight (memory and speed, not results)", lambda v: v >= 1, ">= 1")
@@ -43,6 +54,14 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_knobs(self)
+
+    def for_tasks(self, count: int) -> Schedule:
+        """Return the schedule with the updates that its epochs over so many tasks take; itself without epochs.
+
+        Every update is a full one: the last draws of the run are, where they do not come out even, the first tasks
+        of a further epoch.
+        """
+        return dataclasses.replace(self, updates=-(-self.epochs * count // self.groups)) if self.epochs else self
 
 
 class Trainer:
@@ -59,9 +78,12 @@ class Trainer:
         on_update: called with (update, metrics) after each update.
         health: when alarms are raised and whether the run is rolled back; None for the defaults.
         on_alarm: called with each alarm.
+        tasks: reset options of all tasks, for a schedule of epochs.
+        validator: plays held-out tasks between updates; `checkpoints/best` is then the best validated update.
 
     Raises:
-        SettingsError: episodes of a group are to be compared, and groups are of one episode.
+        SettingsError: episodes of a group are to be compared, and groups are of one episode; or there are epochs, and
+            no tasks.
     """
 
     def __init__(
@@ -76,19 +98,25 @@ class Trainer:
         on_update: Callable[[int, Mapping[str, float]], None] | None = None,
         health: HealthSettings | None = None,
         on_alarm: Callable[[Alarm], None] | None = None,
+        tasks: Sequence[Mapping[str, Any]] = (),
+        validator: Validator | None = None,
     ) -> None:
         settings = learner.settings
         if schedule.group_size == 1 and settings.compares_draws:
             raise SettingsError(
                 "episodes of one task draw are compared with each other: wanted group_size >= 2, found 1"
             )
+        if schedule.epochs and not tasks:
+            raise SettingsError(f"epochs = {schedule.epochs} goes through a list of tasks, and none is given")
         self.make_env = make_env
         self.team = team
         self.learner = learner
-        self.schedule = schedule
+        self.schedule = schedule.for_tasks(len(tasks))
         self.folder = folder
         self.policy = policy or team
         self.on_update = on_update
+        self.validator = validator
+        self.best = None if folder is None else checkpoint.resume_best(folder.checkpoints, learner.updates)
         self.guard = Guard(team, learner, health, folder=folder, on_alarm=on_alarm)
         self.sampling = Sampling(
             schedule.seed,
@@ -98,6 +126,7 @@ class Trainer:
             branches=settings.branches,
             branched_turns=schedule.branched_turns,
             by_turn=settings.compare == "turn" and not settings.branches,
+            tasks=tuple(tasks) if schedule.epochs else (),
         )
 
     def run(self) -> None:
@@ -107,7 +136,10 @@ class Trainer:
 
     def step(self) -> dict[str, float]:
         """Do one update: play, learn, record, save; return its metrics."""
-        schedule, update = self.schedule, self.learner.updates
+        update = self.learner.updates
+        before = self._validate(BEFORE) if update == 0 else {}
+        if self.best is not None and update == 0:  # the untrained team may stay the best
+            self._save()
         started = time.perf_counter()
         learners = [agent for members in self.team.policies.values() for agent in members]
         if isinstance(self.policy, Sampler):
@@ -118,20 +150,35 @@ class Trainer:
         metrics = self.guard.judge(update, metrics, experience.reported)
         metrics["seconds/rollout"] = played - started
         metrics["seconds/update"] = time.perf_counter() - played
+        metrics |= before | self._validate(AFTER)
         if self.folder is not None:
             self.folder.log(update, metrics, experience.played, self.guard.alarms)
+        self._save()
+        if self.on_update is not None:
+            self.on_update(update, metrics)
+        return metrics
+
+    def _validate(self, prefix: str) -> dict[str, float]:
+        """Play the held-out tasks where they are due; return the metrics, and remember the best."""
+        done = self.learner.updates
+        if self.validator is None or not self.validator.due(done, self.schedule.updates):
+            return {}
+        metrics = self.validator.metrics(prefix)
+        self.best = better(self.best, done, metrics, prefix)
+        return metrics
+
+    def _save(self) -> None:
+        if self.folder is not None:
             checkpoint.save(
                 self.folder.checkpoints,
                 self.team,
                 self.learner,
-                keep=max(schedule.keep, self.guard.keep),
-                keep_every=schedule.keep_every,
+                keep=max(self.schedule.keep, self.guard.keep),
+                keep_every=self.schedule.keep_every,
                 notes=self.folder.notes,
                 guard=self.guard.state_dict(),
+                best=self.best,
             )
-        if self.on_update is not None:
-            self.on_update(update, metrics)
-        return metrics
 
     def _play(self, episodes: Sequence[Episode]) -> list[Trajectory]:
         return collect(

@@ -23,7 +23,15 @@ from marft_envs.profile import Profile, TeamError, checked, checked_keys, profil
 
 PRESETS = ("solo", "duo", "trio", "quartet", "octet")
 LANGUAGES = ("en", "zh")
-FAMILIES = {"math": ("en", "zh"), "code": ("en",), "tools": ("en",)}  # of the presets, with their languages
+# for experiments; no environment has them by default: see `team=` of `make`
+MORE_PRESETS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "paper_solo": {"math": ("en", "zh"), "code": ("en",)},
+    "paper_duo": {"math": ("en", "zh"), "code": ("en",)},
+    "laptop_solo": {"math": ("en",)},
+    "laptop_duo": {"math": ("en",)},
+}
+# families of the presets, with their languages
+FAMILIES: Mapping[str, tuple[str, ...]] = {"math": ("en", "zh"), "code": ("en",), "tools": ("en",)}
 _ANY_HORIZON = 1000  # a file does not say for how many rounds; the game checks again with its own
 
 
@@ -123,7 +131,7 @@ class Team:
 
     @classmethod
     def preset(cls, name: str, language: str = "en", family: str = "math") -> Team:
-        """Return a preset: solo, duo, trio, quartet or octet.
+        """Return a preset: solo, duo, trio, quartet or octet, or one of `MORE_PRESETS`.
 
         Args:
             name: One of these.
@@ -180,10 +188,11 @@ def as_team(value: object, language: str = "en", family: str = "math") -> Team:
         return value
     if isinstance(value, Mapping):
         return Team.from_dict(value)
-    if isinstance(value, str) and value in PRESETS:
+    if isinstance(value, str) and value in (*PRESETS, *MORE_PRESETS):
         return Team.preset(value, language, family)
     if isinstance(value, str) and value.isidentifier() and not Path(value).exists():
-        raise TeamError(f"team: found {value!r}, wanted a Team, the path of a file or one of {', '.join(PRESETS)}")
+        presets = ", ".join((*PRESETS, *MORE_PRESETS))
+        raise TeamError(f"team: found {value!r}, wanted a Team, the path of a file or one of {presets}")
     if isinstance(value, str | os.PathLike):
         return Team.load(value)
     raise TeamError(f"team: expected a Team, a path or a preset ({', '.join(PRESETS)}), got {value!r}")
@@ -191,11 +200,12 @@ def as_team(value: object, language: str = "en", family: str = "math") -> Team:
 
 @lru_cache(maxsize=32)
 def _preset(name: str, language: str, family: str) -> Team:
-    if name not in PRESETS or language not in FAMILIES.get(family, ()):
-        there = "; ".join(f"{each} in {', '.join(languages)}" for each, languages in FAMILIES.items())
+    families = MORE_PRESETS.get(name, FAMILIES)
+    if name not in (*PRESETS, *MORE_PRESETS) or language not in families.get(family, ()):
+        there = "; ".join(f"{each} in {', '.join(languages)}" for each, languages in families.items())
+        names = name if name in MORE_PRESETS else ", ".join(PRESETS)
         raise TeamError(
-            f"no preset team {name!r} for {family!r} in language {language!r}; "
-            f"there are {', '.join(PRESETS)} for {there}"
+            f"no preset team {name!r} for {family!r} in language {language!r}; there are {names} for {there}"
         )
     file = f"{family}_{name}_{language}.json"
     text = resources.files("marft_envs").joinpath("teams", file).read_text(encoding="utf-8")

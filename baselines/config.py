@@ -1,0 +1,318 @@
+"""`--config FILE`: the flags of a command from a TOML file, or from the config.json of a run.
+
+A key is the name of a flag (`updates = 50` is `--updates 50`). Settings may stand in the tables of config.json
+([learner], [schedule], [law], ...), models by agent in [models], keywords of the environment in [keywords]. Flags go
+before the file; what the file says counts like a flag, so that the same contradictions are refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from baselines.environment import KEYWORDS
+from baselines.experiment import SETTINGS, Experiment
+from baselines.flags import flag, number, optional_number
+from marft_agents.algorithms import CRITIC_KNOBS, algorithm
+
+TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
+NOT_IN_FILES = ("help", "config", "resume", "print_config")
+JSON_FLAGS = ("dependency", "reward", "communication")  # a table is given to these as JSON
+EXCLUSIVE = (("updates", "epochs"),)  # a flag takes the place of the other one in a file
+EXPERIMENTS = resources.files("baselines").joinpath("experiments")
+BY_AGENT = ("model", "models")
+
+
+class ConfigError(ValueError):
+    """A config file that can not be used: where, what was found, what was wanted."""
+
+
+def add_config(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+    """Let a command take --config; call it once all other flags are there. A flag that is not given must be None.
+
+    Args:
+        parser: of the command.
+        run: of the command; gets the flags with what the file adds to them.
+    """
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="take flags from a TOML file, the config.json of a run, or one of the experiments that come with marft "
+        f"(like {bundled()[0]}); flags go before it",
+    )
+    parser.set_defaults(run=lambda arguments: run(with_config(arguments, parser)))
+
+
+def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return the flags, completed by what their config file says.
+
+    Raises:
+        ConfigError: the file can not be read, is of another command, or holds an unknown key or a wrong type.
+    """
+    if arguments.config is None or getattr(arguments, "resume", None) is not None:
+        return arguments
+    file = _Config(arguments.config, parser)
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    told = file.flags()
+    for names in EXCLUSIVE:
+        if any(name in given for name in names):
+            told = {name: value for name, value in told.items() if name not in names}
+    for name in ("model", "env_arg"):
+        if name in told:
+            told[name] = _merged(told[name], given.pop(name, []))
+    return argparse.Namespace(**vars(arguments) | told | given)
+
+
+def _merged(told: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Return KEY=VALUE items of the file and of flags; a flag replaces its key, one without a key replaces all."""
+    keys = {item.partition("=")[0] if "=" in item else "*" for item in given}
+    return [item for item in told if not keys & {"*", item.partition("=")[0]}] + list(given)
+
+
+def bundled() -> list[str]:
+    """Return the names of the experiments that come with the package."""
+    return [
+        f"{folder.name}/{file.name.removesuffix('.toml')}"
+        for folder in sorted(EXPERIMENTS.iterdir(), key=lambda folder: folder.name)
+        if folder.is_dir()
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".toml")
+    ]
+
+
+def read_file(name: str) -> dict[str, Any]:
+    """Read a config file.
+
+    Args:
+        name: path of a TOML or JSON file or of a run folder, or the name of a bundled experiment.
+
+    Raises:
+        ConfigError: there is none, or it can not be read.
+    """
+    path: Path | Traversable = Path(name).expanduser()
+    if path.is_dir() and path.joinpath("config.json").is_file():
+        path = path.joinpath("config.json")
+    if path.is_dir():
+        raise ConfigError(f"--config {name} is a folder without config.json; wanted a TOML file or a run")
+    if not path.is_file() and name.removesuffix(".toml") in bundled():
+        path = EXPERIMENTS.joinpath(f"{name.removesuffix('.toml')}.toml")
+    try:
+        text = path.read_bytes().decode("utf-8")
+        record = json.loads(text) if path.name.endswith(".json") else tomllib.loads(text)
+    except FileNotFoundError as error:
+        raise ConfigError(f"--config {name}: there is no such file{_close(name, bundled())}") from error
+    except OSError as error:
+        raise ConfigError(f"--config {name} can not be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--config {name} is not UTF-8: {error}") from error
+    except (ValueError, RecursionError) as error:
+        kind = "JSON" if path.name.endswith(".json") else "TOML"
+        raise ConfigError(f"--config {name} is not {kind}: {error}") from error
+    if not isinstance(record, dict):
+        raise ConfigError(f"--config {name}: found {type(record).__name__}, wanted an object with settings")
+    return record
+
+
+def config_of(experiment: Experiment) -> dict[str, Any]:
+    """Return an experiment as a config: its record, without what means nothing to it or follows from the rest."""
+    record = experiment.to_dict()
+    if not algorithm(experiment.algorithm).critic:
+        record["learner"] = {k: v for k, v in record["learner"].items() if k not in CRITIC_KNOBS}
+    if experiment.schedule.epochs:
+        del record["schedule"]["updates"]
+    return record
+
+
+def to_toml(experiment: Experiment, **others: Any) -> str:
+    """Return the config of `marft train` that makes an experiment.
+
+    Args:
+        experiment: what to write.
+        **others: further flags, like `out`; those that are None are left out.
+    """
+    import tomli_w
+
+    record = config_of(experiment)
+    named = {key: value for key, value in record["keywords"].items() if not _holds_none(value)}
+    in_json = [f"{key}={json.dumps(value)}" for key, value in record["keywords"].items() if key not in named]
+    top = {key: value for key, value in record.items() if not isinstance(value, Mapping)}
+    top |= {"env_arg": in_json} if in_json else {}
+    top |= {key: str(value) for key, value in others.items() if value is not None}
+    tables = {key: value for key, value in record.items() if isinstance(value, Mapping)} | {"keywords": named}
+    for table in SETTINGS:
+        tables[table] = {k: "none" if v is None else v for k, v in tables[table].items()}
+    return tomli_w.dumps({"command": "train", **top, **tables})
+
+
+def _holds_none(value: Any) -> bool:
+    """TOML has no null."""
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return value is None or any(map(_holds_none, inside))
+
+
+class _Config:
+    """A config file read for one command.
+
+    Args:
+        name: see `read_file`.
+        parser: of the command.
+    """
+
+    def __init__(self, name: str, parser: argparse.ArgumentParser) -> None:
+        self.name, self.command = name, parser.prog.split()[-1]
+        self.actions = _flags_of(parser)
+        self.record = self._of_this_command(read_file(name))
+
+    def _of_this_command(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the record of a run or of an evaluation as a config; refuse what belongs to another command."""
+        found = record.pop("command", None)
+        if "scores" in record and "scenarios" in record:
+            found = "eval"
+        elif isinstance(record.get("learner"), dict) and isinstance(record.get("schedule"), dict) and found is None:
+            found = "train"
+        if found not in (None, self.command):
+            raise ConfigError(
+                f"{self.name} is a config of marft {found}, not of marft {self.command}{_advice(found, self.command)}"
+            )
+        if "scores" in record and "scenarios" in record:
+            return _evaluated(record)
+        if self.name.endswith(".json") or Path(self.name).is_dir():
+            return config_of(Experiment.from_dict(record, self.name)) if found == "train" else record
+        return record
+
+    def flags(self) -> dict[str, Any]:
+        """Return the value of each flag that the file sets, by destination."""
+        found: dict[str, Any] = {}
+        for key, value in self.record.items():
+            name = key.replace("-", "_")
+            if name in BY_AGENT:
+                self._put(found, "model", key, self._models(key, value))
+            elif name == "keywords":
+                self._keywords(found, value)
+            elif name in SETTINGS and isinstance(value, Mapping):
+                for inner, setting in value.items():
+                    self._setting(found, name, inner, setting)
+            elif name == "env_arg":
+                items = [f"{k}={json.dumps(v)}" for k, v in value.items()] if isinstance(value, Mapping) else value
+                self._put(found, name, key, [*found.pop(name, []), *self._texts(key, items)])
+            else:
+                self._setting(found, "", key, value)
+        return found
+
+    def _setting(self, found: dict[str, Any], table: str, key: str, value: Any) -> None:
+        name, where = key.replace("-", "_"), f"[{table}] {key}" if table else key
+        if name not in self.actions:
+            self._refuse_unknown(table, key, name)
+        if table and TABLES.get(name) != table:
+            own = f"it belongs in [{TABLES[name]}]" if name in TABLES else "it stands at the top, in no table"
+            raise ConfigError(f"{self.name}: [{table}] has no {key!r}; {own}")
+        if value is not None or self.actions[name].type is optional_number:
+            self._put(found, name, where, self._value(where, self.actions[name], value))
+
+    def _put(self, found: dict[str, Any], name: str, where: str, value: Any) -> None:
+        if name in found:
+            raise ConfigError(f"{self.name}: {where} is given twice")
+        found[name] = value
+
+    def _refuse_unknown(self, table: str, key: str, name: str) -> None:
+        from baselines.command import build_parser
+
+        [commands] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+        for command, parser in commands.choices.items():
+            if "--config" in parser._option_string_actions and name in _flags_of(parser):
+                raise ConfigError(
+                    f"{self.name}: {key!r} is a setting of marft {command}, not of marft {self.command}"
+                    + _advice(command, self.command)
+                )
+        fields = {field.name for field in dataclasses.fields(SETTINGS[table][0])} if table else set()
+        known = sorted(fields or {*self.actions, *SETTINGS, "models", "keywords", "command"})
+        place = f" in [{table}]" if table else ""
+        raise ConfigError(f"{self.name}: unknown key {key!r}{place}{_close(name, known)}")
+
+    def _keywords(self, found: dict[str, Any], value: Any) -> None:
+        for key, keyword in self._table("keywords", value).items():
+            if key in KEYWORDS and key in self.actions:
+                self._setting(found, "", key, keyword)
+            else:
+                found["env_arg"] = [*found.get("env_arg", []), f"{key}={json.dumps(keyword)}"]
+
+    def _models(self, key: str, value: Any) -> list[str]:
+        if not isinstance(value, Mapping):
+            return self._texts(key, [value] if isinstance(value, str) else value)
+        names = zip(value, self._texts(f"[{key}]", list(value.values())), strict=True)
+        return [name if agent == "*" and "=" not in name else f"{agent}={name}" for agent, name in names]
+
+    def _texts(self, where: str, value: Any) -> list[str]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self._refuse(where, value, "texts")
+        return list(value)
+
+    def _table(self, where: str, value: Any) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            self._refuse(where, value, f"a table [{where}]")
+        return dict(value)
+
+    def _value(self, where: str, action: argparse.Action, value: Any) -> Any:
+        """Return a value of the file as the flag would give it."""
+        if action.nargs == 0:
+            return value if isinstance(value, bool) else self._refuse(where, value, "true or false")
+        if action.choices is not None:
+            return value if value in action.choices else self._refuse(where, value, " or ".join(action.choices))
+        if isinstance(value, Mapping) and action.dest in (*JSON_FLAGS, "team"):
+            return value if action.dest == "team" else json.dumps(value)
+        if action.type is int:
+            return value if type(value) is int else self._refuse(where, value, "a whole number")
+        if action.type in (number, optional_number):
+            return self._number(where, value, optional=action.type is optional_number)
+        if isinstance(value, list) and action.type is not None and all(type(item) in (int, str) for item in value):
+            value = ",".join(map(str, value))  # as the flag takes it: 0,1,2
+        if not isinstance(value, str):
+            self._refuse(where, value, "a text" if action.type in (None, str, Path) else "a list")
+        try:
+            return action.type(value) if callable(action.type) else value
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            raise ConfigError(f"{self.name}: {where}: {error}") from error
+
+    def _number(self, where: str, value: Any, *, optional: bool) -> Any:
+        if optional and value in (None, "none"):
+            return "none"
+        wanted = "a finite number" + (' or "none"' if optional else "")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self._refuse(where, value, wanted)
+        try:
+            return number(str(value))
+        except argparse.ArgumentTypeError:
+            return self._refuse(where, value, wanted)
+
+    def _refuse(self, where: str, value: Any, wanted: str) -> Any:
+        raise ConfigError(f"{self.name}: {where}: found {value!r} ({type(value).__name__}), wanted {wanted}")
+
+
+def _flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    return {a.dest: a for a in parser._actions if a.option_strings and a.dest not in NOT_IN_FILES}
+
+
+def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the config of `marft eval` that plays an evaluation again."""
+    kept = {name: record[name] for name in ("env", "keywords", "endpoint", "checkpoint", "law", "seeds")}
+    model = {} if kept["checkpoint"] else {"model": record["models"]}
+    return kept | model | {"limit": len(record["scenarios"])}
+
+
+def _advice(found: Any, wanted: str) -> str:
+    if (found, wanted) == ("train", "eval"):
+        return f"; to evaluate a run: marft eval {flag('checkpoint')} RUN"
+    return ""
+
+
+def _close(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=3)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else f"; known: {', '.join(known)}"

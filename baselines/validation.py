@@ -1,0 +1,124 @@
+"""`--validate-every`: which held-out tasks a run plays while it trains, and under which sampling law."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import marft_envs
+from baselines.environment import factory, scenarios
+from marft_agents.language_model import LanguageModelTeam
+from marft_agents.settings import SettingsError, check_knobs, knob
+from marft_agents.trainer import Schedule
+from marft_agents.validation import Validator
+from marft_envs.factory import takes
+
+SEEDS = "seeds"
+PLACE = re.compile(r"(?P<split>[^:]+)(?::(?P<limit>[1-9]\d*))?")
+
+
+@dataclass(frozen=True)
+class ValidationSettings:
+    """How often a run is validated, and on what."""
+
+    validate_every: int = knob(
+        0,
+        "play held-out tasks before the first update, after every n-th and after the last; 0: never",
+        lambda v: v >= 0,
+        ">= 0",
+    )
+    validate_on: str = knob(
+        "test",
+        "SPLIT or SPLIT:LIMIT, its first tasks as `marft eval --limit` plays them; seeds:LIMIT where an environment "
+        "has no splits",
+        lambda v: PLACE.fullmatch(v) is not None,
+        "SPLIT or SPLIT:LIMIT, like test:100",
+    )
+    validate_greedy: bool = knob(False, "validate with temperature 0, not with the sampling law of training")
+    validate_training_split: bool = knob(False, "allow to validate on the very tasks that are trained on")
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out tasks.
+
+    Attributes:
+        make_env: Makes an independent environment of them.
+        options: Reset options of each.
+    """
+
+    make_env: Callable[[], Any]
+    options: Sequence[Mapping[str, Any]]
+
+    def validator(self, team: LanguageModelTeam, settings: ValidationSettings, schedule: Schedule) -> Validator:
+        """Return what plays them with a team."""
+        law = dataclasses.replace(team.law, temperature=0.0) if settings.validate_greedy else team.law
+        return Validator(
+            self.make_env,
+            team.under(law),
+            self.options,
+            every=settings.validate_every,
+            seed=schedule.seed,
+            num_envs=schedule.num_envs,
+        )
+
+
+def held_out_tasks(env_id: str, keywords: Mapping[str, Any], settings: ValidationSettings, env: Any) -> HeldOut | None:
+    """Return the tasks that a run is validated on; None where it is not.
+
+    Args:
+        env_id: of the environment.
+        keywords: it is trained with.
+        settings: of the validation.
+        env: the environment that is trained on.
+
+    Raises:
+        SettingsError: they are the tasks that are trained on, or the environment has no splits.
+    """
+    if not settings.validate_every:
+        return None
+    place = PLACE.fullmatch(settings.validate_on)
+    assert place is not None  # checked by the settings
+    split, limit = place["split"], None if place["limit"] is None else int(place["limit"])
+    if not takes(env_id, "split"):
+        if split != SEEDS:
+            raise SettingsError(
+                f"validate_on = {settings.validate_on!r}: {env_id} has no splits; wanted {SEEDS}:LIMIT, which plays "
+                "the environment seeds 0, 1, ..."
+            )
+        make_env = factory(env_id, keywords)
+    elif split == keywords.get("split", "train") and not settings.validate_training_split:
+        raise SettingsError(
+            f"validate_on = {settings.validate_on!r} is the split that is trained on; wanted another one, or "
+            "--validate-training-split"
+        )
+    else:
+        make_env = factory(env_id, {**keywords, "split": split})
+        _refuse_trained(settings, env.unwrapped, make_env().unwrapped)
+    return HeldOut(make_env, scenarios(make_env(), limit))
+
+
+def _refuse_trained(settings: ValidationSettings, trained: Any, held_out: Any) -> None:
+    """Refuse tasks that are all trained on (one file is every split); say so where some are."""
+    if not isinstance(held_out, marft_envs.FlexMG) or settings.validate_training_split:
+        return
+    seen = {_text(trained.tasks[i]) for i in range(len(trained.tasks))}
+    again = sum(_text(held_out.tasks[i]) in seen for i in range(len(held_out.tasks)))
+    if again == len(held_out.tasks):
+        raise SettingsError(
+            f"validate_on = {settings.validate_on!r}: all {again} tasks are also trained on; wanted held-out tasks, or "
+            "--validate-training-split"
+        )
+    if again:
+        print(f"validation: {again} of {len(held_out.tasks)} tasks are also trained on", file=sys.stderr)
+
+
+def _text(task: Any) -> Any:
+    return getattr(task, "prompt", task)
