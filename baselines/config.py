@@ -265,14 +265,18 @@ class _Config:
         if action.nargs == 0:
             return value if isinstance(value, bool) else self._refuse(where, value, "true or false")
         if action.choices is not None:
-            return value if value in action.choices else self._refuse(where, value, " or ".join(action.choices))
+            return value if value in list(action.choices) else self._refuse(where, value, " or ".join(action.choices))
         if isinstance(value, Mapping) and action.dest in (*JSON_FLAGS, "team"):
             return value if action.dest == "team" else json.dumps(value)
         if action.type is int:
             return value if type(value) is int else self._refuse(where, value, "a whole number")
         if action.type in (number, optional_number):
             return self._number(where, value, optional=action.type is optional_number)
-        if isinstance(value, list) and action.type is not None and all(type(item) in (int, str) for item in value):
+        if (
+            isinstance(value, list | tuple)
+            and action.type is not None
+            and all(type(item) in (int, str) for item in value)
+        ):
             value = ",".join(map(str, value))  # as the flag takes it: 0,1,2
         if not isinstance(value, str):
             self._refuse(where, value, "a text" if action.type in (None, str, Path) else "a list")

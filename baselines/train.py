@@ -118,8 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         if arguments.env is None or (arguments.out is None and not arguments.print_config):
             raise ValueError("marft train needs --env ID and --out DIR (or --resume DIR)")
-        given = {name: value for name, value in vars(arguments).items() if value is not None}
-        experiment, out = Experiment.from_arguments(argparse.Namespace(**{**DEFAULTS, **given})), arguments.out
+        experiment, out = experiment_of(arguments), arguments.out
     if arguments.print_config:
         print(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
         return 0
@@ -129,6 +128,12 @@ def run(arguments: argparse.Namespace) -> int:
         f"{metrics['success']:.3f}; curve {out / 'curve.png'}; checkpoint {checkpoint.resolve(out)}"
     )
     return 0
+
+
+def experiment_of(arguments: argparse.Namespace) -> Experiment:
+    """Return the experiment that the flags of a fresh run come to."""
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    return Experiment.from_arguments(argparse.Namespace(**{**DEFAULTS, **given}))
 
 
 def _resumed(arguments: argparse.Namespace) -> Experiment:

@@ -24,7 +24,7 @@ def train_flags():
 
 def some_value(action):
     """Return what argparse takes for a flag: the first where it has a choice."""
-    if isinstance(action, argparse.BooleanOptionalAction):
+    if isinstance(action, argparse.BooleanOptionalAction) or action.nargs == 0:
         return []
     return [str(next(iter(action.choices)))] if action.choices else ["1"]
 
@@ -51,7 +51,7 @@ def test_every_flag_of_the_run_itself_is_refused(capsys, recorded, name):
     code = main(["train", "--resume", str(recorded), flag, *some_value(train_flags()[name])])
     error = capsys.readouterr().err
     assert code == 1
-    assert f"{flag} can not be changed (only --updates, --device)" in error
+    assert f"{flag} can not be changed (only --updates, --epochs, --device)" in error
     assert str(recorded / "config.json") in error
 
 

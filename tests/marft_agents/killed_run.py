@@ -24,6 +24,7 @@ from marft_agents.run_folder import RunFolder
 from marft_agents.sampling import SamplingLaw
 from marft_agents.settings import LearnerSettings
 from marft_agents.trainer import Schedule, Trainer
+from marft_agents.validation import Validator
 
 UPDATES = 3
 SETTINGS = LearnerSettings(
@@ -37,7 +38,18 @@ SETTINGS = LearnerSettings(
     value_mini_batches=3,
     agent_order="random",
 )
-FILE_EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree", "shutil.move"}
+SUCCESS = (0.5, 0.25, 0.75, 0.75)  # of the validation after so many updates: the best is first 0, then 2
+FILE_EVENTS = {"os.symlink", "open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree", "shutil.move"}
+
+
+class ScriptedValidator(Validator):
+    """Plays, and reports what the script says."""
+
+    learner: Learner
+
+    def metrics(self, prefix="validation"):
+        played = super().metrics(prefix)
+        return played | {f"{prefix}/success": SUCCESS[self.learner.updates]}
 
 
 def build():
@@ -52,7 +64,9 @@ def train(folder: Path, updates: int = UPDATES) -> int:
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {"made by": "a test"}, resume_at=done)
     schedule = Schedule(updates=updates, groups=4, group_size=1, keep=1)
-    Trainer(lambda: Market(cut=True), team, learner, schedule, folder=records).run()
+    validator = ScriptedValidator(Market, team, [{"seed": 1}], every=1)
+    object.__setattr__(validator, "learner", learner)
+    Trainer(lambda: Market(cut=True), team, learner, schedule, folder=records, validator=validator).run()
     records.close()
     return done
 
