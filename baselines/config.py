@@ -20,7 +20,7 @@ from typing import Any
 
 from baselines.environment import KEYWORDS
 from baselines.experiment import SETTINGS, Experiment
-from baselines.flags import flag, number, optional_number
+from baselines.flags import flag, number, optional_number, optional_whole
 from marft_agents.algorithms import CRITIC_KNOBS, algorithm
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
@@ -29,6 +29,7 @@ JSON_FLAGS = ("dependency", "reward", "communication")  # a table is given to th
 EXCLUSIVE = (("updates", "epochs"),)  # a flag takes the place of the other one in a file
 EXPERIMENTS = resources.files("baselines").joinpath("experiments")
 BY_AGENT = ("model", "models")
+OPTIONAL = (optional_whole, optional_number)
 
 
 class ConfigError(ValueError):
@@ -214,7 +215,7 @@ class _Config:
         if table and TABLES.get(name) != table:
             own = f"it belongs in [{TABLES[name]}]" if name in TABLES else "it stands at the top, in no table"
             raise ConfigError(f"{self.name}: [{table}] has no {key!r}; {own}")
-        if value is not None or self.actions[name].type is optional_number:
+        if value is not None or self.actions[name].type in OPTIONAL:
             self._put(found, name, where, self._value(where, self.actions[name], value))
 
     def _put(self, found: dict[str, Any], name: str, where: str, value: Any) -> None:
@@ -262,16 +263,25 @@ class _Config:
 
     def _value(self, where: str, action: argparse.Action, value: Any) -> Any:
         """Return a value of the file as the flag would give it."""
+        if action.type in OPTIONAL and value in (None, "none"):
+            return "none"
+        or_none = ' or "none"' if action.type in OPTIONAL else ""
+        if action.type in (number, optional_number):
+            return self._number(where, value, f"a finite number{or_none}")
         if action.nargs == 0:
-            return value if isinstance(value, bool) else self._refuse(where, value, "true or false")
-        if action.choices is not None:
-            return value if value in list(action.choices) else self._refuse(where, value, " or ".join(action.choices))
+            fits, wanted = isinstance(value, bool), "true or false"
+        elif action.choices is not None:
+            fits, wanted = value in list(action.choices), " or ".join(action.choices)
+        elif action.type in (int, optional_whole):
+            fits, wanted = type(value) is int, f"a whole number{or_none}"
+        else:
+            return self._text(where, action, value)
+        return value if fits else self._refuse(where, value, wanted)
+
+    def _text(self, where: str, action: argparse.Action, value: Any) -> Any:
+        """Return what the flag reads from a text; tables and lists are written as the flag takes them."""
         if isinstance(value, Mapping) and action.dest in (*JSON_FLAGS, "team"):
             return value if action.dest == "team" else json.dumps(value)
-        if action.type is int:
-            return value if type(value) is int else self._refuse(where, value, "a whole number")
-        if action.type in (number, optional_number):
-            return self._number(where, value, optional=action.type is optional_number)
         if (
             isinstance(value, list | tuple)
             and action.type is not None
@@ -285,10 +295,7 @@ class _Config:
         except (argparse.ArgumentTypeError, ValueError) as error:
             raise ConfigError(f"{self.name}: {where}: {error}") from error
 
-    def _number(self, where: str, value: Any, *, optional: bool) -> Any:
-        if optional and value in (None, "none"):
-            return "none"
-        wanted = "a finite number" + (' or "none"' if optional else "")
+    def _number(self, where: str, value: Any, wanted: str) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):
             self._refuse(where, value, wanted)
         try:
@@ -306,8 +313,9 @@ def _flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config of `marft eval` that plays an evaluation again."""
-    kept = {name: record[name] for name in ("env", "keywords", "endpoint", "checkpoint", "law", "seeds")}
-    model = {} if kept["checkpoint"] else {"model": record["models"]}
+    names = ("env", "keywords", "endpoint", "checkpoint", "law", "context", "seeds")
+    kept = {name: record[name] for name in names if record.get(name) is not None}
+    model = {} if "checkpoint" in kept else {"model": record["models"]}
     return kept | model | {"limit": len(record["scenarios"])}
 
 

@@ -58,15 +58,20 @@ def build():
     return team, Learner(team, SETTINGS, seed=1, total_updates=UPDATES)
 
 
+def trainer(team, learner: Learner, schedule: Schedule, records: RunFolder) -> Trainer:
+    """Return the trainer of the run, with its validator."""
+    validator = ScriptedValidator(Market, team, [{"seed": 1}], every=1)
+    object.__setattr__(validator, "learner", learner)
+    return Trainer(lambda: Market(cut=True), team, learner, schedule, folder=records, validator=validator)
+
+
 def train(folder: Path, updates: int = UPDATES) -> int:
     """Train a run to its end, from its newest checkpoint if there is one; return the updates it had."""
     team, learner = build()
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {"made by": "a test"}, resume_at=done)
     schedule = Schedule(updates=updates, groups=4, group_size=1, keep=1)
-    validator = ScriptedValidator(Market, team, [{"seed": 1}], every=1)
-    object.__setattr__(validator, "learner", learner)
-    Trainer(lambda: Market(cut=True), team, learner, schedule, folder=records, validator=validator).run()
+    trainer(team, learner, schedule, records).run()
     records.close()
     return done
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from fakes import Market, word_team
 from full_disk import largest_file
-from killed_run import UPDATES, build, train
+from killed_run import UPDATES, build, train, trainer
 from safetensors.torch import load_file
 
 from marft_agents import checkpoint
@@ -163,13 +163,13 @@ def test_records_of_updates_that_are_done_again_are_dropped(tmp_path):
 def test_a_full_disk_while_recording_says_so(tmp_path, uninterrupted):
     team, learner = build()
     records = RunFolder(tmp_path, {})
-    trainer = Trainer(lambda: Market(cut=True), team, learner, Schedule(groups=4, group_size=1), folder=records)
-    trainer.step()
+    run = trainer(team, learner, Schedule(groups=4, group_size=1), records)
+    run.step()
     with (
         largest_file((tmp_path / "metrics.jsonl").stat().st_size + 100),
         pytest.raises(RunFolderError, match=f"{tmp_path} could not be written at update 2: .*File too large"),
     ):
-        trainer.step()
+        run.step()
     train(tmp_path)
     assert outcome(tmp_path) == uninterrupted
 
