@@ -91,8 +91,8 @@ def better(best: Best | None, updates: int, metrics: Mapping[str, float], prefix
 def validations(history: Sequence[Mapping[str, float]]) -> list[tuple[int, Interval]]:
     """Return the validations in the metrics of a run, as (updates done, success with its interval)."""
     found = []
-    for metrics in history:
-        for prefix, done in ((BEFORE, 0), (AFTER, int(metrics["update"]) + 1)):
+    for update, metrics in enumerate(history):
+        for prefix, done in ((BEFORE, 0), (AFTER, update + 1)):
             if f"{prefix}/success" in metrics:
                 found.append((done, Interval(*(metrics[f"{prefix}/{name}"] for name in ("success", "low", "high")))))
     return found
