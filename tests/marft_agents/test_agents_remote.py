@@ -30,15 +30,16 @@ class Endpoint(ThreadingHTTPServer):
     """Answers with the last word of the last message; counts what it is asked.
 
     `script` holds (status, body) pairs that are used up first; a body of bytes is sent as it is.
-    `together` is a barrier at which requests wait for each other before they are answered.
+    Nothing is answered while `answers` is not set; `together` is a barrier at which requests wait for each other.
     """
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, pause_s=0.0):
+    def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.pause_s = pause_s
+        self.answers = threading.Event()
+        self.answers.set()
         self.script = []
         self.together = None
         self.asked = []
@@ -63,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
             server.at_once += 1
             server.most_at_once = max(server.most_at_once, server.at_once)
             status, answer = server.script.pop(0) if server.script else (200, None)
-        time.sleep(server.pause_s)
+        server.answers.wait(60)
         if server.together is not None:
             server.together.wait(timeout=30)
         if answer is None:
@@ -89,6 +90,7 @@ def endpoint():
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
+        server.answers.set()
         server.shutdown()
         thread.join()
 
@@ -194,7 +196,7 @@ def test_a_malformed_answer_or_a_refusal_is_named(endpoint, remote, status, body
 
 
 def test_a_silent_endpoint_times_out(endpoint, remote):
-    endpoint.pause_s = 10.0
+    endpoint.answers.clear()
     with pytest.raises(RemoteError, match="Timeout"):
         remote(timeout_s=0.1, retries=0).act(requests("say yes"))
 
