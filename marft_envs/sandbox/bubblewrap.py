@@ -46,18 +46,14 @@ class BubblewrapBackend:
             raise SandboxError("bubblewrap is not installed: apt install bubblewrap")
         self.tools: Mapping[str, str] = find_tools()
         self._workplace = Workplace()
-        self._command = [
-            program,
-            *_walls(read_folders(self.tools)),
-            "--ro-bind",
-            f"{self._workplace.path}/jail",
-            f"{PARENT}/jail",
-        ]
+        self._command = [program, *_walls(read_folders(self.tools))]
 
     def open_slot(self, index: int) -> Slot:
         """Make a box, and start the first jail over it."""
         user = slot_uids(index)[0] if os.geteuid() == 0 else None
-        return BubblewrapSlot(self._command, self._workplace.box(index), self.tools, user)
+        box = self._workplace.box(index)
+        command = [*self._command, "--ro-bind", f"{self._workplace.runner}/jail", f"{PARENT}/jail"]
+        return BubblewrapSlot(command, box, self.tools, user)
 
     def close(self) -> None:
         """Remove the folder; the slots are closed before."""

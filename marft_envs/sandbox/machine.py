@@ -10,10 +10,12 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from marft_envs.sandbox.owner import pid_namespace
 from marft_envs.sandbox.verdict import SandboxError
 
 UIDS_PER_SLOT = 16
 _SLOTS_PER_PROCESS = 64
+_STRIDE = 104_729  # a prime: equal process ids in different PID namespaces lie far apart
 
 
 def physical_cores() -> list[int]:
@@ -47,12 +49,14 @@ def read_folders(tools: Mapping[str, str]) -> list[str]:
 
 
 def slot_uids(index: int) -> tuple[int, int]:
-    """Return first and last of the user ids of a slot; no two slots of a machine share one.
+    """Return first and last of the user ids of a slot; no two slots of a PID namespace share one.
 
     A limit on processes counts by user id, and killing what a program left goes by user id. Where a user
-    namespace maps few ids, the range is folded, which makes a clash improbable instead of impossible.
+    namespace maps few ids, the range is folded, which makes a clash improbable instead of impossible; and so it is
+    between two PID namespaces.
     """
-    wanted = (os.getpid() * _SLOTS_PER_PROCESS + index % _SLOTS_PER_PROCESS) * UIDS_PER_SLOT
+    process = os.getpid() + pid_namespace() * _STRIDE
+    wanted = (process * _SLOTS_PER_PROCESS + index % _SLOTS_PER_PROCESS) * UIDS_PER_SLOT
     try:
         mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
     except OSError:

@@ -88,25 +88,59 @@ def start_slot(command: Sequence[str], places: Mapping[str, str], user: int | No
 
 
 class Workplace:
-    """The folder of a backend on this machine: a copy of the runner that any user may read, a folder for each slot."""
+    """The folder of a backend on this machine: a copy of the runner that any user may read, a folder for each slot.
+
+    A cleaner of temporary files may remove it, or a part of it: the next slot then gets a new one.
+    """
 
     def __init__(self) -> None:
         for folder, mark in stale_folders():
             if is_gone(mark):
+                _end_blocked_jails(folder)
                 shutil.rmtree(folder, ignore_errors=True)
-        self.path = make_folder(owner_mark())
-        _install_runner(self.path / "jail")
+        self._changing = threading.Lock()
+        self._path, self._installed = _make_workplace()
+
+    @property
+    def runner(self) -> Path:
+        """The folder that holds the package `jail`: the runner."""
+        return self._path
 
     def box(self, index: int) -> Path:
-        """Return the empty box of a slot."""
-        box = self.path / str(index)
+        """Return the empty box of a slot; take `runner` after this, for both may have been made again."""
+        with self._changing:
+            if not all(file.exists() for file in self._installed):
+                self.close()
+                self._path, self._installed = _make_workplace()
+            box = self._path / str(index)
         shutil.rmtree(box, ignore_errors=True)
         box.mkdir(mode=0o755)
         return box
 
     def close(self) -> None:
         """Remove everything."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+def _make_workplace() -> tuple[Path, list[Path]]:
+    """Make the folder, and the runner in it; return it and the files of the runner."""
+    path = make_folder(owner_mark())
+    _install_runner(path / "jail")
+    return path, [file for file in (path / "jail").rglob("*") if file.is_file()]
+
+
+def _end_blocked_jails(folder: Path) -> None:
+    """End the jails of an owner that was killed in the moment in which it started them.
+
+    bubblewrap asks to end with its parent only after its parent has let it go on. If the parent is killed before
+    that, the jail waits without end. Its command line names the owner's folder.
+    """
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "comm").read_text() == "bwrap\n":
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                if f"{folder}/jail".encode() in words:
+                    os.kill(int(process.name), signal.SIGKILL)
 
 
 def _install_runner(folder: Path) -> None:

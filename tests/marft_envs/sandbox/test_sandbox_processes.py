@@ -14,8 +14,15 @@ from pathlib import Path
 import pytest
 from interruption import interrupted
 
-from marft_envs.sandbox import Judge, Limits, Test
-from marft_envs.sandbox.machine import UIDS_PER_SLOT, find_tools, physical_cores, slot_uids, stale_folders
+from marft_envs.sandbox import Judge, Limits, Test, machine, owner
+from marft_envs.sandbox.machine import (
+    UIDS_PER_SLOT,
+    find_tools,
+    make_folder,
+    physical_cores,
+    slot_uids,
+    stale_folders,
+)
 from marft_envs.sandbox.owner import is_gone, owner_mark
 from marft_envs.sandbox.process import ProcessJail
 
@@ -92,6 +99,27 @@ def test_what_a_killed_runner_left_in_its_group_ends_with_it():
     assert wait_until(lambda: not is_running(child))
 
 
+@pytest.mark.skipif(LOCAL[0].marks[0].args[0], reason="no bwrap")
+def test_a_jail_whose_owner_was_killed_while_it_started_ends_with_the_next_judge():
+    place, pid, start = owner_mark().rsplit("-", 2)
+    folder = make_folder(f"{place}-{pid}-{int(start) - 1}")
+    command = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"]
+    command += ["--ro-bind-try", f"{folder}/jail", "/marft", "sleep", "0"]
+    blocked = []
+    for attempt in range(1000):
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
+            time.sleep(attempt % 20 / 2000)
+            below = children(parent.pid)
+            parent.kill()
+        blocked = [child for child in below if wait_until(lambda child=child: not is_running(child), 0.05) is False]
+        if blocked:
+            break
+    assert blocked
+    with Judge(backend="landlock", workers=1):
+        assert wait_until(lambda: not any(map(is_running, blocked)))
+        assert not folder.exists()
+
+
 def is_running(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -139,12 +167,51 @@ def test_slots_and_processes_share_no_user_id():
 
 
 def test_an_owner_is_gone_when_its_process_is_or_its_id_belongs_to_another():
-    host, pid, start = owner_mark().rsplit("-", 2)
+    place, pid, start = owner_mark().rsplit("-", 2)
     assert not is_gone(owner_mark())
-    assert is_gone(f"{host}-{pid}-{int(start) - 1}")
-    assert is_gone(f"{host}-{2**22 + 1}-5")
-    assert not is_gone(f"other-{2**22 + 1}-5")
+    assert is_gone(f"{place}-{pid}-{int(start) - 1}")
+    assert is_gone(f"{place}-{2**22 + 1}-5")
+    assert not is_gone(f"other-{place}-{2**22 + 1}-5")
     assert not is_gone("nonsense")
+
+
+def test_owners_of_two_pid_namespaces_are_told_apart(monkeypatch):
+    """Containers with one host name and one folder for temporary files each have a process 1."""
+    elsewhere, uids = owner_mark(), slot_uids(0)
+    monkeypatch.setattr(owner, "pid_namespace", lambda: 4026530000)
+    monkeypatch.setattr(machine, "pid_namespace", lambda: 4026530000)
+    assert owner_mark() != elsewhere
+    place, pid, start = elsewhere.rsplit("-", 2)
+    assert not is_gone(f"{place}-{pid}-{int(start) - 1}")
+    assert slot_uids(0) != uids
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes a PID namespace")
+def test_a_judge_in_another_pid_namespace_leaves_our_folder_alone():
+    with Judge(backend="landlock", workers=1) as judge:
+        code = (
+            "from marft_envs.sandbox import Judge, Test\n"
+            "with Judge(backend='landlock', workers=1) as judge:\n"
+            "    print(judge.run('print(1)', tests=[Test(b'', b'1')]).verdict)"
+        )
+        command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "OK\n"
+        assert our_folders()
+        assert judge.run("print(1)", tests=[Test(b"", b"1")]).details == {}
+
+
+@pytest.mark.parametrize("backend", LOCAL)
+def test_a_folder_that_a_cleaner_removed_is_made_again(backend):
+    with Judge(backend=backend, workers=1) as judge:
+        for left in ("runner.py", None):  # a part of it, or all
+            for folder in our_folders():
+                shutil.rmtree(folder, ignore_errors=True)
+                if left:
+                    (folder / "jail").mkdir(parents=True)
+                    (folder / "jail" / left).touch()
+            verdicts = [judge.run("print(1)", tests=[Test(b"", b"1")]).verdict for _ in range(2)]
+            assert verdicts == ["OK", "OK"]
+    assert not our_folders()
 
 
 def test_the_machine_is_known():
