@@ -9,14 +9,16 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
+import hashlib
 import io
 import json
 import os
 import pickle
+import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ from marft_agents.validation import Best
 
 STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
+PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 STATE_KEYS = {"updates", "team", "settings"}
 BEST = "best"  # a link to the checkpoint of the best validated update
 
@@ -50,7 +54,7 @@ def describe(team: LanguageModelTeam) -> dict[str, Any]:
 
 
 def _adapter_shape(seat: Seat) -> dict[str, Any]:
-    config = seat.base.peft.peft_config[seat.adapter]
+    config = seat.base.lora_config(str(seat.adapter))
     return {"rank": config.r, "alpha": config.lora_alpha, "targets": sorted(config.target_modules)}
 
 
@@ -138,10 +142,32 @@ def name_of(updates: int) -> str:
     return f"update-{updates:05d}"
 
 
+def folder_names(agents: Sequence[str]) -> dict[str, str]:
+    """Return a folder name for each agent that any file system takes: a plain id keeps its own.
+
+    The names differ in more than upper and lower case, which some file systems do not tell apart.
+
+    Example:
+        >>> folder_names(["reasoner_0", "a/b"])
+        {'reasoner_0': 'reasoner_0', 'a/b': 'a_b-c14cddc0'}
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for agent in agents:
+        name = agent
+        if not PLAIN_ID.fullmatch(agent) or name.lower() in taken:
+            name = f"{UNSAFE.sub('_', agent)[:80] or 'agent'}-{hashlib.sha256(agent.encode()).hexdigest()[:8]}"
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        names[agent] = name
+    return names
+
+
 def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mapping[str, Any]) -> None:
-    for agent, seat in team.seats.items():
-        if seat.adapter is not None:
-            save_adapter(seat, part / agent)
+    folders = folder_names([agent for agent, seat in team.seats.items() if seat.adapter is not None])
+    for agent, folder in folders.items():
+        save_adapter(team.seats[agent], part / folder)
     learned = io.BytesIO()
     torch.save(learner.state_dict(), learned)  # not to the file itself: torch hides a full disk behind its own checks
     (part / LEARNER_FILE).write_bytes(learned.getbuffer())
@@ -150,6 +176,7 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mappin
         "team": describe(team),
         "settings": dataclasses.asdict(learner.settings),
         "context": {**dataclasses.asdict(team.context), "windows": team.windows},
+        "folders": folders,
         **beside,
     }
     with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
@@ -168,12 +195,13 @@ def _sync(folder: Path) -> None:
 
 def save_adapter(seat: Seat, folder: Path) -> None:
     """Write one adapter so that `PeftModel.from_pretrained(base, folder)` loads it."""
+    name = seat.base.peft_name(str(seat.adapter))
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".adapter-") as scratch:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a base without a hub id can not be asked for its vocabulary
-            seat.base.peft.save_pretrained(scratch, selected_adapters=[seat.adapter], save_embedding_layers=False)
+            seat.base.peft.save_pretrained(scratch, selected_adapters=[name], save_embedding_layers=False)
         unlock_weights(Path(scratch))
-        Path(scratch, str(seat.adapter)).rename(folder)
+        Path(scratch, name).rename(folder)
 
 
 def latest(folder: Path) -> Path | None:
@@ -262,13 +290,19 @@ def load_adapters(path: Path, team: LanguageModelTeam) -> None:
         CheckpointError: the checkpoint is of another team or is damaged.
     """
     path = resolve(path)
-    _check_same_team(path, _read_state(path)["team"], describe(team))
-    _put(team, _read_adapters(path, team))
+    state = _read_state(path)
+    _check_same_team(path, state["team"], describe(team))
+    _put(team, _read_adapters(path, state, team))
 
 
-def _read_adapters(path: Path, team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
+def _read_adapters(path: Path, state: Mapping[str, Any], team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
     """Return the saved tensors of every trained agent; all are read and checked before any is used."""
-    return {a: _read_adapter(seat, path / a) for a, seat in team.seats.items() if seat.adapter is not None}
+    folders = state.get("folders", {})  # older checkpoints: each agent's own id
+    return {
+        agent: _read_adapter(seat, path / folders.get(agent, agent))
+        for agent, seat in team.seats.items()
+        if seat.adapter is not None
+    }
 
 
 def _read_adapter(seat: Seat, folder: Path) -> dict[str, Tensor]:
@@ -280,7 +314,9 @@ def _read_adapter(seat: Seat, folder: Path) -> dict[str, Tensor]:
         found: dict[str, Tensor] = load_file(file)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"adapter {file} could not be read: {error}") from error
-    wanted = get_peft_model_state_dict(seat.base.peft, adapter_name=seat.adapter, save_embedding_layers=False)
+    wanted = get_peft_model_state_dict(
+        seat.base.peft, adapter_name=seat.base.peft_name(str(seat.adapter)), save_embedding_layers=False
+    )
     for name in sorted(found.keys() | wanted.keys()):
         shapes = [tuple(tensors[name].shape) if name in tensors else "no such tensor" for tensors in (found, wanted)]
         if shapes[0] != shapes[1]:
@@ -294,7 +330,7 @@ def _put(team: LanguageModelTeam, adapters: Mapping[str, Mapping[str, Tensor]]) 
 
     for agent, tensors in adapters.items():
         seat = team.seats[agent]
-        set_peft_model_state_dict(seat.base.peft, dict(tensors), adapter_name=seat.adapter)
+        set_peft_model_state_dict(seat.base.peft, dict(tensors), adapter_name=seat.base.peft_name(str(seat.adapter)))
 
 
 def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
@@ -307,7 +343,7 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
     state = _read_state(path)
     _check_same_settings(path, state["settings"], learner.settings)
     _check_same_team(path, state["team"], describe(team))
-    adapters = _read_adapters(path, team)
+    adapters = _read_adapters(path, state, team)
     file = path / LEARNER_FILE
     try:
         learner.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))

@@ -20,7 +20,7 @@ from marft_agents.chat import ChatPrompt, encode, end_token_ids
 from marft_agents.context import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
 from marft_agents.gated import keep_less
 from marft_agents.generation import Prompt, generate
-from marft_agents.policy import Request, failed_action
+from marft_agents.policy import Request, encodable, failed_action
 from marft_agents.pretrained import ModelError, Pretrained, context_length, load, load_config
 from marft_agents.records import Action, IntArray
 from marft_agents.sampling import SamplingLaw
@@ -46,9 +46,12 @@ class LoraSettings:
 class AdaptedBase:
     """One frozen base model that carries the LoRA adapters of several agents.
 
+    PEFT makes attribute names of its adapters' names, and some of its functions look for them inside longer names. So
+    it gets names of its own, whatever the agents are called.
+
     Args:
         pretrained: the base; it is changed in place (adapters are injected).
-        adapters: names of the adapters to create.
+        adapters: names of the adapters to create, any text.
         lora: their shape.
         seed: of their initial values; B starts at zero, so the first policy is the base itself.
 
@@ -59,6 +62,7 @@ class AdaptedBase:
     def __init__(self, pretrained: Pretrained, adapters: Sequence[str], lora: LoraSettings, *, seed: int) -> None:
         from peft import LoraConfig, get_peft_model
 
+        self._peft_names = {adapter: f"adapter_{i:04d}" for i, adapter in enumerate(adapters)}
         install(pretrained.model)
         keep_less(pretrained.model)
         self.name = pretrained.name
@@ -79,11 +83,12 @@ class AdaptedBase:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             torch.manual_seed(seed)  # peft draws the initial A from the global generator
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by an attribute's old name
-            self.peft = get_peft_model(pretrained.model, config(), adapter_name=adapters[0])
-            for name in adapters[1:]:
-                self.peft.add_adapter(name, config())
+            self.peft = get_peft_model(pretrained.model, config(), adapter_name=self._peft_names[adapters[0]])
+            for adapter in adapters[1:]:
+                self.peft.add_adapter(self._peft_names[adapter], config())
         for settings in self.peft.peft_config.values():
             settings.base_model_name_or_path = pretrained.published or pretrained.name
+            settings.target_modules = sorted(settings.target_modules)  # of a set, each process would save its own order
         self.peft.eval()  # no dropout: the law that is trained is the law that was sampled
         self.adapters = tuple(adapters)
         self.trunk: Any = getattr(pretrained.model, pretrained.model.base_model_prefix)
@@ -115,8 +120,8 @@ class AdaptedBase:
             with self.peft.disable_adapter():
                 yield
         else:
-            if self.peft.active_adapter != adapter:
-                self.peft.set_adapter(adapter)
+            if self.peft.active_adapter != self.peft_name(adapter):
+                self.peft.set_adapter(self.peft_name(adapter))
             yield
 
     @contextlib.contextmanager
@@ -126,7 +131,8 @@ class AdaptedBase:
             with self.wearing(adapters[0]):
                 yield
             return
-        names = ["__base__" if adapter is None else adapter for adapter in adapters]  # peft's name of the bare base
+        bare = "__base__"  # PEFT's name of the base without an adapter
+        names = [bare if adapter is None else self.peft_name(adapter) for adapter in adapters]
         hooks = self.peft.base_model._enable_peft_forward_hooks(adapter_names=names)  # what its generate() does
         hooks.__enter__()
         try:
@@ -166,8 +172,16 @@ class AdaptedBase:
 
     def parameters(self, adapter: str) -> dict[str, nn.Parameter]:
         """Return the float32 tensors of one adapter by name."""
-        marker = f".{adapter}."
-        return {name: p for name, p in self.peft.named_parameters() if "lora_" in name and marker in name}
+        ending = f".{self.peft_name(adapter)}.weight"  # ....lora_A.adapter_0000.weight
+        return {name: p for name, p in self.peft.named_parameters() if name.endswith(ending)}
+
+    def peft_name(self, adapter: str) -> str:
+        """Return the name by which PEFT knows an adapter."""
+        return self._peft_names[adapter]
+
+    def lora_config(self, adapter: str) -> Any:
+        """Return PEFT's configuration of one adapter."""
+        return self.peft.peft_config[self.peft_name(adapter)]
 
 
 def _check_targets(pretrained: Pretrained, lora: LoraSettings) -> None:
@@ -208,7 +222,8 @@ class LanguageModelTeam:
         windows: agent -> tokens of a prompt and its action together.
 
     Raises:
-        ModelError: adapters of different bases have one name (a trained policy is known by its adapter's name).
+        ModelError: an agent's id is no text, or adapters of different bases have one name (a trained policy is known by
+            its adapter's name).
         SettingsError: the window is longer than a base's own, or has no room for a prompt beside `max_new_tokens`.
     """
 
@@ -221,6 +236,7 @@ class LanguageModelTeam:
         max_batch: int = 128,
     ) -> None:
         self.seats = dict(seats)
+        _check_agent_ids(list(self.seats))
         _check_adapter_names(self.seats)
         self.law = law
         self.context = context or ContextSettings()
@@ -346,9 +362,10 @@ def build_team(
         context: how long a prompt and its action may be, and what happens to longer prompts.
 
     Raises:
-        ModelError: a model cannot be loaded, or an agent has none.
+        ModelError: a model cannot be loaded, an agent has none, or an agent's id is no text.
         SettingsError: the context window does not fit a model; found before any weights are loaded.
     """
+    _check_agent_ids(agents)
     unknown = sorted(set(models) - set(agents) - {"*"})
     missing = [agent for agent in agents if agent not in models and "*" not in models]
     if unknown or missing:
@@ -391,6 +408,15 @@ def choose_window(model: str, longest: int | None, context: ContextSettings, law
             f"{model!r}: wanted fewer than {window}, which is for prompt and action together"
         )
     return window
+
+
+def _check_agent_ids(agents: Sequence[Any]) -> None:
+    """Refuse ids that no file and no log can hold."""
+    for agent in agents:
+        if not isinstance(agent, str) or not encodable(agent):
+            raise ModelError(
+                f"agent id {agent!r}: wanted text that UTF-8 can encode; rename the agent in its environment"
+            )
 
 
 def _check_adapter_names(seats: Mapping[str, Seat]) -> None:

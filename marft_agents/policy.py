@@ -28,6 +28,15 @@ class Request:
     generator: np.random.Generator
 
 
+def encodable(text: str) -> bool:
+    """Return False for text with lone surrogates, which no tokenizer and no file takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Policy(Protocol):
     """Answers many requests at once; requests of different episodes and agents may be mixed."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from marft_agents.checkpoint import save_adapter
+from marft_agents.checkpoint import folder_names, save_adapter
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam
 from marft_agents.records import Action, IntArray
 from marft_agents.sampling import SamplingLaw
@@ -123,7 +123,8 @@ class AdapterVersions:
         """Write all adapters as they are now; return policy -> folder, whose name is the version's name."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._count += 1
-        written = {policy: self.folder / f"{policy}-{self._run}-{self._count}" for policy in self.team.policies}
+        names = folder_names(list(self.team.policies))
+        written = {policy: self.folder / f"{name}-{self._run}-{self._count}" for policy, name in names.items()}
         for policy, path in written.items():
             save_adapter(self.team.seat(self.team.policies[policy][0]), path)
         return written

@@ -41,8 +41,7 @@ class VllmSampler:
         source = base.peft.config.name_or_path
         if not source:
             raise SamplerError(f"vLLM loads models from a folder or hub id; {base.name!r} is neither")
-        configs = base.peft.peft_config
-        rank = max(configs[policy].r for policy in team.policies)
+        rank = max(base.lora_config(policy).r for policy in team.policies)
         arguments: dict[str, Any] = {
             "model": source,
             "dtype": str(next(base.trunk.parameters()).dtype).removeprefix("torch."),

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from fakes import word_model, word_team
+from fakes import EVERY_LINEAR, word_model, word_team
 from full_disk import largest_file
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from naive import adapters, moved, play
 from safetensors.torch import load_file, save_file
 
 from marft_agents import checkpoint
-from marft_agents.checkpoint import CheckpointError
+from marft_agents.checkpoint import CheckpointError, folder_names
+from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
 from marft_agents.learner import Learner
+from marft_agents.sampling import SamplingLaw
 from marft_agents.settings import LearnerSettings
 
+ROOT = Path(__file__).parents[2]
 MARKET = ("buyer_0", "seller_0")
 
 
@@ -38,6 +48,12 @@ def fresh():
     return team, Learner(team, LearnerSettings(policy_lr=1e-2))
 
 
+def shaped(**lora):
+    """Return the market's team with adapters of another shape."""
+    base = AdaptedBase(word_model(), MARKET, LoraSettings(**({"targets": EVERY_LINEAR} | lora)), seed=0)
+    return LanguageModelTeam({agent: Seat(base, agent) for agent in MARKET}, SamplingLaw(max_new_tokens=2))
+
+
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft asks by the old name
 def test_adapters_are_standard_peft(tmp_path):
     from peft import PeftModel
@@ -51,6 +67,98 @@ def test_adapters_are_standard_peft(tmp_path):
             assert torch.equal(loaded(input_ids=ids).logits, base.peft(input_ids=ids).logits)
         with torch.no_grad(), base.wearing(None):
             assert not torch.allclose(loaded(input_ids=ids).logits, base.peft(input_ids=ids).logits)
+
+
+NASTY = [
+    "agent.1",
+    "keys",
+    "a/b",
+    "",
+    "..",
+    "/etc",
+    "\x00\n\x1b[2J",
+    "0",
+    "1",
+    "A",
+    "a",
+    "default",
+    "state.json",
+    "ä 🙂",
+    "x" * 300,
+]
+
+
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")
+def test_agents_may_be_called_anything(tmp_path):
+    """Every adapter lies in a folder of its own that PEFT loads, and the checkpoint says which."""
+    from peft import PeftModel
+
+    team = word_team(NASTY, stir=0.3)
+    learner = Learner(team, LearnerSettings(policy_lr=1e-2))
+    path = checkpoint.save(tmp_path, team, learner)
+    folders = json.loads((path / "state.json").read_text())["folders"]
+    assert list(folders) == NASTY
+    assert {p.name for p in path.iterdir()} == {*folders.values(), "state.json", "learner.pt"}
+    assert (folders["keys"], folders["0"], folders["default"]) == ("keys", "0", "default")
+    ids = torch.arange(12)[None]
+    base = team.bases[0]
+    for agent in NASTY:
+        loaded = PeftModel.from_pretrained(word_model().model, path / folders[agent]).eval()
+        with torch.no_grad(), base.wearing(agent):
+            assert torch.equal(loaded(input_ids=ids).logits, base.peft(input_ids=ids).logits)
+    other = word_team(NASTY)
+    checkpoint.load(path, other, Learner(other, LearnerSettings(policy_lr=1e-2)))
+    assert moved(adapters(team), adapters(other)) == set()
+    assert moved(adapters(team), adapters(word_team(NASTY))) == set(NASTY)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=120) | st.sampled_from(NASTY), unique=True, max_size=9))
+def test_folder_names_are_safe_and_distinct_and_plain_ids_keep_theirs(agents):
+    names = folder_names(agents)
+    assert list(names) == agents
+    assert len({name.lower() for name in names.values()}) == len(agents)
+    assert all(re.fullmatch(r"[\w-]{1,120}", name, re.ASCII) for name in names.values())
+    plain = [agent for agent in agents if re.fullmatch(r"[a-z0-9]+_[0-9]", agent, re.ASCII)]
+    assert all(names[agent] == agent for agent in plain)
+
+
+def test_a_checkpoint_without_folders_is_of_agents_with_plain_ids(tmp_path):
+    team, _, path = saved(tmp_path)
+    state = json.loads((path / "state.json").read_text())
+    del state["folders"]  # as older versions wrote it
+    (path / "state.json").write_text(json.dumps(state))
+    other, _ = fresh()
+    checkpoint.load_adapters(path, other)
+    assert moved(adapters(team), adapters(other)) == set()
+
+
+def test_a_checkpoint_is_the_same_in_every_process(tmp_path):
+    """Targets come from a set: its order, which differs between processes, is not saved."""
+    _, _, path = saved(tmp_path)
+    targets = json.loads((path / "buyer_0" / "adapter_config.json").read_text())["target_modules"]
+    assert targets == sorted(EVERY_LINEAR)
+
+
+SAVE = """
+import sys
+sys.path.insert(0, "tests/marft_agents"); sys.path.insert(0, "tests")
+from pathlib import Path
+from test_agents_checkpoint import saved
+saved(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_same_bytes(tmp_path):
+    written = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        environment = os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"}
+        subprocess.run([sys.executable, "-c", SAVE, str(folder)], check=True, env=environment, cwd=ROOT)
+        written.append({p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()})
+    assert len(written[0]) == 6
+    assert written[0] == written[1]
 
 
 def test_a_checkpoint_restores_every_tensor_and_stays_trainable(tmp_path):
@@ -99,14 +207,25 @@ def test_a_repeated_update_replaces_its_checkpoint(tmp_path):
         (lambda: word_team(dict.fromkeys(MARKET, "shared")), "'buyer_0'.*found .*'buyer_0'.*wanted .*'shared'"),
         (lambda: word_team(MARKET, rank=4), "found .*'rank': 8.*wanted .*'rank': 4"),
         (lambda: word_team(MARKET, model_seed=1), "found .*'words-0'.*wanted .*'words-1'"),
+        (lambda: word_team(MARKET[::-1]), "found agents buyer_0, seller_0, wanted seller_0, buyer_0"),
+        (lambda: shaped(alpha=4), "'buyer_0'.*found .*'alpha': 16.*wanted .*'alpha': 4"),
+        (lambda: shaped(targets=("q_proj",)), "found .*'targets': .*'v_proj'.*wanted .*'targets': .'q_proj'.}"),
+        (lambda: word_team({"buyer_0": "buyer_0", "seller_0": None}), "'seller_0'.*found .*wanted .*'adapter': None"),
     ],
 )
-def test_a_checkpoint_of_another_team_names_both(tmp_path, team, message):
+@pytest.mark.parametrize(
+    "load",
+    [
+        checkpoint.load_adapters,
+        lambda path, team: checkpoint.load(path, team, Learner(team, LearnerSettings(policy_lr=1e-2))),
+    ],
+)
+def test_a_checkpoint_of_another_team_names_both(tmp_path, team, message, load):
     _, _, path = saved(tmp_path)
     other = team()
     before = adapters(other)
     with pytest.raises(CheckpointError, match=f"{path.name}.*{message}"):
-        checkpoint.load_adapters(path, other)
+        load(path, other)
     assert moved(before, adapters(other)) == set()
 
 

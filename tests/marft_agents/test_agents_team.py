@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from fakes import word_model, word_team
 from naive import logprobs
 
 from marft_agents.chat import encode, end_token_ids, merge_turns, messages_of
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
+from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat, build_team
 from marft_agents.policy import Request
 from marft_agents.pretrained import ModelError, byte_tokenizer
 from marft_agents.sampling import SamplingLaw
@@ -160,6 +162,23 @@ def test_adapters_start_as_the_base_and_are_seeded():
     values = [v for n in once for k, v in once[n].items() if "lora_B" in k]
     assert values
     assert not np.any([np.any(v) for v in values])
+
+
+def test_an_adapters_parameters_are_its_own_whatever_the_agents_are_called():
+    names = ["0", "1", "01", "lora_A", "weight", "self_attn", "a", "ab"]
+    base = AdaptedBase(word_model(), names, LoraSettings(), seed=0)
+    plain = AdaptedBase(word_model(), ["buyer_0"], LoraSettings(), seed=0)
+    assert {len(base.parameters(name)) for name in names} == {len(plain.parameters("buyer_0"))} == {4}
+    assert len({id(tensor) for name in names for tensor in base.parameters(name).values()}) == 4 * len(names)
+
+
+@pytest.mark.parametrize("agent", [7, None, "lone \ud800"])
+def test_an_agent_id_that_is_no_text_is_refused(agent):
+    message = re.escape(f"agent id {agent!r}: wanted text that UTF-8 can encode")
+    with pytest.raises(ModelError, match=message):
+        build_team([agent], {"*": "tiny"}, lora=LoraSettings(), law=LAWS[0])
+    with pytest.raises(ModelError, match=message):
+        LanguageModelTeam({agent: Seat(AdaptedBase(word_model(), ["a"], LoraSettings(), seed=0), "a")}, LAWS[0])
 
 
 def test_targets_that_the_model_lacks_are_named():
