@@ -18,13 +18,14 @@ from baselines.config import add_config
 from baselines.environment import add_environment_flags, factory, notes_of, read_keywords, scenarios
 from baselines.experiment import Experiment, read_models
 from baselines.flags import add_knobs, given_knobs, read_knobs
-from baselines.progress import bar
+from baselines.progress import EpisodeCount
 from baselines.train import add_model_flags, device_of
 from marft_agents import checkpoint
 from marft_agents.context import ContextSettings
 from marft_agents.evaluation import Evaluation, Interval, evaluate
 from marft_agents.language_model import LoraSettings, build_team
 from marft_agents.policy import Policy
+from marft_agents.rollout import MAX_TURNS
 from marft_agents.run_folder import episode_record, replacing, versions, write_json
 from marft_agents.sampling import SamplingLaw
 from marft_agents.trainer import refuse_unsuitable
@@ -51,6 +52,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="allow another tool surface than the checkpoint was trained with",
     )
     parser.add_argument("--limit", type=int, metavar="N", help="play only the first N scenarios")
+    parser.add_argument(
+        "--max-turns",
+        type=_turns,
+        metavar="N",
+        help=f"an episode that is not over after so many turns has failed; 0: no limit (default: {MAX_TURNS})",
+    )
     parser.add_argument("--seeds", type=_seeds, metavar="S,S", help="sampling seeds (default: 0)")
     parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
     add_model_flags(parser)
@@ -62,6 +69,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _seeds(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
+
+
+def _turns(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a number of turns, or 0 for no limit")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -79,7 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         check_surface(trained, tool_surface, allow=bool(arguments.other_tools))
     policy, law, context = _policy(arguments, env.possible_agents)
     options = scenarios(env, arguments.limit)
-    result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env)
+    max_turns = MAX_TURNS if arguments.max_turns is None else arguments.max_turns
+    result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
     record = {
         "env": arguments.env,
         "keywords": keywords,
@@ -145,12 +159,17 @@ def _experiment_of(path: Path) -> Experiment:
 
 
 def evaluate_with_bar(
-    make_env: Any, policy: Policy, options: Sequence[Mapping[str, Any]], *, seeds: Sequence[int], title: str
+    make_env: Any,
+    policy: Policy,
+    options: Sequence[Mapping[str, Any]],
+    *,
+    seeds: Sequence[int],
+    title: str,
+    max_turns: int = MAX_TURNS,
 ) -> Evaluation:
-    """Evaluate with a progress bar."""
-    progress, task = bar(title, len(options) * len(seeds))
-    with progress:
-        return evaluate(make_env, policy, options, seeds=seeds, on_end=lambda _: progress.advance(task))
+    """Evaluate and show how far it is."""
+    with EpisodeCount(title, len(options) * len(seeds)) as count:
+        return evaluate(make_env, policy, options, seeds=seeds, on_end=lambda _: count.advance(), max_turns=max_turns)
 
 
 def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:

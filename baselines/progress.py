@@ -1,15 +1,15 @@
-"""What long work shows on a terminal; elsewhere only alarms."""
+"""What long work shows: a live table or bar on a terminal, elsewhere (a log, a pipe) a line from time to time."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -17,10 +17,11 @@ from marft_agents.health import Alarm
 
 SHOWN_UPDATES = 12
 SHOWN_ALARMS = 4
+LINE_EVERY_S = 30.0
 
 
 class TrainingTable:
-    """A live table of the last updates and alarms, as a context manager.
+    """A live table of the last updates and alarms, as a context manager; a line per update where nobody watches.
 
     Args:
         updates: length of the run.
@@ -60,6 +61,22 @@ class TrainingTable:
         self.rows.append(tuple(row))
         if self.console.is_terminal:
             self.live.update(self._table(), refresh=True)
+        else:
+            self._print(self._line(update, metrics, seconds))
+
+    def _line(self, update: int, metrics: Mapping[str, float], seconds: float) -> str:
+        """Return an update as a line of a log."""
+        parts = [f"success {metrics['team/success']:.3f}, return {metrics['team/return']:.3f}"]
+        if "team/tokens" in metrics:
+            parts[0] += f", {metrics['team/tokens']:.0f} tokens"
+        parts += [
+            f"{policy} entropy {_cell(metrics, f'{policy}/entropy')} KL {_cell(metrics, f'{policy}/kl')}"
+            for policy in self.policies
+        ]
+        return f"update {update + 1}/{self.updates}: {'; '.join(parts)}; {seconds:.1f} s, {self._left(update)} left"
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def alarm(self, alarm: Alarm) -> None:
         """Show an alarm under the table, or on a line of its own where there is none."""
@@ -67,7 +84,7 @@ class TrainingTable:
         if self.console.is_terminal:
             self.live.update(self._table(), refresh=True)
         else:
-            self.console.print(str(alarm), markup=False, highlight=False, soft_wrap=True)
+            self._print(str(alarm))
 
     def _left(self, update: int) -> str:
         per_update = (time.perf_counter() - self.started) / self.done
@@ -76,7 +93,7 @@ class TrainingTable:
     def _table(self) -> Group:
         table = Table("update", "success", "return", title="training (shared team reward)")
         for policy in self.policies:
-            table.add_column(f"{policy}\nentropy")
+            table.add_column(Text(f"{policy}\nentropy"))
             table.add_column("KL")
         for name in ("critic EV", "time", "left"):
             table.add_column(name)
@@ -89,15 +106,59 @@ def _cell(metrics: Mapping[str, float], name: str) -> str:
     return f"{metrics[name]:.3f}" if name in metrics else "-"
 
 
-def bar(description: str, total: int, console: Console | None = None) -> tuple[Progress, TaskID]:
-    """Return a progress bar (a context manager) and its task; it shows nothing where nobody watches."""
-    console = console or Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    return progress, progress.add_task(description, total=total)
+class EpisodeCount:
+    """Counts the episodes of an evaluation, as a context manager: a bar on a terminal, elsewhere a line per tenth.
+
+    Args:
+        title: of the evaluation.
+        total: episodes.
+        console: where to show it; the standard error by default.
+        clock: seconds; a line is due after `LINE_EVERY_S` without one, too.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        total: int,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.title, self.total, self.clock = title, total, clock
+        self.console = console or Console(stderr=True)
+        self.done = 0
+        self.started = self.told = clock()
+        self.progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.task = self.progress.add_task(title, total=total)
+
+    def __enter__(self) -> EpisodeCount:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+
+    def advance(self) -> None:
+        """Count one more episode."""
+        tenths = 10 * self.done // self.total
+        self.done += 1
+        self.progress.advance(self.task)
+        now = self.clock()
+        if self.console.is_terminal or (10 * self.done // self.total == tenths and now - self.told < LINE_EVERY_S):
+            return
+        self.told = now
+        left = (now - self.started) / self.done * (self.total - self.done) / 60
+        self.console.print(
+            f"{self.title}: {self.done}/{self.total} episodes, {left:.1f} min left",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )

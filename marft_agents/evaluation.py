@@ -13,7 +13,7 @@ import numpy.typing as npt
 from marft_agents.behaviour import behaviour
 from marft_agents.policy import Policy
 from marft_agents.records import Trajectory
-from marft_agents.rollout import Episode, collect
+from marft_agents.rollout import MAX_TURNS, Episode, collect
 
 Z_95 = 1.959963984540054  # 97.5 % quantile of the normal distribution
 
@@ -114,6 +114,7 @@ def evaluate(
     num_envs: int = 128,
     on_end: Callable[[Trajectory], None] | None = None,
     patience: float = 0.25,
+    max_turns: int = MAX_TURNS,
 ) -> Evaluation:
     """Play every scenario once per seed, along the very path that training uses.
 
@@ -125,6 +126,7 @@ def evaluate(
         num_envs: games in flight.
         on_end: called with each finished episode.
         patience: see `marft_agents.rollout.collect`; `math.inf` makes results a function of the arguments alone.
+        max_turns: an episode that is not over after so many turns has failed; 0: no limit.
     """
     columns, trajectories = [], []
     for seed in seeds:
@@ -132,7 +134,16 @@ def evaluate(
             Episode(i, i, int(options.get("seed", i)), {k: v for k, v in options.items() if k != "seed"})
             for i, options in enumerate(scenarios)
         ]
-        played = collect(make_env, policy, episodes, seed=seed, num_envs=num_envs, on_end=on_end, patience=patience)
+        played = collect(
+            make_env,
+            policy,
+            episodes,
+            seed=seed,
+            num_envs=num_envs,
+            on_end=on_end,
+            patience=patience,
+            max_turns=max_turns,
+        )
         columns.append([score(trajectory) for trajectory in played])
         trajectories += played
     return Evaluation(np.asarray(columns, np.float64).T.reshape(len(scenarios), len(seeds)), tuple(trajectories))

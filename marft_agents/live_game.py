@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from marft_agents.policy import Request
+from marft_agents.policy import Request, encodable
 from marft_agents.records import Action, Episode, IntArray, Trajectory, Turn
 
 SCALARS = (int, float, np.number, np.bool_)
 NO_TOKENS: IntArray = np.zeros(0, np.int32)
 NOT_DETERMINISTIC = "a replay needs an environment that is deterministic given seed, options and actions"
+
+
+class ObservationError(ValueError):
+    """An observation that is no text; says what was found and what is wanted."""
+
+
+class EndlessGameError(RuntimeError):
+    """A game that did not end within its turns, or whose dead agents never leave."""
 
 
 class ReplayError(RuntimeError):
@@ -30,14 +39,21 @@ class LiveGame:
         episode: what to play.
         encode: (agent, observation) -> prompt ids, to bootstrap a truncated episode and to compare what is seen in a
             replay with the recorded prompts; None does neither. Only `request` and `trajectory` call it.
+        max_turns: a game that is not over after so many turns has failed; 0: no limit.
 
     Attributes:
         failure: why it can not be played on; None if it can.
         over: no action is awaited any more.
     """
 
-    def __init__(self, env: Any, episode: Episode, encode: Callable[[str, str], IntArray] | None = None) -> None:
-        self.env, self.episode, self.encode = env, episode, encode
+    def __init__(
+        self,
+        env: Any,
+        episode: Episode,
+        encode: Callable[[str, str], IntArray] | None = None,
+        max_turns: int = 0,
+    ) -> None:
+        self.env, self.episode, self.encode, self.max_turns = env, episode, encode, max_turns
         self.failure: str | None = None
         self.over = False
         self._turns: list[Turn] = []
@@ -63,7 +79,7 @@ class LiveGame:
                 return
             agent = self.env.agent_selection
             with self._recorded(f"observation of {agent}"):
-                self._replayed.append(self.env.observe(agent))
+                self._replayed.append(checked(self.env.observe(agent)))
                 self.play(agent, action)
 
     def request(self, seed: int) -> Request | None:
@@ -75,11 +91,22 @@ class LiveGame:
         self._compare_replayed()
         if self.over:
             return None
+        with self._recorded("end of the game"):
+            self._check_length()
+        if self.over:
+            return None
         agent = self.env.agent_selection
         randomness = np.random.SeedSequence([seed, self.episode.number, len(self._turns)])
         with self._recorded(f"observation of {agent}"):
-            return Request(agent, self.env.observe(agent), np.random.default_rng(randomness))
+            return Request(agent, checked(self.env.observe(agent)), np.random.default_rng(randomness))
         return None
+
+    def _check_length(self) -> None:
+        if self.max_turns and len(self._turns) >= self.max_turns:
+            raise EndlessGameError(
+                f"{len(self._turns)} turns were played and the game is not over: let the environment truncate it, or "
+                "raise max_turns (--max-turns; 0: no limit)"
+            )
 
     def play(self, agent: str, action: Action) -> None:
         """Take the waiting turn; the game fails if the policy could not act."""
@@ -163,17 +190,24 @@ class LiveGame:
         try:
             yield
         except Exception as error:
-            self.failure = f"{doing}: {type(error).__name__}: {error}"
+            told = f"{doing}: {type(error).__name__}: {error}"
+            self.failure = told.encode(errors="backslashreplace").decode()  # records are UTF-8
             self.over = True
 
     def _pass_over_dead(self) -> None:
         """Step dead agents out of the way, until a living agent must act or nobody is left."""
         env = self.env
         with self._recorded("who acts next"):
+            last_steps = 0
             while not self.over and env.agents:
                 agent = env.agent_selection
                 if not (env.terminations[agent] or env.truncations[agent]):
                     return
+                if last_steps == 10 * len(env.agents):  # one each should do; an environment may be slow about it
+                    raise EndlessGameError(
+                        f"agent {agent!r} is dead and stays in env.agents = {env.agents}: step(None) has to take it out"
+                    )
+                last_steps += 1
                 with self._recorded(f"last step of {agent}"):
                     env.step(None)
         self.over = True
@@ -186,7 +220,7 @@ class LiveGame:
         """
         valued = [turn for turn in self._turns if turn.agent in cut and len(turn.action.token_ids)]
         opening = [turn for turn in valued if turn.round == self._round] or valued
-        return (opening[0].agent, self.env.observe(opening[0].agent)) if opening else ("", "")
+        return (opening[0].agent, checked(self.env.observe(opening[0].agent))) if opening else ("", "")
 
     def _round_of(self, agent: str) -> int:
         """Return the round of this turn: what infos say, else a new one starts when an agent acts again."""
@@ -198,6 +232,38 @@ class LiveGame:
             self._round += 1
         self._acted.add(agent)
         return self._round
+
+
+def checked(observation: Any) -> str:
+    """Return an observation that is text, whose chat form, if it has one, is well-formed.
+
+    Raises:
+        ObservationError: another one, which no tokenizer takes, or which would be taken for what it is not.
+    """
+    if not isinstance(observation, str):
+        raise ObservationError(f"found {reprlib.repr(observation)} ({type(observation).__name__}), wanted str")
+    _check_text("the text", observation)
+    messages = getattr(observation, "messages", None) or ()
+    if isinstance(messages, str) or not isinstance(messages, Sequence):
+        raise ObservationError(f"messages: found {type(messages).__name__}, wanted a sequence of mappings")
+    for number, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise ObservationError(
+                f"messages[{number}]: found {type(message).__name__}, wanted a mapping with role and content"
+            )
+        for key in ("role", "content", *({"name"} & message.keys())):
+            _check_text(f"messages[{number}][{key!r}]", message.get(key))
+    return observation
+
+
+def _check_text(where: str, text: Any) -> None:
+    if not isinstance(text, str):
+        raise ObservationError(f"{where}: found {reprlib.repr(text)}, wanted str")
+    if not encodable(text):
+        place = next(i for i, character in enumerate(text) if not encodable(character))
+        raise ObservationError(
+            f"{where}: found the lone surrogate {text[place]!r} at character {place}, wanted text that UTF-8 can encode"
+        )
 
 
 def numeric(infos: Mapping[str, Any]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from marft_agents.policy import Policy, Request
 from marft_agents.records import Action, Episode, IntArray, Trajectory
 from marft_agents.stepping import Stepper, threads_for
 
+MAX_TURNS = 1000  # far beyond what teams of language models play; an environment that never ends is found out
 EPOCHS = 1  # spawn key of the order of tasks: no other randomness of the run shares it
 
 
@@ -82,6 +83,7 @@ def collect(
     on_end: Callable[[Trajectory], None] | None = None,
     step_threads: int | None = None,
     patience: float = 0.25,
+    max_turns: int = MAX_TURNS,
 ) -> list[Trajectory]:
     """Play episodes side by side; the policy answers those games whose steps are finished.
 
@@ -98,9 +100,11 @@ def collect(
             environment's metadata say `"slow_step": True`.
         patience: to make the policy's next batch larger, wait for more steps, at most this share of the time that
             the policy took for its last; `math.inf` waits for all.
+        max_turns: an episode that is not over after so many turns has failed; 0: no limit.
 
     Returns:
-        Trajectories in the order of `episodes`. An environment that raises gives a trajectory with `failure`.
+        Trajectories in the order of `episodes`. An environment that raises, shows what is no text or does not end gives
+        a trajectory with `failure`.
     """
     done: dict[int, Trajectory] = {}
 
@@ -110,7 +114,7 @@ def collect(
             on_end(done[index])
 
     patience_s = math.inf if math.isinf(patience) else 0.0
-    with contextlib.closing(_Floor(make_env, episodes, num_envs, step_threads, encode, keep)) as floor:
+    with contextlib.closing(_Floor(make_env, episodes, num_envs, step_threads, encode, keep, max_turns)) as floor:
         while floor.busy:
             requests = floor.requests(seed, patience_s)
             if requests:
@@ -131,6 +135,7 @@ class _Floor:
         step_threads: see `collect`.
         encode: see `collect`.
         on_over: called with the number and the game of each episode that is over.
+        max_turns: see `collect`.
     """
 
     def __init__(
@@ -141,8 +146,10 @@ class _Floor:
         step_threads: int | None,
         encode: Callable[[str, str], IntArray] | None,
         on_over: Callable[[int, LiveGame], None],
+        max_turns: int,
     ) -> None:
         self._make_env, self._num_envs, self._encode, self._on_over = make_env, num_envs, encode, on_over
+        self._max_turns = max_turns
         self._queue = list(enumerate(episodes))[::-1]
         self._games: dict[int, LiveGame] = {}
         self._free = [make_env()] if episodes else []
@@ -165,7 +172,8 @@ class _Floor:
             self._ask(index, seed, found)
         while self._queue and len(self._games) < self._num_envs:
             index, episode = self._queue.pop()
-            game = LiveGame(self._free.pop() if self._free else self._make_env(), episode, self._encode)
+            env = self._free.pop() if self._free else self._make_env()
+            game = LiveGame(env, episode, self._encode, self._max_turns)
             self._games[index] = game
             game.start()
             if episode.prefix:

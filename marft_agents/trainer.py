@@ -23,7 +23,7 @@ from marft_agents.language_model import LanguageModelTeam
 from marft_agents.learner import Learner
 from marft_agents.policy import Policy, Sampler
 from marft_agents.records import Episode, Trajectory
-from marft_agents.rollout import collect
+from marft_agents.rollout import MAX_TURNS, collect
 from marft_agents.run_folder import RunFolder
 from marft_agents.settings import SettingsError, check_knobs, knob
 from marft_agents.symptoms import HealthSettings
@@ -45,6 +45,12 @@ class Schedule:
     groups: int = knob(8, "task draws per update", lambda v: v >= 1, ">= 1")
     group_size: int = knob(4, "episodes per task draw", lambda v: v >= 1, ">= 1")
     num_envs: int = knob(64, "games in flight (memory and speed, not results)", lambda v: v >= 1, ">= 1")
+    max_turns: int = knob(
+        MAX_TURNS,
+        "an episode that is not over after so many turns has failed; 0: no limit",
+        lambda v: v >= 0,
+        ">= 0",
+    )
     branched_turns: int = knob(
         0, "with branches: branch so many turns of an episode, drawn at random; 0: all", lambda v: v >= 0, ">= 0"
     )
@@ -188,6 +194,7 @@ class Trainer:
             seed=self.schedule.seed,
             num_envs=self.schedule.num_envs,
             encode=self.team.encode,
+            max_turns=self.schedule.max_turns,
             patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
         )
 

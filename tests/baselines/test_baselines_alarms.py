@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 from matplotlib.image import imread
 from rich.console import Console
 
 from baselines.curve import draw_curve
-from baselines.progress import SHOWN_ALARMS, TrainingTable
+from baselines.progress import SHOWN_ALARMS, EpisodeCount, TrainingTable
 from marft_agents.health import Alarm
 
 METRICS = {"team/success": 0.5, "team/return": 0.5, "seconds/rollout": 1.0, "seconds/update": 1.0}
@@ -33,13 +34,40 @@ def test_the_newest_alarms_stand_under_the_table():
     ]
 
 
-def test_where_nobody_watches_an_alarm_is_one_line_and_a_healthy_run_silent():
+def test_where_nobody_watches_an_update_and_an_alarm_are_a_line_each():
     log = io.StringIO()
-    with TrainingTable(9, ["solver_0"], Console(file=log, width=40)) as table:
-        table.add(0, METRICS)
-        assert log.getvalue() == ""
+    policy = {"solver_0/entropy": 1.23456, "solver_0/kl": 0.01}
+    with TrainingTable(9, ["solver_0", "[b]"], Console(file=log, width=40)) as table:
+        table.add(0, METRICS | policy | {"team/tokens": 5312.0})
         table.alarm(alarm(6))
-    assert log.getvalue() == "update 7: lazy of solver_0: 100% of the actions are empty [sic]\n"
+    update, *rest = log.getvalue().splitlines()
+    assert re.fullmatch(
+        r"update 1/9: success 0\.500, return 0\.500, 5312 tokens; solver_0 entropy 1\.235 KL 0\.010; "
+        r"\[b\] entropy - KL -; 2\.0 s, 0\.\d min left",
+        update,
+    )
+    assert rest == ["update 7: lazy of solver_0: 100% of the actions are empty [sic]"]
+
+
+def test_where_nobody_watches_an_evaluation_tells_each_tenth_and_each_half_minute():
+    log, now = io.StringIO(), iter([0, *range(1, 21), *range(60, 421, 40), *range(421, 431)])
+    with EpisodeCount("[greedy]", 40, Console(file=log, width=20), clock=lambda: next(now)) as count:
+        for _ in range(40):
+            count.advance()
+    lines = log.getvalue().splitlines()
+    assert lines[0] == "[greedy]: 4/40 episodes, 0.6 min left"
+    told = [int(re.search(r" (\d+)/40 ", line)[1]) for line in lines]
+    assert told == [4, 8, 12, 16, 20, *range(21, 31), 32, 36, 40]
+
+
+def test_on_a_terminal_an_evaluation_is_a_bar():
+    screen = io.StringIO()
+    with EpisodeCount("[greedy]", 3, Console(file=screen, force_terminal=True, width=100)) as count:
+        count.advance()
+        count.advance()
+    assert "2/3" in screen.getvalue()
+    assert "[greedy]" in screen.getvalue()
+    assert "episodes" not in screen.getvalue()
 
 
 def red_pixels(path) -> int:

@@ -167,6 +167,107 @@ def test_a_turn_of_somebody_unknown_is_a_record_too():
     assert one(Lost).failure == "who acts next: KeyError: 'nobody'"
 
 
+class Chat(str):
+    """An observation with a chat form."""
+
+    def __new__(cls, messages):
+        chat = super().__new__(cls, "chat")
+        chat.messages = messages
+        return chat
+
+
+@pytest.mark.parametrize(
+    ("seen", "cause"),
+    [
+        (None, "found None (NoneType), wanted str"),
+        (7, "found 7 (int), wanted str"),
+        (np.zeros(9), "(ndarray), wanted str"),
+        ("fine \ud800", r"the text: found the lone surrogate '\ud800' at character 5, wanted text that UTF-8"),
+        (Chat("user: hi"), "messages: found str, wanted a sequence of mappings"),
+        (Chat(["hi"]), "messages[0]: found str, wanted a mapping with role and content"),
+        (Chat([{"role": "user"}]), "messages[0]['content']: found None, wanted str"),
+        (Chat([{"content": "hi"}]), "messages[0]['role']: found None, wanted str"),
+        (Chat([{"role": "user", "content": "hi", "name": 3}]), "messages[0]['name']: found 3, wanted str"),
+        (Chat([{"role": "user", "content": "\udfff"}]), "messages[0]['content']: found the lone surrogate"),
+    ],
+)
+def test_an_observation_that_is_no_text_is_a_record_that_names_the_agent(seen, cause):
+    class Odd(Market):
+        def observe(self, agent):
+            return seen if len(self.log) == 2 else super().observe(agent)
+
+    team = word_team(MARKET)
+    trajectory = one(Odd, team, encode=team.encode)
+    assert trajectory.failure.startswith("observation of seller_0: ObservationError: ")
+    assert cause in trajectory.failure
+    assert len(trajectory.turns) == 2
+
+
+def test_what_is_no_text_after_a_truncation_is_a_record_too():
+    class Odd(Market):
+        def observe(self, agent):
+            return None if self.turn == len(self.plan) else super().observe(agent)
+
+    team = word_team(MARKET)
+    found = one(lambda: Odd(cut=True), team, encode=team.encode)
+    assert found.failure == "step of seller_0: ObservationError: found None (NoneType), wanted str"
+
+
+def test_a_cause_that_no_file_takes_is_spelled_out():
+    class Odd(Market):
+        def observe(self, agent):
+            raise ValueError("\ud800")
+
+    assert one(Odd).failure == r"observation of buyer_0: ValueError: \ud800"
+
+
+class Endless(Market):
+    """Never ends."""
+
+    def __init__(self):
+        super().__init__(rounds=10**5, buyer_rounds=10**5)
+
+
+@pytest.mark.parametrize("turns", [1, 5])
+def test_a_game_that_does_not_end_is_a_record(turns):
+    trajectory = one(Endless, max_turns=turns)
+    assert len(trajectory.turns) == turns
+    assert trajectory.failure.startswith(
+        f"end of the game: EndlessGameError: {turns} turns were played and the game is not over: let the environment "
+        "truncate it, or raise max_turns"
+    )
+
+
+def test_a_game_that_ends_with_its_last_turn_is_fine():
+    assert one(market(), max_turns=7).failure is None
+    assert one(market(), max_turns=6).failure is not None
+    assert one(market(rounds=400), max_turns=0).failure is None
+    assert one(market(rounds=1100)).failure is not None
+
+
+def test_training_and_evaluation_pass_the_limit_on():
+    team = word_team(MARKET)
+    schedule = Schedule(groups=2, group_size=1, max_turns=3)
+    with pytest.raises(AllEpisodesFailedError, match=r"all 2 episodes.*3 turns were played"):
+        Trainer(Endless, team, Learner(team, LearnerSettings()), schedule).step()
+    assert evaluate(Endless, ALWAYS_A, [{}, {}], max_turns=3).failures == 2
+
+
+@pytest.mark.parametrize("over", ["terminations", "truncations"])
+def test_dead_agents_that_never_leave_are_a_record(over):
+    class Undead(Market):
+        def step(self, action):
+            if action is not None:
+                super().step(action)
+                setattr(self, over, dict.fromkeys(self.agents, True))
+
+    failure = one(Undead).failure
+    assert failure == (
+        "who acts next: EndlessGameError: agent 'buyer_0' is dead and stays in env.agents = ['buyer_0', 'seller_0']: "
+        "step(None) has to take it out"
+    )
+
+
 def test_failed_episodes_are_counted_and_not_trained_on():
     team = word_team(MARKET)
     trainer = Trainer(lambda: Broken("step"), team, Learner(team, LearnerSettings()), Schedule(groups=8, group_size=1))
