@@ -25,8 +25,9 @@ class Deed(NamedTuple):
 def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return statistics of the actions in episodes that did not fail.
 
-    `team/return_std`: standard deviation of the returns. `team/prompts_shortened`: share of the prompts that lost
-    tokens to fit the context window.
+    `team/episodes`: how many those are. `team/return_std`: standard deviation of their returns.
+    `team/group_return_std`: the largest one within a group, where groups have several episodes.
+    `team/prompts_shortened`: share of the prompts that lost tokens to fit the context window.
 
     Per agent that plays tokens: `prompt_tokens_mean`, `prompt_tokens_max`, `tokens_mean`, `cap_hit_share` (actions cut
     by the token limit), and, from eight actions on, `distinct_share` (different texts per action), `empty_share`
@@ -42,12 +43,22 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     for trajectory in played:
         for deed in _deeds(trajectory):
             by_agent[deed.agent].append(deed)
-    found = {"team/return_std": float(np.std([t.team_return for t in played]))} if played else {}
+    found = _returns(played) if played else {}
     if by_agent:
         actions = [deed.action for deeds in by_agent.values() for deed in deeds]
         found["team/prompts_shortened"] = float(np.mean([bool(action.shortened) for action in actions]))
     for agent, deeds in by_agent.items():
         found |= {f"{agent}/{name}": value for name, value in _statistics(deeds).items()}
+    return found
+
+
+def _returns(played: Sequence[Trajectory]) -> dict[str, float]:
+    groups: dict[int, list[float]] = defaultdict(list)
+    for trajectory in played:
+        groups[trajectory.group].append(trajectory.team_return)
+    found = {"team/episodes": float(len(played)), "team/return_std": float(np.std([t.team_return for t in played]))}
+    if len(groups) < len(played):
+        found["team/group_return_std"] = float(max(np.std(returns) for returns in groups.values()))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Is a run healthy? Alarms per agent for explosion, collapse, lazy agents and drifting lengths.
+"""Is a run healthy? Alarms per agent for explosion, collapse, lazy agents and drifting lengths; per team for a stall.
 
 Nothing but numbers comes in: the metrics of one update after the other, by name. What is missing is not watched. An
 alarm is raised when its condition becomes true, and again only after the condition was false for a window of updates.
@@ -14,13 +14,15 @@ from typing import Any, Literal
 import numpy as np
 
 from marft_agents.history import Series
-from marft_agents.symptoms import HealthSettings, Kind, shortened_prompts, symptoms
+from marft_agents.symptoms import HealthSettings, Kind, shortened_prompts, stall, symptoms
 
 KINDS: tuple[Kind, ...] = ("explosion", "collapse", "lazy", "length")
 MEASURES = (
     *("entropy", "kl", "ratio_max", "ratio_min", "grad_norm", "tokens_mean", "cap_hit_share"),
     *("advantage_std", "same_share", "empty_share", "copied_share"),
 )
+TEAM_MEASURES = ("return", "return_std", "group_return_std", "episodes", "success")
+SOLVED = 0.95  # mean success of a window of updates from which on a team has solved its task
 NOTICEABLE = 0.25  # of the returns' standard deviation: by how much a mean return must rise to be a gain
 
 
@@ -68,27 +70,35 @@ class Health:
 
         Args:
             update: index of the update.
-            metrics: `{agent}/{measure}` (see `MEASURES`), `team/return`, `team/return_std`, `team/prompts_shortened`.
+            metrics: `{agent}/{measure}` (see `MEASURES`) and `team/{measure}` (see `TEAM_MEASURES`).
         """
         agents = _agents(metrics)
         told = {agent: self._take(agent, MEASURES, metrics) for agent in agents}
-        pays = self._pays(self._take("team", ("return", "return_std"), metrics))
+        team = self._take("team", TEAM_MEASURES, metrics)
+        pays, solved = self._standing(team)
         varied = [series["advantage_std"].now for series in told.values() if "advantage_std" in series]
         most_varied = max((v for v in varied if not math.isnan(v)), default=0.0)
-        alarms = []
+        found = [("team", symptom) for symptom in stall(team) if not solved]
         for agent, series in told.items():
-            for symptom in symptoms(series, self.settings, pays=pays, most_varied=most_varied):
-                if self._is_new(update, f"{agent}/{symptom.kind}/{symptom.measure}"):
-                    alarms.append(Alarm(update, agent, *symptom))
-        for symptom in shortened_prompts(metrics.get("team/prompts_shortened", 0.0), self.settings):
-            if self._is_new(update, f"team/{symptom.kind}/{symptom.measure}"):
-                alarms.append(Alarm(update, "team", *symptom))
-        return alarms
+            held = symptoms(series, self.settings, pays=pays or solved, solved=solved, most_varied=most_varied)
+            found += [(agent, symptom) for symptom in held]
+        shortened = metrics.get("team/prompts_shortened", 0.0)
+        found += [("team", symptom) for symptom in shortened_prompts(shortened, self.settings)]
+        return [
+            Alarm(update, agent, *symptom)
+            for agent, symptom in found
+            if self._is_new(update, f"{agent}/{symptom.kind}/{symptom.measure}")
+        ]
 
     def flags(self, update: int) -> dict[str, float]:
-        """Return `{agent}/alarm_{kind}` for all agents: 1 where a condition of the kind held in the update, else 0."""
+        """Return `{agent}/alarm_{kind}` for all agents: 1 where a condition of the kind held in the update, else 0.
+
+        And `team/alarm_stall`.
+        """
         result = {f"{agent}/alarm_{kind}": 0.0 for agent in _agents(self.series) for kind in KINDS}
         result["team/alarm_context"] = 0.0
+        if "team/return_std" in self.series:
+            result["team/alarm_stall"] = 0.0
         for key, last in self.held.items():
             agent, kind, _ = key.rsplit("/", 2)
             if last == update:
@@ -109,16 +119,21 @@ class Health:
         last, self.held[key] = self.held.get(key), update
         return last is None or update - last > self.settings.alarm_window
 
-    def _pays(self, team: Mapping[str, Series]) -> bool:
-        """Say whether the team earns more than at its start and about as much as ever."""
+    def _standing(self, team: Mapping[str, Series]) -> tuple[bool, bool]:
+        """Return whether it pays (the team earns more than at its start and about as much as ever), and is solved.
+
+        Solved: the team nearly always succeeds, for about the same return each time, and never earned more.
+        """
         if "return" not in team or math.isnan(team["return"].now):
-            return False
+            return False, False
         returns = team["return"]
         now, start = float(np.mean(returns.last[-returns.window :])), float(np.mean(returns.first))
         self.best = max(self.best, now)
         spread = team["return_std"].now if "return_std" in team else 0.0
         margin = NOTICEABLE * spread
-        return now > start + margin and now >= self.best - margin
+        at_best = now >= self.best - margin
+        success = float(np.mean(team["success"].last[-returns.window :])) if "success" in team else 0.0
+        return now > start + margin and at_best, success >= SOLVED and spread <= NOTICEABLE * abs(now) and at_best
 
     def state_dict(self) -> dict[str, Any]:
         """Return the history as JSON."""

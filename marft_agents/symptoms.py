@@ -1,5 +1,7 @@
 """What is wrong with an agent, told from the history of its metrics: explosion, collapse, idleness, drifting length.
 
+And with a team: a stall, where no return differs from another, so that nothing can be learned.
+
 Every rule compares the newest values of a metric with the start of the run or with what was usual; none knows what
 the team plays. docs/stability.md says on which healthy histories the thresholds were set.
 """
@@ -11,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from marft_agents import advantages
 from marft_agents.history import Series
 from marft_agents.settings import check_knobs, knob
 
-Kind = Literal["explosion", "collapse", "lazy", "length", "context"]
+Kind = Literal["explosion", "collapse", "lazy", "length", "context", "stall"]
 FEW_TOKENS = 3  # an end token and a word or two
 FEW_WORDS = 8  # tokens of an action that may be right whatever the agent sees
 TOKENS_APART = 4  # lengths that differ by less do not drift, whatever their ratio
@@ -103,7 +106,7 @@ class Symptom(NamedTuple):
 
 
 def symptoms(
-    told: Mapping[str, Series], settings: HealthSettings, *, pays: bool, most_varied: float
+    told: Mapping[str, Series], settings: HealthSettings, *, pays: bool, solved: bool, most_varied: float
 ) -> Iterator[Symptom]:
     """Yield the rules that hold for an agent.
 
@@ -111,6 +114,7 @@ def symptoms(
         told: measure -> its history, for what was measured in this update.
         settings: thresholds.
         pays: the team earns more than at its start and about as much as ever: what changed may be why.
+        solved: the team nearly always succeeds: an agent that repeats itself may have nothing better to say.
         most_varied: largest median standard deviation of the advantages of any agent of the team.
     """
     for measure, series in told.items():
@@ -122,10 +126,10 @@ def symptoms(
             yield from _entropy(series, settings, pays)
         elif measure in EXPLODING:
             yield from _spike(measure, series, settings)
-        elif measure in ("same_share", "empty_share", "copied_share"):
+        elif measure == "empty_share" or (measure in ("same_share", "copied_share") and not solved):
             short = "tokens_mean" in told and told["tokens_mean"].now < FEW_WORDS
             yield from _idle(measure, series, settings, excused=pays and short)
-        elif measure == "advantage_std":
+        elif measure == "advantage_std" and not solved:
             yield from _unmoved(series, most_varied, settings)
         elif measure == "tokens_mean":
             yield from _length(series, settings, pays)
@@ -149,6 +153,37 @@ def shortened_prompts(share: float, settings: HealthSettings) -> Iterator[Sympto
             f"{share:.1%} of the prompts were shortened: agents do not read all that they are shown; raise "
             "context_window, lower max_new_tokens, or choose a shorter form of communication",
         )
+
+
+def stall(team: Mapping[str, Series]) -> Iterator[Symptom]:
+    """Yield what holds for a team that has not solved its task where no return differed for a window of updates.
+
+    Args:
+        team: measure -> its history: `return`, `episodes`, `return_std` and, where draws are played several times,
+            `group_return_std`.
+    """
+    measure = "group_return_std" if "group_return_std" in team else "return_std"
+    if measure not in team:
+        return
+    series = team[measure]
+    most = max(series.last[-series.window :])
+    if len(series.last) < series.window or not most <= advantages.SMALLEST_SPREAD:
+        return
+    if "episodes" in team and max(team["episodes"].last[-series.window :]) <= 1:
+        told = "there is one episode per update, and nothing to compare it with: raise groups or group_size"
+    elif measure == "group_return_std" and max(team["return_std"].last[-series.window :]) > advantages.SMALLEST_SPREAD:
+        told = (
+            f"in no task draw of the last {series.window} updates did the returns differ: what the team does changes "
+            "nothing; raise group_size, or choose tasks that it solves sometimes"
+        )
+    else:
+        told = (
+            f"all episodes of the last {series.window} updates returned {team['return'].now:.3g}: nothing tells a good "
+            "action from a bad one. Look whether the reward is out of reach, and whether it sums to zero over the "
+            "agents: the team is paid their mean. In a game of opponents train one side and give the others a fixed "
+            "policy"
+        )
+    yield Symptom("stall", measure, most, advantages.SMALLEST_SPREAD, told)
 
 
 def _no_number(measure: str) -> Symptom:

@@ -177,6 +177,61 @@ def test_no_agent_is_lazy_where_nobody_moves_anything():
     assert alarms_of(rows) == []
 
 
+def with_team(rows, **values):
+    return [row | {f"team/{measure}": value for measure, value in values.items()} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"return": 0.0}, "all episodes of the last 5 updates returned 0: .* sums to zero over the agents"),
+        ({"return": 0.0, "group_return_std": 0.0}, "all episodes of the last 5 updates returned 0"),
+        ({"return": 0.0, "success": 1.0}, "all episodes"),  # for infos success is something else than the return
+        ({"return": 0.5, "success": 0.9}, r"all episodes .* returned 0\.5"),
+        ({"return_std": 0.4, "group_return_std": 0.0}, "in no task draw of the last 5 updates .* raise group_size"),
+        ({"episodes": 1.0}, "one episode per update, .* raise groups or group_size"),
+    ],
+)
+def test_a_team_whose_returns_do_not_differ_stalls(values, told):
+    rows = with_team(history(), **{"return_std": 0.0, "episodes": 64.0, "success": 0.3} | values)
+    if values.get("success") == 1.0:
+        rows = with_team(rows[:9], **{"return": 1.0}) + rows[9:]  # it has earned more
+        alarms = alarms_of(rows)
+        assert [alarm.update for alarm in alarms] == [9]
+    else:
+        alarms = alarms_of(rows)
+        assert [alarm.update for alarm in alarms] == [4]
+    [alarm] = alarms
+    assert (alarm.agent, alarm.kind) == ("team", "stall")
+    assert re.search(told, alarm.sentence)
+
+
+def test_a_team_has_not_stalled_while_a_return_in_a_window_differs_or_it_has_solved_its_task():
+    rows = history()
+    for number, row in enumerate(rows):
+        row["team/return_std"] = 0.2 if number % 5 == 4 else 0.0
+    assert alarms_of(rows) == []
+    solved = {"return": 1.0, "return_std": 0.0, "success": 1.0, "episodes": 64.0}
+    assert alarms_of(with_team(history(), **solved)) == []
+    assert alarms_of(with_team(history(), **solved, group_return_std=0.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("measure", "before", "after"),
+    [("same_share", 1.0, 1.0), ("same_share", 0.1, 1.0), ("copied_share", 0.2, 1.0), ("advantage_std", 0.4, 0.001)],
+)
+def test_an_agent_of_a_team_that_has_solved_its_task_may_repeat_itself(measure, before, after):
+    rows = history(earned=lambda update: 0.97, **{measure: from_ten(before, after)})
+    assert alarms_of(with_team(rows, success=0.97, return_std=0.17)) == []
+    assert alarms_of(with_team(rows, success=0.97, return_std=0.5)) != []  # it succeeds by earning anything
+    assert alarms_of(with_team(rows, success=0.9, return_std=0.17)) != []
+
+
+def test_who_says_nothing_is_lazy_in_a_team_that_has_solved_its_task_too():
+    rows = history(earned=lambda update: 0.97, empty_share=lambda update: 1.0)
+    assert [alarm.kind for alarm in alarms_of(with_team(rows, success=0.97, return_std=0.17))] == ["lazy"]
+
+
 def test_an_alarm_comes_back_only_after_a_window_of_peace():
     nervous = history(60, kl=lambda update: 5.0 if update in (10, 12, 14, 40) else 0.01)
     assert [alarm.update for alarm in alarms_of(nervous)] == [10, 40]
@@ -189,7 +244,8 @@ def test_flags_tell_of_every_agent_and_kind_and_of_the_update_alone():
         health.observe(update, row)
         flags.append(health.flags(update))
     names = {f"{agent}/alarm_{kind}" for agent in ("solver_0", "checker_0") for kind in KINDS}
-    assert all(set(found) == names | {"team/alarm_context"} for found in flags)
+    names |= {"team/alarm_context", "team/alarm_stall"}
+    assert all(set(found) == names for found in flags)
     assert [update for update, found in enumerate(flags) if any(found.values())] == [10, 12]
     assert flags[12]["solver_0/alarm_explosion"] == 1.0
 
@@ -247,12 +303,14 @@ def test_behaviour_counts_what_is_alike_empty_copied_and_cut():
     found = behaviour([*episodes, episode(("a_0", "", 1, 9), ("b_0", " \n", 1, 9)), episode(failure="broke")])
     assert found == pytest.approx(
         {
+            "team/episodes": 9.0,
             "team/return_std": 0.0,
             "team/prompts_shortened": 0.0,
             "a_0/prompt_tokens_mean": 1.0,
             "a_0/prompt_tokens_max": 1.0,
             "b_0/prompt_tokens_mean": 1.0,
             "b_0/prompt_tokens_max": 1.0,
+            "team/group_return_std": 0.0,
             "a_0/tokens_mean": 73 / 9,
             "a_0/cap_hit_share": 8 / 9,
             "a_0/distinct_share": 1.0,
@@ -426,6 +484,23 @@ def test_a_peaked_policy_that_turns_into_noise_explodes():
     alarms, rows = watched(Market, 3, team=team, policy_lr=1e6)
     assert rows[0]["buyer_0/entropy"] < 0.5
     assert ("buyer_0", "explosion", "entropy") in kinds_of(alarms)
+
+
+class Opponents(CopyDigit):
+    """What one agent wins, the other loses."""
+
+    def step(self, action):
+        super().step(action)
+        if action is not None and any(self.terminations.values()):
+            win = 2 * self.rewards["speaker_0"] - 1
+            self.rewards = {"speaker_0": win, "actor_0": -win}
+
+
+def test_a_game_that_sums_to_zero_stalls_and_says_why():
+    alarms, rows = watched(Opponents, 4, health=HealthSettings(alarm_window=3))
+    assert ("team", "stall", "return_std") in kinds_of(alarms)
+    assert "sums to zero over the agents" in alarms[0].sentence
+    assert [row["team/alarm_stall"] for row in rows] == [0.0, 0.0, 1.0, 1.0]
 
 
 class Parrot:
