@@ -23,6 +23,13 @@ from baselines.scaffold import ScaffoldError, create
 from marft_envs import registry
 
 DUO = "my/riddle_book_duo-v0"
+CHECK = f"""
+import importlib, sys, time, types
+from baselines.command import main
+benchmark = importlib.import_module("pettingzoo.test.performance_benchmark")
+benchmark.time = types.SimpleNamespace(time=lambda: 50 * time.time())  # its five seconds pass in a fiftieth of the time
+sys.exit(main(["check", {DUO!r}]))
+"""
 SMALL = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updates", "1", "--device", "cpu"]
 
 
@@ -129,7 +136,7 @@ def test_a_new_package_installs_is_listed_conforms_and_trains_untouched(tmp_path
     marft = [python, "-m", "baselines.command"]
     commands = [
         [*marft, "envs", "--json"],
-        [*marft, "check", DUO],
+        [python, "-c", CHECK],
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", package],
         [*marft, "train", "--env", DUO, "--model", "tiny", *SMALL, "--out", tmp_path / "run"],
     ]
