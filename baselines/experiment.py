@@ -14,6 +14,7 @@ import torch
 
 from baselines.environment import factory, model_folder_or_name, read_keywords, tasks_of
 from baselines.flags import from_record, given_knobs, read_knobs
+from baselines.presets import PRESETS
 from baselines.sampler import OWN, check_play
 from baselines.validation import ValidationSettings
 from marft_agents.algorithms import learner_settings, settings_for
@@ -26,40 +27,6 @@ from marft_agents.settings import LearnerSettings, SettingsError
 from marft_agents.symptoms import HealthSettings
 from marft_agents.trainer import Schedule, refuse_unsuitable
 
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    # MARFT, arXiv 2504.16129, table 3
-    "paper": {
-        "policy_lr": 1e-6,
-        "critic_lr": 1e-5,
-        "context_window": 2048,
-        "max_new_tokens": 512,
-        "groups": 4,
-        "group_size": 1,
-    },
-    # the authors' later runs
-    "authors": {
-        "rank": 32,
-        "alpha": 16,
-        "policy_lr": 3e-5,
-        "lr_schedule": "cosine",
-        "max_new_tokens": 2048,
-        "groups": 128,
-        "group_size": 1,
-    },
-    # a small model on two CPU cores; what the quickstart uses
-    "laptop": {
-        "policy_lr": 2e-3,
-        "critic_lr": 1e-3,
-        "centring": "group",
-        "discount": 1.0,
-        "trace_decay": 1.0,
-        "temperature": 0.8,
-        "max_new_tokens": 16,
-        "groups": 8,
-        "group_size": 8,
-        "micro_batch": 64,
-    },
-}
 SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "learner": (LearnerSettings, "learner"),
     "schedule": (Schedule, "schedule"),

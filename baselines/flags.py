@@ -43,11 +43,14 @@ def flag(name: str) -> str:
 
 
 def _defaults(field: dataclasses.Field[Any], presets: Presets, preset: str) -> str:
-    """Return the default in words, and that of each preset that has another."""
-    values = {name: values.get(field.name, field.default) for name, values in presets.items()}
-    default = values.get(preset, field.default)
-    others = [f"; preset {name}: {_shown(value)}" for name, value in values.items() if value != default]
-    return f"default: {_shown(default)}" + "".join(others)
+    """Return the default in words, and those of the presets that have others."""
+    values = {name: _shown(values.get(field.name, field.default)) for name, values in presets.items()}
+    default = values.get(preset, _shown(field.default))
+    others: dict[str, list[str]] = {}
+    for name, value in values.items():
+        if value != default:
+            others.setdefault(value, []).append(name)
+    return f"default: {default}" + "".join(f"; preset {', '.join(names)}: {value}" for value, names in others.items())
 
 
 def _shown(value: Any) -> str:

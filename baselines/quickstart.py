@@ -20,8 +20,9 @@ from baselines.command import guarded
 from baselines.curve import Points, draw_curve
 from baselines.environment import factory, scenarios
 from baselines.evaluate import evaluate_with_bar, print_results, save
-from baselines.experiment import PRESETS, SETTINGS, Experiment
+from baselines.experiment import SETTINGS, Experiment
 from baselines.flags import from_record
+from baselines.presets import PRESETS
 from baselines.train import train
 from marft_agents import checkpoint
 from marft_agents.evaluation import Evaluation, paired_difference

@@ -15,8 +15,9 @@ import torch
 from baselines.config import add_config, to_toml
 from baselines.curve import draw_curve
 from baselines.environment import add_environment_flags, factory, notes_of, tasks_of
-from baselines.experiment import PRESETS, SETTINGS, Experiment
+from baselines.experiment import SETTINGS, Experiment
 from baselines.flags import add_knobs, flag
+from baselines.presets import PRESETS
 from baselines.progress import TrainingTable
 from baselines.sampler import OWN, add_sampler_flag, open_sampler
 from baselines.validation import held_out_tasks

@@ -82,6 +82,7 @@ ALGORITHMS = {
         {
             "clip_high": 0.28,
             "discount": 1.0,
+            "token_discount": 1.0,
             "value_trace_decay": 1.0,
             "length_adaptive": 0.05,
             "positive_nll": 0.1,

@@ -8,7 +8,8 @@ import pytest
 
 from baselines.command import build_parser, main
 from baselines.config import ConfigError, add_config, bundled, config_of, read_file, to_toml, with_config
-from baselines.experiment import PRESETS, SETTINGS, Experiment
+from baselines.experiment import SETTINGS, Experiment
+from baselines.presets import PRESETS
 from baselines.train import experiment_of
 from marft_agents.algorithms import ALGORITHMS
 from marft_agents.run_folder import write_json

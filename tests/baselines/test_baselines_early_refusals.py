@@ -7,9 +7,11 @@ import typing
 import pytest
 
 from baselines.command import build_parser, main
-from baselines.experiment import PRESETS, SETTINGS, Experiment
+from baselines.experiment import SETTINGS, Experiment
 from baselines.flags import flag
+from baselines.presets import PRESETS
 from baselines.train import DEFAULTS
+from marft_agents.algorithms import TOKEN_KNOBS
 
 DUO = ["--env", "marft/math_duo-v0", "--data", "embedded:stories", "--device", "cpu"]
 NO_MODEL = ["--model", "no-such-model"]  # loading it fails: any other error came first
@@ -121,10 +123,14 @@ def test_help_tells_the_defaults_that_hold():
             setattr(told, name, getattr(told, name) or default)
             assert f"(default: {default})" in shown[name].help or name == "model"
         experiment = Experiment.from_arguments(told)
+        told.algorithm = "marft-t"
+        of_tokens = Experiment.from_arguments(told)
         for part, (kind, _) in SETTINGS.items():
             for field in dataclasses.fields(kind):
-                value = getattr(getattr(experiment, part), field.name)
+                shown_for = of_tokens if field.name in TOKEN_KNOBS else experiment
+                value = getattr(getattr(shown_for, part), field.name)
                 value = "none" if value is None else ",".join(value) if isinstance(value, tuple) else value
                 words = shown[field.name].help.rpartition("(default: ")[2].rstrip(")").split("; ")
-                by_preset = dict(item.removeprefix("preset ").split(": ") for item in words[1:])
+                others = [item.removeprefix("preset ").split(": ") for item in words[1:]]
+                by_preset = {name: other for names, other in others for name in names.split(", ")}
                 assert by_preset.get(preset, words[0]) == str(value), f"{field.name} of preset {preset}"

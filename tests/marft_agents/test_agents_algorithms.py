@@ -357,7 +357,8 @@ def test_what_a_preset_says_of_tokens_is_passed_over_where_tokens_have_no_values
     assert found("marft-t") == found("ppo-t") == found("ippo", level="token") == (0.99, 0.95, 0.2)
     assert found("marft-a") == found("ippo") == found("mappo", level="token") == (1, 1, 0.2)
     assert found("grpo") == (1, 1, None)
-    assert found("vapo") == found("marft-t", length_adaptive=0.1) == (0.99, 1, 0.2)  # has another lambda between tokens
+    assert found("marft-t", length_adaptive=0.1) == (0.99, 1, 0.2)  # another lambda between tokens
+    assert found("vapo") == (1, 1, 0.2)  # and another gamma
     assert found("marft-t", token_discount=0.5, token_trace_decay=1.0) == (0.5, 1, 0.2)
     with pytest.raises(SettingsError, match=r"token_discount = 0\.99"):
         learner_settings("marft-a", per_token, token_discount=0.99)  # who asks for it is told

@@ -11,7 +11,7 @@ import torch
 from fakes import Market, word_model, word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import DESCENT, adapters, assert_stepped_along, logprobs, play
+from naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
 from restated import token_backup
 
 from marft_agents.advantages import normalise_nonzero
@@ -141,6 +141,40 @@ def test_it_is_over_all_agents_together():
     samples = estimate(played, links(played), [np.zeros(1)] * 3, {}, knobs)
     assert [s.advantages.item() for s in samples] == pytest.approx([-1, 0, 1])
     assert [s.credit.item() for s in samples] == [1, 0, 3]
+
+
+# ------------------------------------------------------------------ the appendix's KL bound
+
+
+@pytest.mark.parametrize("level", ["action", "token"])
+def test_the_step_is_skipped_where_the_mean_kl_of_all_its_decisions_exceeds_the_bound(level):
+    """The records are of another adapter, so the policy is off before its first step; micro-batches do not matter."""
+
+    def updated(bound):
+        team = word_team(MARKET, law=LAW, stir=0.3)
+        trajectories = play(team)
+        for tensor in team.seat("buyer_0").base.parameters("buyer_0").values():
+            tensor.data *= 1.2
+        log_ratios = []
+        for turn in (turn for t in trajectories for turn in t.turns if turn.agent == "buyer_0"):
+            new, _ = logprobs(team.seat("buyer_0").base, "buyer_0", turn.action, team.law)
+            off = new.detach() - torch.as_tensor(turn.action.logprobs)
+            log_ratios.append(off if level == "token" else off.sum()[None])
+        found = torch.cat(log_ratios)
+        kl = (found.exp() - 1 - found).mean().item()
+        before = adapters(team)
+        chosen = LearnerSettings(level=level, policy_lr=0.01, micro_batch=2, kl_stop=bound and bound * kl)
+        metrics = Learner(team, chosen).update(trajectories)
+        return kl, metrics, moved(before, adapters(team))
+
+    kl, metrics, changed = updated(None)
+    assert kl > 1e-3
+    assert metrics["buyer_0/kl"] == pytest.approx(kl, rel=1e-3)
+    assert changed == set(MARKET)
+    _, metrics, changed = updated(1.01)
+    assert (metrics["buyer_0/kl_stopped"], changed) == (0, set(MARKET))
+    _, metrics, changed = updated(0.99)
+    assert (metrics["buyer_0/kl_stopped"], changed) == (1, {"seller_0"})  # each agent by itself
 
 
 # ------------------------------------------------------------------ the critic
