@@ -97,12 +97,14 @@ def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
 
     Args:
         env: the environment.
-        limit: at most so many; None means all (100 for environments without a list of tasks).
+        limit: at most so many, spread evenly over the tasks, since data sets are often sorted by subject. None means
+            all (100 for environments without a list of tasks).
     """
     game = env.unwrapped
     if isinstance(game, marft_envs.FlexMG):
-        count = len(game.tasks) if limit is None else min(limit, len(game.tasks))
-        return [{"index": i} for i in range(count)]
+        total = len(game.tasks)
+        count = total if limit is None else min(limit, total)
+        return [{"index": i * total // count} for i in range(count)]
     return [{"seed": i} for i in range(100 if limit is None else limit)]
 
 

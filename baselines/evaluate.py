@@ -51,7 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=None,
         help="allow another tool surface than the checkpoint was trained with",
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="play only the first N scenarios")
+    parser.add_argument("--limit", type=int, metavar="N", help="play only N scenarios, spread evenly over all")
     parser.add_argument(
         "--max-turns",
         type=_turns,

@@ -37,6 +37,7 @@ class TrainingTable:
         self.alarms: deque[Alarm] = deque(maxlen=SHOWN_ALARMS)
         self.started = time.perf_counter()
         self.done = 0
+        self.validated = False  # the column of held-out success is shown once there is one
         self.live = Live(self._table(), console=self.console, auto_refresh=False, transient=False)
 
     def __enter__(self) -> TrainingTable:
@@ -55,6 +56,8 @@ class TrainingTable:
         self.done += 1
         seconds = metrics["seconds/rollout"] + metrics["seconds/update"]
         row = [f"{update + 1}/{self.updates}", f"{metrics['team/success']:.3f}", f"{metrics['team/return']:.3f}"]
+        self.validated |= "validation/success" in metrics
+        row.append(_cell(metrics, "validation/success"))
         for policy in self.policies:
             row += [_cell(metrics, f"{policy}/entropy"), _cell(metrics, f"{policy}/kl")]
         row += [_cell(metrics, "critic/explained_variance"), f"{seconds:.1f} s", self._left(update)]
@@ -69,6 +72,9 @@ class TrainingTable:
         parts = [f"success {metrics['team/success']:.3f}, return {metrics['team/return']:.3f}"]
         if "team/tokens" in metrics:
             parts[0] += f", {metrics['team/tokens']:.0f} tokens"
+        if "validation/success" in metrics:
+            low, high = metrics["validation/low"], metrics["validation/high"]
+            parts.append(f"held-out success {metrics['validation/success']:.3f} [{low:.3f}, {high:.3f}]")
         parts += [
             f"{policy} entropy {_cell(metrics, f'{policy}/entropy')} KL {_cell(metrics, f'{policy}/kl')}"
             for policy in self.policies
@@ -92,13 +98,15 @@ class TrainingTable:
 
     def _table(self) -> Group:
         table = Table("update", "success", "return", title="training (shared team reward)")
+        if self.validated:
+            table.add_column("held-out\nsuccess")
         for policy in self.policies:
             table.add_column(Text(f"{policy}\nentropy"))
             table.add_column("KL")
         for name in ("critic EV", "time", "left"):
             table.add_column(name)
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*row[:3], *(row[3:4] if self.validated else ()), *row[4:])
         return Group(table, *(Text(str(alarm), style="bold red") for alarm in self.alarms))
 
 

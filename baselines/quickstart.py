@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="run folder (default: runs/quickstart-seed-N)")
     parser.add_argument("--updates", type=int, default=UPDATES, help=f"training updates (default: {UPDATES})")
     parser.add_argument("--model", default="smollm2-135m", help="model of both agents (default: smollm2-135m)")
-    parser.add_argument("--limit", type=int, help="evaluate on the first N held-out problems only")
+    parser.add_argument("--limit", type=int, help="evaluate on N held-out problems only, spread evenly over all")
     given = parser.parse_args(arguments)
     out = given.out or Path("runs") / f"quickstart-seed-{given.seed}"
 

@@ -33,8 +33,8 @@ class ValidationSettings:
     )
     validate_on: str = knob(
         "test",
-        "SPLIT or SPLIT:LIMIT, its first tasks as `marft eval --limit` plays them; seeds:LIMIT where an environment "
-        "has no splits",
+        "SPLIT or SPLIT:LIMIT, the tasks that `marft eval --limit` plays; seeds:LIMIT where an environment has no "
+        "splits",
         lambda v: PLACE.fullmatch(v) is not None,
         "SPLIT or SPLIT:LIMIT, like test:100",
     )

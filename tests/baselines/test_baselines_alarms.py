@@ -49,6 +49,21 @@ def test_where_nobody_watches_an_update_and_an_alarm_are_a_line_each():
     assert rest == ["update 7: lazy of solver_0: 100% of the actions are empty [sic]"]
 
 
+def test_held_out_success_is_shown_where_it_is_measured():
+    held_out = METRICS | {"validation/success": 0.25, "validation/low": 0.1, "validation/high": 0.4}
+    screen, log = io.StringIO(), io.StringIO()
+    with TrainingTable(9, [], Console(file=screen, force_terminal=True, width=100)) as table:
+        table.add(0, METRICS)
+        before = screen.getvalue()
+        table.add(1, held_out)
+    assert "held-out" not in before
+    assert "held-out" in screen.getvalue()
+    assert "0.250" in screen.getvalue()
+    with TrainingTable(9, [], Console(file=log, width=40)) as table:
+        table.add(1, held_out)
+    assert "held-out success 0.250 [0.100, 0.400]" in log.getvalue()
+
+
 def test_where_nobody_watches_an_evaluation_tells_each_tenth_and_each_half_minute():
     log, now = io.StringIO(), iter([0, *range(1, 21), *range(60, 421, 40), *range(421, 431)])
     with EpisodeCount("[greedy]", 40, Console(file=log, width=20), clock=lambda: next(now)) as count:

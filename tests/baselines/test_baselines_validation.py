@@ -8,7 +8,7 @@ from fakes import CopyDigit
 import marft_envs
 from baselines.command import main
 from baselines.curve import draw_curve
-from baselines.environment import factory, tasks_of
+from baselines.environment import factory, scenarios, tasks_of
 from baselines.validation import ValidationSettings, held_out_tasks
 from marft_agents.run_folder import read_metrics
 from marft_agents.settings import SettingsError
@@ -21,7 +21,7 @@ TINY = ["--model", "tiny", "--groups", "1", "--group-size", "2", "--max-new-toke
 
 def error_of(capsys, *flags):
     assert main([str(flag) for flag in flags]) == 1
-    error = capsys.readouterr().err
+    error = capsys.readouterr().err.splitlines(keepends=True)[-1]  # what ran before in this test may have been logged
     assert error.startswith("marft: error: ")
     assert error.count("\n") == 1
     return error
@@ -138,3 +138,11 @@ def test_updates_and_epochs_exclude_each_other(capsys, tmp_path):
     error = error_of(capsys, *TRAIN, *STORIES, "--epochs", 1, "--updates", 2, "--out", tmp_path / "x")
     assert "updates follow from epochs" in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_limit_spreads_over_all_tasks():
+    env = marft_envs.make(DUO, data="embedded:stories", split="test")
+    assert [option["index"] for option in scenarios(env, 4)] == [0, 50, 100, 150]
+    assert [option["index"] for option in scenarios(env, None)] == list(range(200))
+    assert len(scenarios(env, 1000)) == 200
+    assert held_out_tasks(DUO, {"data": "embedded:stories"}, settings("test:4"), env).options == scenarios(env, 4)
