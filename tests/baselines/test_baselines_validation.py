@@ -145,4 +145,5 @@ def test_a_limit_spreads_over_all_tasks():
     assert [option["index"] for option in scenarios(env, 4)] == [0, 50, 100, 150]
     assert [option["index"] for option in scenarios(env, None)] == list(range(200))
     assert len(scenarios(env, 1000)) == 200
-    assert held_out_tasks(DUO, {"data": "embedded:stories"}, settings("test:4"), env).options == scenarios(env, 4)
+    trained = marft_envs.make(DUO, data="embedded:stories", split="train")
+    assert held_out_tasks(DUO, {"data": "embedded:stories"}, settings("test:4"), trained).options == scenarios(env, 4)
