@@ -88,6 +88,14 @@ def test_inside_a_turn_nothing_is_discounted():
     assert lambdas.tolist() == [1, 1, 0.8, 1, 0.8]
 
 
+@pytest.mark.parametrize("inner", [1, [1, 1], 0])
+def test_lambda_between_turns_is_kept_where_that_between_tokens_is_a_whole_number(inner):
+    _, _, lambdas = chain_steps(
+        [1, 2], [2, 1], discount=0.9, trace_decay=0.8, terminated=True, token_trace_decays=inner
+    )
+    assert lambdas.tolist() == [float(np.max(inner)), 0.8, 0.8]
+
+
 def test_every_token_of_a_turn_shares_its_return_when_values_are_zero():
     rewards, discounts, lambdas = chain_steps([0, 1], [3, 2], discount=0.9, trace_decay=1.0, terminated=True)
     np.testing.assert_allclose(gae(rewards, np.zeros(5), discounts, lambdas, 0.0), [0.9, 0.9, 0.9, 1, 1])

@@ -14,6 +14,7 @@ from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, m
 
 from marft_agents.algorithms import learner_settings
 from marft_agents.batch import links
+from marft_agents.divergence import DivergenceError
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
 from marft_agents.learner import Learner
 from marft_agents.policy_step import PolicyStep
@@ -216,6 +217,64 @@ def test_a_draw_that_teaches_nothing_costs_no_backward_pass(algorithm, knobs, mo
         largest = max(step.abs().max() for step in own.values())
         for name, step in own.items():
             assert (step - steps["as it is"][policy][name]).abs().max() < 1e-4 * largest
+
+
+def test_a_mini_batch_without_credit_makes_no_step():
+    """Adam goes on along its momentum wherever there is a gradient, be it zero."""
+    team = word_team(["buyer_0"], law=PLAIN, stir=0.3)
+    played = play(team, Solo, episodes=4)
+    # of the first draw each turn has its own return, the second draw's returns agree
+    trajectories = [with_return(t, k // 2, float(k == 0)) for k, t in enumerate(played)]
+    turns = len(links(trajectories))
+    learner = Learner(
+        team, learner_settings("rloo", policy_lr=0.1, mini_batches=turns, centring="none", scaling="none")
+    )
+    learner.update(trajectories)
+    steps, step = [], learner.optimizers["buyer_0"].step
+
+    def watched():
+        before = adapters(team)
+        step()
+        steps.append(bool(moved(before, adapters(team))))
+
+    learner.optimizers["buyer_0"].step = watched
+    learner.update(trajectories)
+    assert len(steps) == turns
+    assert sum(steps) == turns // 2
+
+
+@pytest.mark.parametrize(("credit", "heads"), [("chain", [0, 0]), ("round", [0, 0]), ("own", [0, 1])])
+def test_a_base_has_one_value_head_and_with_own_credit_each_agent_has_one(credit, heads):
+    team = word_team(MARKET)
+    critic = Learner(team, LearnerSettings(credit=credit)).critic
+    assert len(critic.heads) == len(critic.scales) == len(set(heads))
+    assert list(critic.head_of.values()) == heads
+    cut = play(team, lambda: Market(cut=True), episodes=3)
+    lost = [cut[0], dataclasses.replace(cut[1], failure="broken"), dataclasses.replace(cut[2], final_agent="")]
+    asked = MARKET if credit == "own" else [cut[0].final_agent]
+    for head in critic.heads:
+        torch.nn.init.constant_(head.layers[-1].bias, 0.5 + critic.heads.index(head))
+    assert critic.bootstraps(lost) == {(0, a): 0.5 + critic.head_of[a] for a in asked}
+
+
+def test_optimizers_take_their_epsilon_from_the_settings():
+    learner = Learner(word_team(MARKET), LearnerSettings(adam_epsilon=0.125))
+    found = [o.param_groups[0]["eps"] for o in (*learner.optimizers.values(), learner.critic.optimizer)]
+    assert found == [0.125] * 3
+
+
+def test_values_that_are_not_finite_stop_the_update_with_the_turns_they_are_of():
+    team = word_team(MARKET)
+    learner = Learner(team, LearnerSettings())
+    chain = links(play(team))
+    features = learner.critic.features(chain)
+    features[2] = features[2] * math.nan
+    with pytest.raises(DivergenceError, match=f"the critic: 1 of {len(chain)} turns have values not finite") as caught:
+        learner.critic.values(chain, features)
+    [sample] = caught.value.samples
+    assert sample.action is chain[2].turn.action
+    for numbers in (sample.values, sample.returns, sample.advantages, sample.credit):
+        assert np.isnan(numbers).tolist() == [True]
 
 
 def with_return(trajectory, group, value):
