@@ -11,7 +11,7 @@ STAMP := $(VENV)/.marft-installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-attacks test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data install clean
+.PHONY: help quickstart third-party test lint test-attacks test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data mutation install clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -73,6 +73,10 @@ bench-gpu: $(STAMP)  ## teams on a GPU, end to end: speed, memory, agreement, le
 data: $(STAMP)  ## rebuild the embedded data sets and check them
 	$(BIN)/python -m envs_data.build
 	$(BIN)/marft data check
+
+mutation: $(STAMP)  ## change the numeric core one expression at a time: which tests turn red (ARGS="--each 40")
+	$(PIP) --quiet -c constraints.txt -e '.[mutation]'
+	$(BIN)/python tests/mutation.py $(ARGS)
 
 install: $(STAMP)  ## make the virtual environment only
 

@@ -12,6 +12,7 @@ from naive import adapters, moved
 from test_agents_resume import outcome
 
 from marft_agents import checkpoint
+from marft_agents.advantages import SMALLEST_SPREAD
 from marft_agents.experience import AllEpisodesFailedError, Sampling, differing, gather
 from marft_agents.learner import Learner
 from marft_agents.policy import text_action
@@ -264,3 +265,4 @@ def test_returns_that_differ_by_rounding_teach_nothing():
     assert early.team_return != late.team_return
     assert differing([early, late]) == [False]
     assert differing([early, earned(0.3, 0.2)]) == [True]
+    assert differing([earned(0.0), earned(SMALLEST_SPREAD)]) == [False]

@@ -27,6 +27,13 @@ def law_probabilities(law):
     return scaled.masked_fill(~keep, -torch.inf).softmax(0)
 
 
+def test_by_default_the_plain_law_is_sampled():
+    law = SamplingLaw()
+    assert (law.temperature, law.top_k, law.top_p, law.max_new_tokens) == (1, 0, 1, 64)
+    assert not law.greedy
+    assert not law.restricts_support
+
+
 LAWS = [
     SamplingLaw(),
     SamplingLaw(temperature=0.5),
