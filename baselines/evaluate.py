@@ -23,7 +23,7 @@ from baselines.train import add_model_flags, device_of
 from marft_agents import checkpoint
 from marft_agents.context import ContextSettings
 from marft_agents.evaluation import Evaluation, Interval, evaluate
-from marft_agents.language_model import LoraSettings, build_team
+from marft_agents.language_model import LoraSettings, build_team, check_first_prompts
 from marft_agents.policy import Policy
 from marft_agents.rollout import MAX_TURNS
 from marft_agents.run_folder import episode_record, replacing, versions, write_json
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.checkpoint is not None:
         trained = checkpoint.notes_of(arguments.checkpoint).get("tool_surface")
         check_surface(trained, tool_surface, allow=bool(arguments.other_tools))
-    policy, law, context = _policy(arguments, env.possible_agents)
+    policy, law, context = _policy(arguments, env)
     options = scenarios(env, arguments.limit)
     max_turns = MAX_TURNS if arguments.max_turns is None else arguments.max_turns
     result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _policy(arguments: argparse.Namespace, agents: Sequence[str]) -> tuple[Policy, SamplingLaw, ContextSettings | None]:
+def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingLaw, ContextSettings | None]:
     """Return who plays, under which law and in which context window: the checkpoint's own unless flags say otherwise.
 
     An endpoint has a window of its own, which is not known here: None.
@@ -126,19 +126,22 @@ def _policy(arguments: argparse.Namespace, agents: Sequence[str]) -> tuple[Polic
             raise ValueError("--context-window and --overflow are for models that run here, not for an --endpoint")
         return _remote(arguments, law), law, None
     models = read_models(arguments.model) if arguments.model else dict(trained.models) if trained else {}
+    models = models or {"*": "smollm2-135m"}
+    context = read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context) if trained else {})
+    check_first_prompts(env, models, law, context)
     team = build_team(
-        agents,
-        models or {"*": "smollm2-135m"},
+        env.possible_agents,
+        models,
         lora=trained.lora if trained else LoraSettings(),
         law=law,
         sharing=trained.sharing if trained else "separate",
         device=device_of(arguments),
-        context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context) if trained else {}),
+        context=context,
     )
     if arguments.checkpoint is not None:
         checkpoint.load_adapters(arguments.checkpoint, team)
     arguments.model = sorted({seat.base.name for seat in team.seats.values()})
-    return team, law, team.context
+    return team, law, context
 
 
 def _remote(arguments: argparse.Namespace, law: SamplingLaw) -> Policy:

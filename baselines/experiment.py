@@ -19,7 +19,7 @@ from baselines.sampler import OWN, check_play
 from baselines.validation import ValidationSettings
 from marft_agents.algorithms import learner_settings, settings_for
 from marft_agents.context import ContextSettings
-from marft_agents.language_model import LanguageModelTeam, LoraSettings, Sharing, build_team
+from marft_agents.language_model import LanguageModelTeam, LoraSettings, Sharing, build_team, check_first_prompts
 from marft_agents.learner import Learner
 from marft_agents.run_folder import RunFolderError
 from marft_agents.sampling import SamplingLaw
@@ -166,6 +166,7 @@ class Experiment:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and can not be trained")
         models = {self.models.get(agent, self.models.get("*", "")) for agent in env.possible_agents}
         check_play(self.sampler, models, self.law)
+        check_first_prompts(env, self.models, self.law, self.context)
         team = build_team(
             env.possible_agents,
             self.models,

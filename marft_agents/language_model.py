@@ -21,7 +21,7 @@ from marft_agents.context import LARGEST_DEFAULT, ContextOverflowError, ContextS
 from marft_agents.gated import keep_less
 from marft_agents.generation import Prompt, generate
 from marft_agents.policy import Request, encodable, failed_action
-from marft_agents.pretrained import ModelError, Pretrained, context_length, load, load_config
+from marft_agents.pretrained import ModelError, Pretrained, context_length, load, load_config, load_tokenizer
 from marft_agents.records import Action, IntArray
 from marft_agents.sampling import SamplingLaw
 from marft_agents.settings import SettingsError, check_knobs, knob
@@ -272,14 +272,8 @@ class LanguageModelTeam:
         Raises:
             ContextOverflowError: it does not fit; names the agent, tokens found and wanted.
         """
-        tokenizer, window = self.seat(agent).base.tokenizer, self.windows[agent]
-        try:
-            return encode(tokenizer, observation, window - self.law.max_new_tokens, self.context.overflow)
-        except ContextOverflowError as error:
-            raise ContextOverflowError(
-                f"agent {agent!r}: {error} (context_window = {window} less max_new_tokens = "
-                f"{self.law.max_new_tokens}): raise the window, shorten the profile or the task, or let agents say less"
-            ) from error
+        tokenizer = self.seat(agent).base.tokenizer
+        return _encode(agent, tokenizer, observation, self.windows[agent], self.law, self.context)
 
     def encode(self, agent: str, observation: str) -> IntArray:
         """Return the ids of an agent's prompt, int32 [P]; see `prompt`."""
@@ -366,13 +360,7 @@ def build_team(
         SettingsError: the context window does not fit a model; found before any weights are loaded.
     """
     _check_agent_ids(agents)
-    unknown = sorted(set(models) - set(agents) - {"*"})
-    missing = [agent for agent in agents if agent not in models and "*" not in models]
-    if unknown or missing:
-        raise ModelError(
-            f"models name {', '.join(unknown) or 'no'} unknown agents and leave out {', '.join(missing) or 'none'}; "
-            f"the team plays {', '.join(agents)}"
-        )
+    _check_models(agents, models)
     members: dict[str, list[str]] = {}
     for agent in agents:
         members.setdefault(models.get(agent, models.get("*", "")), []).append(agent)
@@ -385,6 +373,56 @@ def build_team(
         base = AdaptedBase(load(name, device=device), adapters, lora, seed=seed)
         seats |= {agent: Seat(base, shared if sharing == "shared" else agent) for agent in own}
     return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, context=context)
+
+
+def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingLaw, context: ContextSettings) -> None:
+    """Refuse profiles that leave no room for the problem or the action, before any weights are loaded.
+
+    Args:
+        env: an AEC environment; it is reset. An agent that it shows nothing yet is passed over.
+        models: agent -> model name, as in `build_team`.
+        law: how tokens are sampled.
+        context: how long a prompt and its action may be, and what happens to longer prompts.
+
+    Raises:
+        ContextOverflowError: what an agent sees of the first problem does not fit.
+        ModelError, SettingsError: see `build_team`.
+    """
+    _check_models(env.possible_agents, models)
+    env.reset(seed=0)
+    tokenizers: dict[str, Any] = {}
+    for agent in env.possible_agents:
+        name = models.get(agent, models.get("*", ""))
+        window = choose_window(name, context_length(load_config(name)), context, law)
+        tokenizers[name] = tokenizers.get(name) or load_tokenizer(name)
+        try:
+            observation = env.observe(agent)
+        except Exception:  # whatever an environment raises for an agent that does not act yet
+            continue
+        if isinstance(observation, str):
+            _encode(agent, tokenizers[name], observation, window, law, context)
+
+
+def _encode(
+    agent: str, tokenizer: Any, observation: str, window: int, law: SamplingLaw, context: ContextSettings
+) -> ChatPrompt:
+    try:
+        return encode(tokenizer, observation, window - law.max_new_tokens, context.overflow)
+    except ContextOverflowError as error:
+        raise ContextOverflowError(
+            f"agent {agent!r}: {error} (context_window = {window} less max_new_tokens = {law.max_new_tokens}): raise "
+            "the window, shorten the profile or the task, or let agents say less"
+        ) from error
+
+
+def _check_models(agents: Sequence[str], models: Mapping[str, str]) -> None:
+    unknown = sorted(set(models) - set(agents) - {"*"})
+    missing = [agent for agent in agents if agent not in models and "*" not in models]
+    if unknown or missing:
+        raise ModelError(
+            f"models name {', '.join(unknown) or 'no'} unknown agents and leave out {', '.join(missing) or 'none'}; "
+            f"the team plays {', '.join(agents)}"
+        )
 
 
 def choose_window(model: str, longest: int | None, context: ContextSettings, law: SamplingLaw) -> int:

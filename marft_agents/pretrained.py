@@ -81,13 +81,12 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     """
     device = device or default_device()
     dtype = dtype or default_dtype(device)
+    tokenizer = load_tokenizer(name)
     if name == "tiny":
-        model, tokenizer, source = _tiny(), byte_tokenizer(), ""
+        model, source = _tiny(), ""
     else:
         source = _resolve(name)
-        model, tokenizer = _from_pretrained(name, source, dtype)
-    if tokenizer.chat_template is None:
-        raise ModelError(f"model {name!r} has no chat template; use an instruction-tuned model")
+        model = _from_pretrained(name, source, dtype)
     model = model.to(device=device, dtype=dtype).eval()
     model.requires_grad_(False)
     published = SMOLLM2_HUB_ID if name == "smollm2-135m" else source
@@ -109,6 +108,26 @@ def load_config(name: str) -> Any:
         return AutoConfig.from_pretrained(source)
     except (OSError, ValueError, KeyError) as error:
         raise _not_loaded(name, source, error) from error
+
+
+def load_tokenizer(name: str) -> Any:
+    """Return the tokenizer behind a model name, without the weights.
+
+    Raises:
+        ModelError: nothing loadable is behind the name, or it has no chat template.
+    """
+    if name == "tiny":
+        return byte_tokenizer()
+    from transformers import AutoTokenizer
+
+    source = _resolve(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+    except (OSError, ValueError, KeyError) as error:
+        raise _not_loaded(name, source, error) from error
+    if tokenizer.chat_template is None:
+        raise ModelError(f"model {name!r} has no chat template; use an instruction-tuned model")
+    return tokenizer
 
 
 def context_length(config: Any) -> int | None:
@@ -156,17 +175,15 @@ def _check_folder(path: Path) -> None:
         )
 
 
-def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> Any:
+    from transformers import AutoModelForCausalLM
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+        return AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise _not_loaded(name, source, error) from error
-    return model, tokenizer
 
 
 def _not_loaded(name: str, source: str, error: Exception) -> ModelError:

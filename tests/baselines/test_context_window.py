@@ -231,6 +231,7 @@ def test_a_run_counts_shortened_prompts_and_raises_an_alarm(tmp_path, capsys):
         (["--context-window", "-3"], "context_window = -3, wanted >= 2 or none"),
         (["--context-window", "64", "--max-new-tokens", "64"], "max_new_tokens = 64 leaves no room for a prompt"),
         (["--max-new-tokens", "4096"], "wanted fewer than 4096"),
+        (["--context-window", "99", "--max-new-tokens", "9"], "agent 'reasoner_0': system prompt, problem and latest"),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "eval"])
