@@ -1,30 +1,28 @@
 """The bubblewrap backend: a jail of namespaces for each submission, for machines without an engine.
 
-The jail sees selected system folders, all read-only, and its box, which the host writes and it only reads: nothing
-can be left over for the next submission, which gets another jail. Builds have one of their own, with a little memory
-to write to. bubblewrap limits neither processes nor memory: the runner's filter against fork and its limits do.
-A jail started by root could write the kernel's settings, so root becomes another user first.
+The jail sees what the interpreter and the compiler need of the system, all read-only, and its box, which the host
+writes and it only reads: nothing can be left over for the next submission, which gets another jail. Builds have one
+of their own, with a little memory to write to. bubblewrap limits neither processes nor memory: the runner's filter
+against fork and its limits do. A jail started by root could write the kernel's settings, so root becomes another
+user first.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from marft_envs.sandbox.channel import SlotError
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
-from marft_envs.sandbox.machine import find_tools, read_folders, slot_uids
+from marft_envs.sandbox.machine import Shown, find_shown, find_tools, slot_uids
 from marft_envs.sandbox.process import Workplace, runner_command, start_slot
 from marft_envs.sandbox.slot import RunnerSlot, Slot
 from marft_envs.sandbox.verdict import SandboxError
 
 BOX, PARENT = "/box", "/marft"
 BUILD_BYTES = 128 << 20
-_PACKAGES = ("lib/python*/*-packages", "lib64/python*/*-packages", "local/lib/python*/*-packages")
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 
 
 class BubblewrapBackend:
@@ -46,7 +44,7 @@ class BubblewrapBackend:
             raise SandboxError("bubblewrap is not installed: apt install bubblewrap")
         self.tools: Mapping[str, str] = find_tools()
         self._workplace = Workplace()
-        self._command = [program, *_walls(read_folders(self.tools))]
+        self._command = [program, *_walls(find_shown(self.tools))]
 
     def open_slot(self, index: int) -> Slot:
         """Make a box, and start the first jail over it."""
@@ -124,26 +122,23 @@ class BubblewrapSlot:
         return start_slot([*self._command, *walls, "--", *runner], self.places, self._user)
 
 
-def _walls(folders: Sequence[str]) -> list[str]:
+def _walls(shown: Shown) -> list[str]:
     """Return the options of bubblewrap, but for the box."""
     options = ["--unshare-all", "--uid", "10001", "--gid", "10001", "--hostname", "sandbox", "--cap-drop", "ALL"]
     options += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
-    for place in (*_SYSTEM, *folders):
-        options += _mount(Path(place))
-    for place in ("/usr", *folders):
-        options += _hide_packages(Path(place))
-    return [*options, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    for path in shown.paths:
+        options += _mount(path)
+    for path in shown.hidden:
+        options += _cover(path)
+    # A user namespace may change the settings of its own namespaces, and the next test would read them.
+    return [*options, "--proc", "/proc", *_cover(Path("/proc/sys")), "--dev", "/dev", "--remount-ro", "/dev"]
 
 
-def _hide_packages(prefix: Path) -> list[str]:
-    """Cover what is installed for Python with nothing: it may hold this package, and with it expected outputs."""
-    found = [path for pattern in _PACKAGES for path in sorted(prefix.glob(pattern)) if path.is_dir()]
-    return [word for path in found for word in ("--tmpfs", str(path), "--remount-ro", str(path))]
+def _cover(path: Path) -> list[str]:
+    """Cover a folder with an empty one."""
+    return ["--tmpfs", str(path), "--remount-ro", str(path)]
 
 
 def _mount(path: Path) -> list[str]:
-    try:
-        is_link = stat.S_ISLNK(path.lstat().st_mode)
-    except OSError:
-        return []
-    return ["--symlink", os.readlink(path), str(path)] if is_link else ["--ro-bind", str(path), str(path)]
+    kind, source = ("--symlink", os.readlink(path)) if path.is_symlink() else ("--ro-bind", str(path))
+    return [kind, source, str(path)]

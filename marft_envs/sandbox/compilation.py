@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,11 +12,14 @@ from dataclasses import dataclass
 
 from marft_envs.sandbox import ruling
 from marft_envs.sandbox.channel import SlotError
+from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.jail.wire import RunRequest, RunResult
 from marft_envs.sandbox.languages import Language
 from marft_envs.sandbox.slot import Slot
 from marft_envs.sandbox.verdict import Verdict
 
 _SHOWN_BYTES = 4096
+_KILLED = (b": fatal error: Killed signal terminated program ", b" terminated with signal 9 ")
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,12 @@ class Build:
     Attributes:
         product: What it left; None where it failed.
         output: What the compiler said, and why it was ended, at most 4 KiB.
+        was_ended: It was ended by SIGKILL or the wall limit. This may come from outside, so the build is not kept.
     """
 
     product: bytes | None
     output: str = ""
+    was_ended: bool = False
 
 
 class BuildCache:
@@ -46,7 +52,7 @@ class BuildCache:
         self._bytes = 0
 
     def get(self, language: Language, source: bytes, make: Callable[[], Build]) -> Build:
-        """Return a build, made by `make` where there is none yet; what `make` raises is not kept."""
+        """Return a build, made by `make` where there is none yet; what it raises and what was ended is not kept."""
         key = hashlib.sha256(repr(language).encode() + source).digest()
         with self._lock:
             if key in self._builds:
@@ -69,8 +75,9 @@ class BuildCache:
             raise
         with self._lock:
             del self._pending[key]
-            self._builds[key] = build
-            self._bytes += _weight(build)
+            if not build.was_ended:
+                self._builds[key] = build
+                self._bytes += _weight(build)
             while self._bytes > self._most_bytes:
                 self._bytes -= _weight(self._builds.popitem(last=False)[1])
         mine.set_result(build)
@@ -79,9 +86,10 @@ class BuildCache:
 
 def _await(pending: Future[Build]) -> Build | None:
     try:
-        return pending.result()
+        build = pending.result()
     except Exception:  # the other thread's jail failed: that says nothing of ours
         return None
+    return None if build.was_ended else build
 
 
 def _weight(build: Build) -> int:
@@ -89,7 +97,15 @@ def _weight(build: Build) -> int:
 
 
 def build(slot: Slot, language: Language, source: bytes) -> Build:
-    """Build a program in a slot; a compiler that fails, or hits a limit, is an answer."""
+    """Build a program in a slot; a compiler that fails, or hits a limit, is an answer.
+
+    A build that was ended is made once more: a busy machine, or one that ran out of memory, says nothing of a program.
+    """
+    first = _build_once(slot, language, source)
+    return _build_once(slot, language, source) if first.was_ended else first
+
+
+def _build_once(slot: Slot, language: Language, source: bytes) -> Build:
     request = ruling.build_request(language.command(language.build, slot.places))
     result, product = slot.build(request, language.product, {language.source: source})
     said = (result.stderr or result.stdout)[:_SHOWN_BYTES].decode(errors="replace")
@@ -98,4 +114,14 @@ def build(slot: Slot, language: Language, source: bytes) -> Build:
         return Build(product, said)
     if verdict is Verdict.OK:
         raise SlotError("the compiler reports success, but what it made is not there or too large")
-    return Build(None, said if verdict is Verdict.RE and said else f"{said}\nthe compiler: {reason}".strip())
+    message = said if verdict is Verdict.RE and said else f"{said}\nthe compiler: {reason}".strip()
+    return Build(None, message, _was_ended(request, result))
+
+
+def _was_ended(request: RunRequest, result: RunResult) -> bool:
+    """Tell whether SIGKILL or the wall limit ended a build, and not the CPU time that it used up itself."""
+    if ruling.is_out_of_cpu(request, result):
+        return False
+    # The driver of a compiler outlives the compiler proper, and says what became of it.
+    killed = result.exit_status == -signal.SIGKILL or any(words in result.stderr for words in _KILLED)
+    return killed or bool(result.flags & wire.WALL_LIMIT)

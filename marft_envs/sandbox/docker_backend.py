@@ -25,9 +25,12 @@ from marft_envs.sandbox.machine import UIDS_PER_SLOT, physical_cores
 from marft_envs.sandbox.owner import is_gone, owner_mark
 from marft_envs.sandbox.process import runner_command
 from marft_envs.sandbox.slot import RunnerSlot, Slot
+from marft_envs.sandbox.submission import MAX_TEST_BYTES
 from marft_envs.sandbox.verdict import SandboxError
 
 OWNER_LABEL = "marft.owner"
+# A checker program has the largest input, output and expected output before it at once; memory is taken as it fills.
+_BOX_MB = (3 * MAX_TEST_BYTES >> 20) + 16
 _LOG_BYTES = 2048
 _STDOUT, _HEADER = 1, struct.Struct(">BxxxI")
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
@@ -147,7 +150,7 @@ class DockerBackend:
             "network_mode": "none",
             "ipc_mode": "none",
             "read_only": True,
-            "tmpfs": {BOX: "rw,exec,nosuid,nodev,size=128m,nr_inodes=4096,mode=0755"},
+            "tmpfs": {BOX: f"rw,exec,nosuid,nodev,size={_BOX_MB}m,nr_inodes=4096,mode=0755"},
             "mem_limit": f"{self._memory_mb}m",
             "memswap_limit": f"{self._memory_mb}m",
             "pids_limit": 64,

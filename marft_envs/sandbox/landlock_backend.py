@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
-from marft_envs.sandbox.machine import find_tools, read_folders, slot_uids
+from marft_envs.sandbox.machine import Shown, find_shown, find_tools, slot_uids
 from marft_envs.sandbox.process import Workplace, runner_command, start_slot
 from marft_envs.sandbox.slot import Slot
 
@@ -43,5 +44,19 @@ class LandlockBackend:
         self._workplace.close()
 
     def _options(self, index: int) -> list[str]:
-        options = [word for folder in read_folders(self.tools) for word in ("--read", folder)]
+        options = landlock_options(find_shown(self.tools))
         return [*options, "--uids", "{}:{}".format(*slot_uids(index))] if os.geteuid() == 0 else options
+
+
+def landlock_options(shown: Shown) -> list[str]:
+    """Return the options of the runner that let programs read what a jail shows."""
+    return [word for path in shown.paths for word in _beneath(path, shown.hidden)]
+
+
+def _beneath(path: Path, hidden: tuple[Path, ...]) -> list[str]:
+    """Return options for a path. A rule holds for all that is beneath it, so a folder that hides another is listed."""
+    if path.is_symlink() or path in hidden:  # what a link leads to is shown, or it is not
+        return []
+    if not any(other.is_relative_to(path) for other in hidden):
+        return ["--read", str(path)]
+    return ["--list", str(path), *(word for child in sorted(path.iterdir()) for word in _beneath(child, hidden))]

@@ -1,4 +1,4 @@
-"""What this machine offers to the backends that need no engine: cores, interpreters, compilers, user ids, folders."""
+"""This machine, for the backends that need no engine: cores, tools, what a jail shows of it, user ids, folders."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from marft_envs.sandbox.owner import pid_namespace
 from marft_envs.sandbox.verdict import SandboxError
 
 UIDS_PER_SLOT = 16
+_SINGLE_FILES = ("etc/ld.so.cache", "etc/alternatives", "etc/localtime", "usr/share/zoneinfo")
+_LIBRARY_FOLDERS = ("gcc", "*-linux-*", "bfd-plugins", "locale", "python3.*")  # in lib, lib32, lib64 and libexec
+_LIBRARY_FILES = ("*.so", "*.so.*", "*.a", "*.o")
+_MOST_LIBRARIES = 64
 _SLOTS_PER_PROCESS = 64
 _STRIDE = 104_729  # a prime: equal process ids in different PID namespaces lie far apart
 
@@ -42,10 +47,47 @@ def find_tools() -> dict[str, str]:
     return found | ({"c++": compiler} if compiler else {})
 
 
-def read_folders(tools: Mapping[str, str]) -> list[str]:
-    """Return the folders outside /usr that the interpreter needs."""
-    prefix = Path(tools["python"]).resolve().parent.parent
-    return [] if prefix.is_relative_to("/usr") else [str(prefix)]
+class Shown(NamedTuple):
+    """What a jail shows of this machine; nothing else.
+
+    Attributes:
+        paths: Files, folders and links.
+        hidden: Folders beneath those that it does not show.
+    """
+
+    paths: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+
+
+def find_shown(tools: Mapping[str, str], root: Path = Path("/")) -> Shown:
+    """Return what the interpreter and the compiler need: programs, headers, libraries and Python's standard library.
+
+    All else below /usr may hold our own problems and answers: packages, virtual environments, sources, shared data.
+
+    Args:
+        tools: See `find_tools`.
+        root: Of the file system, for tests.
+    """
+    roots = (root, root / "usr", *(Path(tool).resolve().parent.parent for tool in tools.values()))
+    paths, hidden = [root / name for name in _SINGLE_FILES], list[Path]()
+    for prefix in dict.fromkeys(roots):
+        paths += [prefix / name for name in ("bin", "include")]
+        for folder in sorted(prefix.glob("lib*")):
+            found = [path for path in sorted(folder.iterdir()) if _is_library(path)] if folder.is_dir() else []
+            if folder.is_symlink():
+                paths.append(folder)
+            elif len(found) <= _MOST_LIBRARIES:
+                paths += found
+            else:  # a system that keeps its libraries in one folder: a mount for each would take seconds
+                paths.append(folder)
+                hidden += [path for path in sorted(folder.iterdir()) if path.is_dir() and path not in found]
+            hidden += [path for path in sorted(folder.glob("python3*/*-packages")) if path.parent in found]
+    return Shown(tuple(path for path in paths if os.path.lexists(path)), tuple(hidden))
+
+
+def _is_library(path: Path) -> bool:
+    patterns = _LIBRARY_FOLDERS if path.is_dir() else _LIBRARY_FILES
+    return any(path.match(pattern) for pattern in patterns)
 
 
 def slot_uids(index: int) -> tuple[int, int]:

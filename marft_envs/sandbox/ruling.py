@@ -54,13 +54,18 @@ def rule(request: RunRequest, result: RunResult) -> tuple[Verdict, str]:
 def rule_time(request: RunRequest, result: RunResult) -> tuple[Verdict, str] | None:
     """Return TLE or ILE where the program used up its time."""
     cpu_ms = result.cpu_us / 1000
-    used_up = result.flags & wire.CPU_LIMIT or result.exit_status == -signal.SIGXCPU or cpu_ms > request.cpu_ms
-    if used_up:
+    if is_out_of_cpu(request, result):
         return Verdict.TLE, f"CPU time over {request.cpu_ms / 1000:g} s"
     if result.flags & wire.WALL_LIMIT:
         busy = cpu_ms >= request.cpu_ms / 2
         return (Verdict.TLE if busy else Verdict.ILE), f"{cpu_ms / 1000:.2f} s of CPU in {request.wall_ms / 1000:g} s"
     return None
+
+
+def is_out_of_cpu(request: RunRequest, result: RunResult) -> bool:
+    """Return True if the program used up its CPU time."""
+    over = result.flags & wire.CPU_LIMIT or result.cpu_us / 1000 > request.cpu_ms
+    return bool(over) or result.exit_status == -signal.SIGXCPU
 
 
 def _rule_space(request: RunRequest, result: RunResult) -> tuple[Verdict, str] | None:
@@ -70,9 +75,8 @@ def _rule_space(request: RunRequest, result: RunResult) -> tuple[Verdict, str] |
     if result.flags & wire.THREAD_LIMIT:
         return Verdict.RE, "too many threads"
     reason = f"{result.peak_kb / 1024:.0f} of {request.memory_kb / 1024:.0f} MiB"
-    killed = result.flags & wire.OOM or result.exit_status == -signal.SIGKILL
     used_kb = result.peak_kb if result.peak_kb > _FLOOR_KB else 0
-    if killed or used_kb > request.memory_kb:
+    if result.flags & wire.OOM or used_kb > request.memory_kb:
         return Verdict.MLE, reason
     failed = result.exit_status not in (0, -signal.SIGSYS)
     refused = any(word in result.stderr[-1024:] for word in _OUT_OF_MEMORY)

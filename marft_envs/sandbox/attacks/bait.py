@@ -5,6 +5,7 @@ None of them may appear in what an attack or a compiler prints.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import tempfile
@@ -15,6 +16,16 @@ from marft_envs.sandbox.verdict import Test
 
 MARK = "MARFT_SECRET_"
 VARIABLE = "MARFT_CANARY"
+_INSTALLED = (
+    "/usr/src",
+    "/usr/share",
+    "/usr/lib",
+    "/usr/local/share",
+    "/opt",
+    "/srv",
+    "/usr/lib/python3/dist-packages",
+)
+_FOLDERS = ("/usr/local", "/usr/lib", "/usr/local/lib")  # as a virtual environment or a package has one
 
 
 def _secret(kind: str) -> str:
@@ -27,13 +38,15 @@ class Bait:
     Attributes:
         expected: What an attack would have to print to be right.
         neighbour: In the source and the input of the program that runs beside.
-        files: Paths of the host with a secret each: temporary folders, shared memory, home.
+        files: Paths of the host with a secret each: temporary folders, shared memory, home, and, where this process
+            may write there, places beside the system's own files in which packages and data are installed.
     """
 
     def __init__(self) -> None:
         self.expected = _secret("expected")
         self.neighbour = _secret("neighbour")
         self.files: list[Path] = []
+        self._folders: list[Path] = []
         self._in_files = _secret("file")
         self._in_environment = _secret("variable")
         self._before = os.environ.get(VARIABLE)
@@ -41,13 +54,18 @@ class Bait:
     def __enter__(self) -> Bait:
         os.environ[VARIABLE] = self._in_environment
         name = f".marft_canary_{secrets.token_hex(4)}"
-        for folder in {Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/dev/shm"), Path.home(), Path.cwd()}:
-            try:
+        folders = {Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/dev/shm"), Path.home(), Path.cwd()}
+        for folder in (*folders, *map(Path, _INSTALLED)):
+            with contextlib.suppress(OSError):
                 (folder / name).write_text(self._in_files + "\n")
                 (folder / name).chmod(0o644)
-            except OSError:
-                continue
-            self.files.append(folder / name)
+                self.files.append(folder / name)
+        for folder in map(Path, _FOLDERS):
+            with contextlib.suppress(OSError):
+                (folder / name).mkdir()
+                self._folders.append(folder / name)
+                (folder / name / "data").write_text(self._in_files + "\n")
+                self.files.append(folder / name / "data")
         return self
 
     def __exit__(
@@ -55,6 +73,8 @@ class Bait:
     ) -> None:
         for path in self.files:
             path.unlink(missing_ok=True)
+        for path in self._folders:
+            path.rmdir()
         if self._before is None:
             os.environ.pop(VARIABLE, None)
         else:

@@ -7,7 +7,6 @@ import contextlib
 import math
 import os
 import resource
-import sys
 from typing import NamedTuple
 
 from . import landlock
@@ -16,10 +15,6 @@ from .syscalls import MACHINES
 from .wire import KIND_BUILD, RunRequest
 
 MODES = ("uid", "namespace", "landlock", "none")
-SYSTEM = (
-    *(f"/usr/{name}" for name in ("bin", "lib", "lib32", "lib64", "libexec", "include", "share")),
-    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"),
-)
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 PATH = "/usr/local/bin:/usr/bin:/bin"
 THREADS = 64  # of a solution; a process limit that counts per uid where the uid is its own
@@ -66,18 +61,28 @@ class Isolation:
             or signals everybody; files and secrets are open to it.
         box: Folder of the submission.
         uids: First and last uid: builds get the first one, submissions take turns with the others; None keeps ours.
-        read: Folders that may be read besides the system's.
+        read: Files and folders that may be read, in the mode `landlock`.
+        listed: Folders whose names alone may be read, in the mode `landlock`.
 
     Raises:
         ValueError: These don't fit together.
         OSError: This machine can't isolate in this mode.
     """
 
-    def __init__(self, mode: str, box: str, uids: tuple[int, int] | None = None, read: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        mode: str,
+        box: str,
+        uids: tuple[int, int] | None = None,
+        read: tuple[str, ...] = (),
+        listed: tuple[str, ...] = (),
+    ) -> None:
         _check(mode, uids)
-        self.mode, self.box, self.uids, self._read = mode, box, uids, read
+        self.mode, self.box, self.uids, self._read, self._listed = mode, box, uids, read, listed
         self._run_uid = uids[0] + 1 if uids else None
-        self._run_ruleset = landlock.ruleset(self._readable()) if mode == "landlock" else None
+        # `uid` and `namespace` hold without Landlock; where the kernel has it, it closes /proc to programs.
+        self._landlocks = mode == "landlock" or (mode != "none" and landlock.abi() > 0)
+        self._run_ruleset = landlock.ruleset(self._rules()) if self._landlocks else None
         self._truncates = mode != "landlock" or landlock.abi() >= landlock.TRUNCATES
         self._filters = mode != "none" or os.uname().machine in MACHINES
         if self._filters:
@@ -94,9 +99,9 @@ class Isolation:
 
     def ruleset(self, kind: int) -> int | None:
         """Return the Landlock ruleset for a program; one for a build is new and the caller's to close."""
-        if self.mode != "landlock" or kind != KIND_BUILD:
+        if not self._landlocks or kind != KIND_BUILD:
             return self._run_ruleset
-        return landlock.ruleset([*self._readable(), (os.path.join(self.box, "build"), landlock.ALL)])
+        return landlock.ruleset([*self._rules(), (os.path.join(self.box, "build"), landlock.ALL)])
 
     def plan(self, request: RunRequest, folder: int, stdio: tuple[int, int, int], ruleset: int | None) -> Plan:
         """Return how `request` is started."""
@@ -136,16 +141,24 @@ class Isolation:
             limits[resource.RLIMIT_NPROC] = THREADS
         return tuple((number, _clamped(number, most)) for number, most in limits.items())
 
-    def _readable(self) -> list[tuple[str, int]]:
-        folders = ["/usr/local", *self._read]
-        if sys.base_prefix not in ("/usr", "/usr/local"):
-            folders += [os.path.join(sys.base_prefix, "bin"), os.path.join(sys.base_prefix, "lib")]
-        rules = [rule for folder in folders for rule in _without_packages(folder)]
-        rules += [(path, landlock.READ) for path in (*SYSTEM, self.box)]
+    def _rules(self) -> list[tuple[str, int]]:
+        """Return what a program may reach by Landlock: in the mode of that name, what the jail shows of the machine.
+
+        In the others what can be seen is what the jail shows, but for /proc and /sys. A program could write to its
+        own files there (its peak memory would be forgotten), and would find paths of the host.
+        """
+        if self.mode == "landlock":
+            rules = [(path, landlock.READ) for path in (*self._read, self.box)]
+            rules += [(path, landlock.LIST) for path in self._listed]
+        else:
+            rules = [(f"/{name}", landlock.READ) for name in os.listdir("/") if name not in ("proc", "sys")]
+            rules.append(("/", landlock.LIST))
         return rules + [(path, landlock.DEVICE) for path in DEVICES]
 
     def _environment(self, build: bool) -> tuple[bytes, ...]:
         words = [f"PATH={PATH}", f"HOME={self.box}", "LANG=C.UTF-8", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1"]
+        # glibc gives each thread that overlaps another 64 MiB of address space, which the memory limit counts.
+        words.append("MALLOC_ARENA_MAX=1")
         if build:
             words.append(f"TMPDIR={os.path.join(self.box, 'build')}")
         return tuple(os.fsencode(word) for word in words)
@@ -161,21 +174,6 @@ def _check(mode: str, uids: tuple[int, int] | None) -> None:
         raise ValueError(f"--isolation {mode}: found --uids, but this mode changes no uid")
     if uids is not None and not (root and 0 < uids[0] < uids[1] < 2**31):
         raise ValueError(f"--uids: found {uids} as uid {os.geteuid()}, wanted root and at least two uids from 1")
-
-
-def _without_packages(path: str) -> list[tuple[str, int]]:
-    """Return rules to read a folder except what is installed for Python: our own problems and answers may lie there."""
-    try:
-        names = os.listdir(path)
-    except OSError:  # a file, or nothing
-        return [(path, landlock.READ)]
-    rules = []
-    for name in names:
-        if name == "lib" or name.startswith("python3"):
-            rules += _without_packages(f"{path}/{name}")
-        elif not (name.endswith("-packages") or os.path.islink(f"{path}/{name}")):  # what a link leads to counts
-            rules.append((f"{path}/{name}", landlock.READ))
-    return [(path, landlock.LIST), *rules]
 
 
 def _clamped(number: int, most: int) -> int:

@@ -1,7 +1,8 @@
 """The resident runner: one process per jail that starts programs for the judge and says what became of them.
 
     python3 -I -S -c "import sys; sys.path.insert(0, PARENT); from jail.runner import main; main()"
-        --isolation uid|namespace|landlock|none --box DIR [--uids FIRST:LAST] [--read DIR ...] [--native FILE]
+        --isolation uid|namespace|landlock|none --box DIR [--uids FIRST:LAST] [--read PATH ...] [--list DIR ...]
+        [--native FILE]
 
 Requests come on descriptor 0, answers go to 1 (see `wire`), what concerns people goes to 2. It believes the host,
 and nothing that programs do: their output it only copies. Anything that is no request ends it; the judge takes a
@@ -26,7 +27,7 @@ from .spawn import Forked
 from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, prctl
 from .watch import Outcome, Watch, end_leftovers
 
-_OPTIONS = ("--isolation", "--box", "--uids", "--read", "--native")
+_OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--native")
 _BUSY_TRIES = 100  # of 2 ms: somebody else's fork holds a program that was just written open, for an instant
 
 
@@ -214,14 +215,16 @@ def _runner(words: list[str]) -> Runner:
     pairs = list(zip(words[::2], words[1::2], strict=False))
     given = dict(pairs)
     if len(words) % 2 or not {"--isolation", "--box"} <= given.keys() <= set(_OPTIONS):
-        raise ValueError(f"found {words}, wanted --isolation MODE --box DIR [--uids FIRST:LAST] [--read DIR ...]")
+        raise ValueError(
+            f"found {words}, wanted --isolation MODE --box DIR [--uids FIRST:LAST] [--read PATH ...] [--list DIR ...]"
+        )
     uids = tuple(int(word) for word in given["--uids"].split(":")) if "--uids" in given else None
     if uids is not None and len(uids) != 2:
         raise ValueError(f"--uids: found {given['--uids']}, wanted FIRST:LAST")
-    read = tuple(value for name, value in pairs if name == "--read")
+    read, listed = (tuple(value for name, value in pairs if name == wanted) for wanted in ("--read", "--list"))
     channel = _channel()
     _harden(given["--isolation"])
-    isolation = Isolation(given["--isolation"], given["--box"], uids, read)
+    isolation = Isolation(given["--isolation"], given["--box"], uids, read, listed)
     return Runner(channel, isolation, Box(given["--box"], uids[0] if uids else None), load(given.get("--native")))
 
 

@@ -73,8 +73,9 @@ class Watch:
         return Outcome(flags, status, round(cpu_used * 1e6), round(wall_used * 1e6), used.ru_maxrss)
 
     def _kernel_killed(self) -> bool:
+        """Tell whether memory ran out; where the kernel does not count that, a SIGKILL of unknown origin means so."""
         before, self._kills = self._kills, _oom_kills()
-        return self._kills > before
+        return before is None or self._kills is None or self._kills > before
 
 
 def _ended(pid: int) -> bool:
@@ -88,13 +89,13 @@ def _threads(pid: int) -> int:
         return 0
 
 
-def _oom_kills() -> int:
-    """Return how often the kernel has ended a process for memory, in any control group, since it was booted."""
+def _oom_kills() -> int | None:
+    """Return how often the kernel has ended a process for memory, in any control group, since boot; None is unknown."""
     with contextlib.suppress(OSError), open("/proc/vmstat", "rb") as lines:
         for line in lines:
             if line.startswith(b"oom_kill "):
                 return int(line.split()[1])
-    return 0
+    return None
 
 
 def end_leftovers(isolation: Isolation) -> bool:

@@ -18,7 +18,8 @@ import pytest
 
 from marft_envs.sandbox.jail import landlock, native, wire
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
-from marft_envs.sandbox.machine import slot_uids
+from marft_envs.sandbox.landlock_backend import landlock_options
+from marft_envs.sandbox.machine import find_shown, slot_uids
 
 NOBODY, FIRST_UID = slot_uids(62)[0], slot_uids(63)[0]  # this process's own: nobody else's tests see them
 SOURCE = Path(landlock.__file__).parent
@@ -84,7 +85,8 @@ class JailClient:
         start += "main()"
         mode = carrier.removesuffix("-same-uid")
         uids = ["--uids", f"{FIRST_UID}:{FIRST_UID + 3}"] if ROOT and carrier in ("landlock", "uid") else []
-        given = ["--isolation", mode, *uids] if options is None else options
+        shown = landlock_options(find_shown({"python": SYSTEM_PYTHON})) if mode == "landlock" else []
+        given = ["--isolation", mode, *uids, *shown] if options is None else options
         return [SYSTEM_PYTHON, "-I", "-S", "-B", "-c", start, "--box", str(self.box), *given]
 
     def __enter__(self) -> JailClient:

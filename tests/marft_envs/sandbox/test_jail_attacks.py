@@ -16,6 +16,8 @@ import pytest
 from jail_client import CARRIERS, FIRST_UID, ROOT, SYSTEM_PYTHON, JailClient, compile_cpp, needs_landlock, open_client
 
 from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.landlock_backend import landlock_options
+from marft_envs.sandbox.machine import find_shown
 
 SIGSYS = -31
 CALL = """
@@ -285,7 +287,9 @@ def test_installed_packages_are_closed_and_the_library_is_open(name):
         (prefix / "bin" / "python3").write_text("binary")
         prefix.chmod(0o755)
         user = ["--uids", f"{FIRST_UID}:{FIRST_UID + 3}"] if ROOT else []
-        with JailClient("landlock", options=["--isolation", "landlock", "--read", str(prefix), *user]) as jail:
+        shown = find_shown({"system": SYSTEM_PYTHON, "python": str(prefix / "bin" / "python3")})
+        options = ["--isolation", "landlock", *landlock_options(shown), *user]
+        with JailClient("landlock", options=options) as jail:
             result = jail.python(
                 f"for n in ('json.py', '../../bin/python3'): print(open({str(library)!r} + '/' + n).read())"
             )
@@ -376,7 +380,7 @@ def test_the_trace_of_one_run_is_not_in_the_next(jail):
     first = jail.python("import os; os.environ['A'] = 'b'; os.write(0, b'x' * 99); print(os.getpid())", b"one")
     second = jail.python("import os; print(sorted(os.environ), len(os.read(0, 99)))", b"two")
     assert first.exit_status == 0
-    expected = "['HOME', 'LANG', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONHASHSEED'] 3"
+    expected = "['HOME', 'LANG', 'MALLOC_ARENA_MAX', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONHASHSEED'] 3"
     assert second.stdout.decode().strip() == expected
 
 

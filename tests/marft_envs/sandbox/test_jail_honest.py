@@ -18,7 +18,7 @@ import sys, threading
 sys.setrecursionlimit(1 << 25)
 threading.stack_size(1 << 27)
 def depth(n): return 0 if n == 0 else 1 + depth(n - 1)
-thread = threading.Thread(target=lambda: print(depth(100_000)))
+thread = threading.Thread(target=lambda: print(depth(1_000_000)))
 thread.start(); thread.join()
 """
 ASYNCIO = """
@@ -58,7 +58,7 @@ sys.stdout.write(str(sum(map(int, data.split()))))
 @pytest.mark.parametrize(
     ("program", "stdin", "stdout"),
     [
-        (RECURSION, b"", b"100000\n"),
+        (RECURSION, b"", b"1000000\n"),
         (ASYNCIO, b"", b"328350\n"),
         (POOL, b"", b"5050\n"),
         (LIBRARIES, b"", "alarm\né Linux True\n".encode()),
@@ -99,6 +99,24 @@ int main() {
     cout << sum << ' ' << depth(100000) << ' ' << shared << ' ' << later.get() << ' ' << caught << endl;
 }"""
     return compile_cpp(source, tmp_path_factory.mktemp("cpp") / "a", "-pthread", request.param)
+
+
+def test_threads_leave_the_memory_limit_to_the_program(jail):
+    """glibc reserves 64 MiB of address space for each of several threads, unless it is told not to."""
+    program = """
+import threading
+threading.stack_size(1 << 18)
+together = threading.Barrier(8)
+def work():
+    held = bytearray(4096)
+    together.wait()
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(bytearray(160 << 20)))
+"""
+    result = jail.python(program, memory_kb=256 << 10)
+    assert result.stdout == b"167772160\n", result.stderr
 
 
 def test_cpp(jail, everything):

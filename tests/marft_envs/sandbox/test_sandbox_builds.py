@@ -6,7 +6,9 @@ import pytest
 
 from marft_envs.sandbox import LANGUAGES
 from marft_envs.sandbox.channel import SlotError
-from marft_envs.sandbox.compilation import Build, BuildCache
+from marft_envs.sandbox.compilation import Build, BuildCache, build
+from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.jail.wire import RunResult
 
 PYTHON, CXX = LANGUAGES["python"], LANGUAGES["c++17"]
 
@@ -67,3 +69,54 @@ def test_a_failure_of_ours_is_not_kept():
     with pytest.raises(SlotError):
         cache.get(CXX, b"a", fail)
     assert cache.get(CXX, b"a", maker(calls)).product == b"x"
+
+
+def test_a_build_that_was_ended_is_not_kept():
+    cache, calls = BuildCache(), []
+    assert cache.get(CXX, b"a", lambda: Build(None, "killed", was_ended=True)).output == "killed"
+    assert cache.get(CXX, b"a", maker(calls)).product == b"x"
+    assert calls == [b"x"]
+
+
+class Compiler:
+    """A slot in which builds end as they are told to."""
+
+    def __init__(self, *results):
+        self.results = list(results)
+        self.places = {"box": "/box", "python": "python", "c++": "g++", "headers": "/headers"}
+
+    def build(self, request, product, files):
+        result = self.results.pop(0)
+        return result, b"product" * (result.exit_status == 0)
+
+
+def ended(exit_status=0, flags=0, cpu_s=1.0, stderr=b""):
+    return RunResult(wire.RAN, flags, exit_status, int(cpu_s * 1e6), 2_000_000, 50_000, 0, b"", stderr)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        ended(-9),
+        ended(-9, wire.OOM),
+        ended(-9, wire.WALL_LIMIT),
+        ended(1, stderr=b"g++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"),
+        ended(1, stderr=b"collect2: fatal error: ld terminated with signal 9 [Killed]\n"),
+    ],
+    ids=["killed", "out of memory", "wall limit", "the compiler proper", "the linker"],
+)
+def test_a_build_that_was_ended_is_made_once_more(first):
+    assert build(Compiler(first, ended()), CXX, b"a") == Build(b"product")
+    twice = build(Compiler(first, first), CXX, b"a")
+    assert (twice.product, twice.was_ended) == (None, True)
+    assert twice.output
+
+
+@pytest.mark.parametrize(
+    "result",
+    [ended(1, stderr=b"main.cpp:1: error"), ended(-9, wire.CPU_LIMIT, 20.1), ended(1, 0, 20.1), ended(-25)],
+    ids=["error", "CPU limit", "CPU limit of the compiler proper", "too large"],
+)
+def test_a_build_that_fails_by_itself_is_made_once(result):
+    made = build(Compiler(result), CXX, b"a")
+    assert (made.product, made.was_ended) == (None, False)

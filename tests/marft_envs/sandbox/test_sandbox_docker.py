@@ -18,9 +18,11 @@ from interruption import interrupted
 
 from marft_envs.sandbox import Judge, SandboxError, Submission, Test
 from marft_envs.sandbox import pool as pool_module
-from marft_envs.sandbox.docker_backend import OWNER_LABEL, connect
-from marft_envs.sandbox.image import DEFAULT_IMAGE, build_image
+from marft_envs.sandbox.docker_backend import OWNER_LABEL, DockerBackend, connect
+from marft_envs.sandbox.image import DEFAULT_IMAGE, TOOLS, build_image
 from marft_envs.sandbox.owner import owner_mark
+from marft_envs.sandbox.ruling import build_request
+from marft_envs.sandbox.submission import MAX_TEST_BYTES
 
 pytestmark = pytest.mark.docker
 TESTS = [Test(b"%d" % n, b"%d" % (n + 1)) for n in range(4)]
@@ -84,6 +86,47 @@ def test_killing_containers_in_the_middle_of_a_batch_loses_no_verdict(client):
         judgements = judge.run_many(interrupted(NEXT, 8, kill))
         assert [judgement.verdict for judgement in judgements] == ["OK"] * 8
         assert 1 <= sum("first attempt" in judgement.details for judgement in judgements) <= 2
+
+
+def test_the_box_holds_what_a_checker_program_may_get():
+    """The largest input, output and expected output lie in it at once."""
+    fill = f"for name in 'abc': open('build/' + name, 'wb').write(bytes({MAX_TEST_BYTES}))"
+    argv = (TOOLS["python"].encode(), b"-c", fill.encode())
+    request = build_request(argv)._replace(output_bytes=MAX_TEST_BYTES)
+    backend = DockerBackend(DEFAULT_IMAGE, 1, 4096)
+    slot = backend.open_slot(0)
+    try:
+        (result,) = slot.run_all([request], ahead=False)
+        assert result.exit_status == 0, result.stderr
+    finally:
+        slot.close()
+        backend.close()
+
+
+KILL_COMPILER = """
+import os, time
+while True:
+    for process in filter(str.isdigit, os.listdir('/proc')):
+        try: name = open(f'/proc/{process}/comm').read()
+        except OSError: continue
+        if name == 'cc1plus\\n':
+            os.kill(int(process), 9)
+            raise SystemExit
+    time.sleep(0.005)
+"""
+
+
+def test_a_compiler_that_was_killed_from_outside_is_run_again(client):
+    before = {container.id for container in containers(client)}
+    program = (
+        '#include <regex>\n#include <iostream>\nint main() { std::cout << std::regex_match("a", std::regex("a")); }'
+    )
+    with Judge(backend="docker", workers=1) as judge:
+        (ours,) = [container for container in containers(client, owner_mark()) if container.id not in before]
+        killer = client.api.exec_create(ours.id, ["python3", "-c", KILL_COMPILER])
+        client.api.exec_start(killer, detach=True)
+        assert judge.run(program, "c++", [Test(b"", b"1")]).verdict == "OK"
+        assert client.api.exec_inspect(killer)["ExitCode"] == 0  # it has killed one
 
 
 class Engine:

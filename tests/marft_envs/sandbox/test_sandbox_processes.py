@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from interruption import interrupted
 
-from marft_envs.sandbox import Judge, Limits, Test, machine, owner
+from marft_envs.sandbox import Judge, Limits, Submission, Test, machine, owner
 from marft_envs.sandbox.machine import (
     UIDS_PER_SLOT,
     find_tools,
@@ -141,6 +141,29 @@ def test_killing_runners_in_the_middle_of_a_batch_loses_no_verdict(backend):
         judgements = judge.run_many(interrupted("print(int(input()) + 1)", 8, kill))
     assert [judgement.verdict for judgement in judgements] == ["OK"] * 8
     assert 1 <= sum("first attempt" in judgement.details for judgement in judgements) <= 2
+
+
+@pytest.mark.parametrize("backend", LOCAL)
+def test_a_compiler_that_was_killed_from_outside_is_run_again(backend):
+    before = set(children(os.getpid()))
+
+    def compilers():
+        return [pid for pid in set(children(os.getpid())) - before if name_of(pid) == "cc1plus" and is_running(pid)]
+
+    program = "#include <bits/stdc++.h>\nint main() { std::cout << 1; }"
+    with Judge(backend=backend, workers=1) as judge:
+        future = judge.submit(Submission(program, "c++", [Test(b"", b"1")]))
+        assert wait_until(compilers)
+        for pid in compilers():
+            os.kill(pid, signal.SIGKILL)
+        assert future.result().verdict == "OK"
+
+
+def name_of(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it is about dropping it")

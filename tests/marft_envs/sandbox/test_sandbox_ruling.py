@@ -36,7 +36,7 @@ def run(flags=0, exit_status=0, cpu_s=0.1, peak_mb=10.0, stdout_total=10, stderr
         (run(peak_mb=100.1), "MLE"),
         (run(wire.OOM, -signal.SIGKILL), "MLE"),
         (run(wire.THREAD_LIMIT, -signal.SIGKILL), "RE"),
-        (run(exit_status=-signal.SIGKILL), "MLE"),
+        (run(exit_status=-signal.SIGKILL), "RE"),  # by itself: memory that ran out is flagged
         (run(exit_status=-signal.SIGABRT, peak_mb=95), "MLE"),
         (run(exit_status=-signal.SIGABRT, peak_mb=94.9), "RE"),
         (run(exit_status=1, stderr=b"...\nMemoryError\n"), "MLE"),

@@ -77,6 +77,16 @@ def test_a_result_tells_what_was_used(judge):
     assert (result.exit_status, result.output, result.stderr, result.score) == (0, b"out\n", b"words", 1.0)
 
 
+def test_a_program_can_not_make_its_peak_memory_forgotten(judge):
+    program = (
+        "held = b'x' * (50 << 20)\ndel held\n"
+        "try: open('/proc/self/clear_refs', 'w').write('5')\nexcept OSError: pass\nprint('out')"
+    )
+    result = judge.run(program, tests=[Test(b"", b"out")]).tests[0]
+    assert result.verdict == Verdict.OK
+    assert result.peak_memory_mb > 50
+
+
 def test_a_limit_cuts_where_it_is(judge):
     result = judge.run("while True: pass", tests=[Test(b"", b"")], limits=Limits(cpu_s=0.3)).tests[0]
     assert 0.3 <= result.cpu_s < 0.6

@@ -23,7 +23,7 @@ for process in processes:
         with open(f"/proc/{process}/comm") as file:
             found.append("process " + file.read().strip())
     except OSError:
-        continue
+        found.append("process")
 found += [f"{kind} socket" for kind in ("tcp", "tcp6", "udp", "udp6", "raw", "unix") for _ in lines_of(f"/proc/net/{kind}")]
 found += [f"System V {kind}" for kind in ("shm", "sem", "msg") for _ in lines_of(f"/proc/sysvipc/{kind}")]
 found += ["key" for line in lines_of("/proc/keys") if "marft_left" in line]
