@@ -12,7 +12,7 @@ from fakes import Market, RouteToExpert, word_team
 from naive import adapters, moved
 
 from marft_agents.batch import links
-from marft_agents.branching import branch
+from marft_agents.branching import TURNS, branch
 from marft_agents.credit import estimate
 from marft_agents.experience import AllEpisodesFailedError, Sampling, gather
 from marft_agents.learner import Learner
@@ -81,7 +81,7 @@ def test_siblings_share_their_history_and_differ_from_their_turn_on():
     policy = Chooser()
     played, branches = branched(lambda: Market(cut=True), policy)
     groups = groups_of(branches)
-    assert len(groups) == 4 * 7  # a group per episode and turn
+    assert [divmod(group, TURNS) for group in groups] == [(e, k) for e in range(4) for k in range(7)]
     for trajectories in groups.values():
         base, *siblings = trajectories
         k = base.branch

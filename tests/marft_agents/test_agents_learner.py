@@ -186,7 +186,10 @@ def test_equal_returns_change_nothing(level):
 
 @pytest.mark.parametrize(
     ("algorithm", "knobs"),
-    [("rloo", {}), ("dr-grpo", {}), ("grpo", {}), ("rloo", {"entropy_bonus": 0.1}), ("rloo", {"positive_nll": 0.1})],
+    [
+        *[("rloo", {}), ("dr-grpo", {}), ("grpo", {}), ("grpo", {"kl_weight": 0.1})],
+        *[("rloo", {"entropy_bonus": 0.1}), ("rloo", {"positive_nll": 0.1})],
+    ],
 )
 def test_a_draw_that_teaches_nothing_costs_no_backward_pass(algorithm, knobs, monkeypatch):
     """Seven episodes of one draw return 0.1 each: their mean is not 0.1, so rounding must not pass for credit."""
@@ -275,6 +278,22 @@ def test_values_that_are_not_finite_stop_the_update_with_the_turns_they_are_of()
     assert sample.action is chain[2].turn.action
     for numbers in (sample.values, sample.returns, sample.advantages, sample.credit):
         assert np.isnan(numbers).tolist() == [True]
+
+
+def test_a_loss_that_is_not_finite_names_the_first_action_it_is_of():
+    team = word_team(["buyer_0"])
+    played = [with_return(t, 0, k) for k, t in enumerate(play(team, Solo, episodes=3))]
+
+    def broken(turn):
+        return dataclasses.replace(turn, action=dataclasses.replace(turn.action, logprobs=turn.action.logprobs - 1e9))
+
+    turns = [turn if k in (0, 3) else broken(turn) for k, turn in enumerate(played[1].turns)]
+    played[1] = dataclasses.replace(played[1], turns=tuple(turns))
+    settings = learner_settings("rloo", micro_batch=64)
+    with pytest.raises(DivergenceError, match=f"from 2 actions, .* in round {turns[1].round} of episode 1") as caught:
+        Learner(team, settings).update(played)
+    assert {id(s.action) for s in caught.value.samples} == {id(turn.action) for turn in turns[1:3]}
+    assert caught.value.samples[0].round != caught.value.samples[1].round
 
 
 def with_return(trajectory, group, value):
