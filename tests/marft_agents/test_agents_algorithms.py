@@ -149,6 +149,13 @@ def foreign(trajectories, *, noise=0.6):
     ]
 
 
+def test_actions_of_another_engine_start_from_a_ratio_of_one_with_mini_batches_too():
+    team = ragged_team("marft-a")
+    metrics = Learner(team, table("marft-a", mini_batches=2)).update(foreign(episodes(team, "marft-a")))
+    for agent in MARKET:
+        assert metrics[f"{agent}/first_pass_log_ratio_max"] < 1e-4
+
+
 @pytest.mark.parametrize("name", ["marft-a", "marft-t", "gspo", "dr-grpo"])
 def test_actions_of_another_engine_are_weighted_by_truncated_importance(name):
     team = ragged_team(name)

@@ -143,6 +143,8 @@ def test_a_budget_of_turns_is_drawn_uniformly_and_for_each_episode_by_itself():
     assert all(abs(count - 60) < 5 * np.sqrt(60 * 5 / 7) for count in shares.values())
     _, fewer = branched(Market, Chooser(), episodes=20, alternatives=2, choice={"most_turns": 2})
     assert turns_of(fewer) == chosen[:20]
+    _, long = branched(lambda: Market(rounds=20), Chooser(), episodes=1, alternatives=2)
+    assert turns_of(long) == [list(range(24))]
     for enough in (7, 9):
         _, all_turns = branched(Market, Chooser(), episodes=2, alternatives=2, choice={"most_turns": enough})
         assert turns_of(all_turns) == [list(range(7))] * 2

@@ -23,7 +23,7 @@ def test_means_extremes_and_shares_by_hand():
     statistics = UpdateStatistics()
     nothing = torch.zeros(0)
     statistics.add(torch.tensor([0.1, -0.3]), first=True, kl=torch.tensor([1.0, 2.0]), nll=nothing)
-    statistics.add(torch.tensor([0.2]), first=True, kl=torch.tensor([6.0]), nll=nothing)
+    statistics.add(torch.tensor([0.2]), first=True, kl=torch.tensor([6.0]), nll=nothing, z=torch.tensor([7]))
     statistics.grad_norms.append(2.0)
     statistics.add(torch.tensor([-0.7]), first=True, kl=torch.tensor([0.0]), nll=nothing)  # after a step
     statistics.grad_norms.append(5.0)
@@ -39,6 +39,7 @@ def test_means_extremes_and_shares_by_hand():
     residuals, returns, credit = [0.5, 2.5, 1.5], [1.0, 3.0, 5.0], [1.0, 0.0, -4.0, 9e-7]
     assert found == {
         "a/kl": pytest.approx(2.0),  # over all decisions, whatever the micro-batches
+        "a/z": 7.0,
         "a/kl_stopped": 1.0,
         "a/ratio_max": pytest.approx(math.exp(0.6)),
         "a/ratio_min": pytest.approx(math.exp(-0.7)),
