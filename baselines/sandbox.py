@@ -72,7 +72,7 @@ def check_sandbox(arguments: argparse.Namespace) -> int:
 
 
 def _attack(backend: str, image: str, full: bool, console: Console) -> Sequence[Row]:
-    with Judge(backend=backend, image=image) as judge:
+    with Judge(backend=backend, image=image, self_test=False) as judge:
         console.print(judge.report, markup=False, highlight=False)
         if full:
             from marft_envs.sandbox.attacks import run_attacks

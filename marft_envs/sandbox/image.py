@@ -99,7 +99,8 @@ def import_rootfs(folder: Path, name: str, suite: str = "bookworm", say: Callabl
     with subprocess.Popen(["tar", "-C", str(folder), "-c", "."], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
-            client.api.import_image_from_stream(process.stdout, repository=name, tag="latest")
+            packed = _Progress(process.stdout, say)
+            client.api.import_image_from_stream(iter(packed.read_some, b""), repository=name, tag="latest")
         except ENGINE_ERRORS as error:
             process.kill()
             raise SandboxError(f"image {name!r}: the engine failed: {error}") from error
@@ -107,6 +108,21 @@ def import_rootfs(folder: Path, name: str, suite: str = "bookworm", say: Callabl
             client.close()
     if process.returncode:
         raise SandboxError(f"{folder}: tar could not read all of it; are you root?")
+
+
+class _Progress:
+    """A stream that says how much of it was read, each 100 MB."""
+
+    def __init__(self, stream: IO[bytes], say: Callable[[str], None]) -> None:
+        self._stream, self._say, self._read = stream, say, 0
+
+    def read_some(self) -> bytes:
+        """Return the next piece; empty at the end."""
+        piece = self._stream.read(1 << 20)
+        before, self._read = self._read, self._read + len(piece)
+        if self._read // 10**8 > before // 10**8:
+            self._say(f"imported {self._read // 10**6} MB")
+        return piece
 
 
 def _debootstrap(folder: Path, suite: str, say: Callable[[str], None]) -> None:
@@ -117,10 +133,15 @@ def _debootstrap(folder: Path, suite: str, say: Callable[[str], None]) -> None:
         )
     say(f"making {folder} with debootstrap ({suite}); this takes minutes")
     command = [program, "--variant=minbase", f"--include={_PACKAGES}", suite, str(folder)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode:
+    lines: list[str] = []
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=both, errors="replace") as process:
+        for line in process.stdout or ():
+            lines.append(line.rstrip())
+            say(lines[-1])
+    if process.returncode:
         shutil.rmtree(folder, ignore_errors=True)
-        raise SandboxError(f"debootstrap failed (it must be run as root):\n{(done.stdout + done.stderr)[-1500:]}")
+        raise SandboxError("\n".join(["debootstrap failed (it must be run as root):", *lines[-12:]]))
 
 
 def _files() -> dict[str, bytes]:

@@ -38,13 +38,14 @@ class Judge:
         image: Of the Docker backend, made by `marft sandbox build`.
         slot_memory_mb: What all of one slot may use, MiB: the largest memory limit of a submission, its input and
             output, and the compiler (Docker alone enforces it as a whole).
+        self_test: Attack a backend that is named too, once in a process; False is for what attacks it by itself.
 
     Attributes:
         backend: The name of the backend that was taken.
         report: Why it was, and why not those before it; a line each.
 
     Raises:
-        SandboxError: The backend can't be used, or for "auto" none isolates; says what to do.
+        SandboxError: The backend can't be used or does not isolate, or for "auto" none does; says what to do.
         ValueError: No such backend, or no workers.
     """
 
@@ -54,12 +55,13 @@ class Judge:
         workers: int | None = None,
         image: str = DEFAULT_IMAGE,
         slot_memory_mb: int = 4096,
+        self_test: bool = True,
     ) -> None:
         if workers is not None and workers < 1:
             raise ValueError(f"workers: found {workers}, wanted at least 1, or None for one a core")
         count = len(physical_cores()) if workers is None else workers
         self._slot_memory_mb = slot_memory_mb
-        self._pool, self.report = open_pool(backend, count, image, slot_memory_mb)
+        self._pool, self.report = open_pool(backend, count, image, slot_memory_mb, self_test)
         self.backend = self._pool.backend.name
         _open_pools.add(self._pool)
         for line in self.report.splitlines():

@@ -7,18 +7,21 @@ from collections.abc import Callable
 
 from marft_envs.sandbox.landlock_backend import LandlockBackend
 from marft_envs.sandbox.pool import Backend, SlotPool
-from marft_envs.sandbox.selftest import failures, run_selftest
+from marft_envs.sandbox.selftest import NUM_ROWS, failures, run_selftest
 from marft_envs.sandbox.unsafe import UnsafeBackend
 from marft_envs.sandbox.verdict import SandboxError
 
 ISOLATING = ("docker", "bubblewrap", "landlock")  # the strongest first
+_held: set[tuple[str, str]] = set()  # backend and image that were asked for and held in this process
 
 
-def open_pool(backend: str, workers: int, image: str, slot_memory_mb: int) -> tuple[SlotPool, str]:
+def open_pool(
+    backend: str, workers: int, image: str, slot_memory_mb: int, self_test: bool = True
+) -> tuple[SlotPool, str]:
     """Return a pool of the backend asked for and a report of why it is this one.
 
     Raises:
-        SandboxError: It can't be used; for "auto", none isolates.
+        SandboxError: It can't be used, or it does not hold; for "auto", none isolates.
         ValueError: No such backend.
     """
     makers = _makers(workers, image, slot_memory_mb)
@@ -28,7 +31,30 @@ def open_pool(backend: str, workers: int, image: str, slot_memory_mb: int) -> tu
         close = difflib.get_close_matches(backend, makers, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"backend: found {backend!r}, wanted auto, {', '.join(makers)}{hint}")
-    return SlotPool(makers[backend](), workers), f"{backend}: asked for"
+    pool = SlotPool(makers[backend](), workers)
+    if backend not in ISOLATING or not self_test:
+        return pool, f"{backend}: asked for"
+    if (backend, image) not in _held:
+        broken = _attack(pool)
+        if broken:
+            raise SandboxError(
+                f"{backend}: it was asked for, but it does not isolate here: {'; '.join(broken)};"
+                " `marft sandbox check` attacks all backends"
+            )
+        _held.add((backend, image))
+    return pool, f"{backend}: asked for, held against {NUM_ROWS} attacks"
+
+
+def _attack(pool: SlotPool) -> list[str]:
+    """Attack a pool; return what did not hold, and then the pool is closed."""
+    try:
+        broken = failures(run_selftest(pool))
+    except BaseException:
+        pool.close()
+        raise
+    if broken:
+        pool.close()
+    return broken
 
 
 def _makers(workers: int, image: str, slot_memory_mb: int) -> dict[str, Callable[[], Backend]]:
@@ -53,11 +79,10 @@ def _open_strongest(makers: dict[str, Callable[[], Backend]], workers: int) -> t
         except (SandboxError, ImportError) as error:
             lines.append(f"{name}: not here: {error}")
             continue
-        rows = run_selftest(pool)
-        if not (broken := failures(rows)):
-            lines.append(f"{name}: taken, held against {len(rows)} attacks")
+        broken = _attack(pool)
+        if not broken:
+            lines.append(f"{name}: taken, held against {NUM_ROWS} attacks")
             return pool, "\n".join(lines)
-        pool.close()
         lines.append(f"{name}: refused: {'; '.join(broken)}")
     advice = "install an engine and run `marft sandbox build`, or install bubblewrap, or use Linux 5.13 or newer"
     raise SandboxError("\n".join(["no sandbox isolates here: " + advice, *lines]))

@@ -20,7 +20,7 @@ from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.verdict import Judgement, Limits, Test, Verdict
 
 _FAILS = (Verdict.WA, Verdict.RE, Verdict.SV)
-_LIMITS = Limits(cpu_s=0.3, wall_s=3.0, memory_mb=64, output_mb=1)
+_LIMITS = Limits(cpu_s=0.3, wall_s=15.0, memory_mb=64, output_mb=1)
 _REACHED = b"REACHED"
 
 
@@ -82,6 +82,15 @@ ATTACKS: Sequence[Attack] = (
         "    print('REACHED')",
     ),
     Attack(
+        "write a setting of the kernel",
+        "import os\n"
+        "for folder, _, names in os.walk('/proc/sys'):\n"
+        "    for name in names:\n"
+        "        try: os.open(os.path.join(folder, name), os.O_WRONLY)\n"  # writes nothing
+        "        except OSError: continue\n"
+        "        print('REACHED', name)",
+    ),
+    Attack(
         "forge the runner's answer",
         "import os\n"
         "for descriptor in range(64):\n"
@@ -96,6 +105,7 @@ ATTACKS: Sequence[Attack] = (
     Attack("burn the processor", "while True: pass", (Verdict.TLE,)),
     Attack("ignore signals and sleep", "import time\ntime.sleep(60)", (Verdict.ILE,)),
 )
+NUM_ROWS = len(ATTACKS) + 1  # of `run_selftest`
 _HONEST = Submission("print(int(input()) + 1)", "python", [Test(b"41\n", b"42\n")])
 
 

@@ -68,10 +68,54 @@ def test_what_is_no_root_file_system_is_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "new").exists()
 
 
+def fake_debootstrap(tmp_path, monkeypatch, body):
+    program = tmp_path / "debootstrap"
+    program.write_text(f"#!/bin/sh\nfor folder; do :; done\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(image.shutil, "which", lambda *_, **__: str(program))
+
+
+def test_debootstrap_is_heard_while_it_works(tmp_path, monkeypatch):
+    body = 'echo "I: Retrieving Packages"\nuntil [ -e "$0.heard" ]; do sleep 0.01; done\nmkdir -p "$folder/usr/bin"'
+    fake_debootstrap(tmp_path, monkeypatch, body)
+    said = []
+
+    def say(line):
+        said.append(line)
+        if "Retrieving" in line:
+            (tmp_path / "debootstrap.heard").touch()  # it waits for this
+
+    image._debootstrap(tmp_path / "new", "bookworm", say)
+    assert said[1:] == ["I: Retrieving Packages"]
+    assert (tmp_path / "new" / "usr" / "bin").is_dir()
+
+
+def test_a_debootstrap_that_fails_says_why_and_leaves_nothing(tmp_path, monkeypatch):
+    fake_debootstrap(tmp_path, monkeypatch, 'mkdir -p "$folder"\necho "E: no mirror" >&2\nexit 1')
+    with pytest.raises(SandboxError, match="must be run as root\\):\nE: no mirror"):
+        image._debootstrap(tmp_path / "new", "bookworm", lambda line: None)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.docker
+def test_an_import_says_how_far_it_is(client, tmp_path, monkeypatch):
+    folder = tmp_path / "root"
+    (folder / "usr" / "bin").mkdir(parents=True)
+    with (folder / "large").open("wb") as file:
+        file.truncate(110 * 10**6)
+    said = []
+    try:
+        image.import_rootfs(folder, "marft-test-import", say=said.append)
+        assert said[1:] == ["imported 100 MB"]
+        assert client.images.list("marft-test-import")
+    finally:
+        client.images.remove("marft-test-import")
+
+
 def test_check_prints_what_held_and_fails_where_nothing_is(capsys, monkeypatch):
     assert command("check", "--backend", "landlock") == 0
     printed = capsys.readouterr().out
-    assert "landlock: 16 of 16 held" in printed
+    assert "landlock: 17 of 17 held" in printed
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
     assert command("check", "--backend", "docker") == 1
     assert "unix:///nowhere does not answer" in capsys.readouterr().err
@@ -81,7 +125,7 @@ def test_check_fails_where_an_attack_reaches_its_goal(capsys, monkeypatch):
     rows = sandbox.run_selftest
     monkeypatch.setattr(sandbox, "run_selftest", lambda judge: [row._replace(held=False) for row in rows(judge)])
     assert command("check", "--backend", "landlock") == 1
-    assert "0 of 16 held" in capsys.readouterr().out
+    assert "0 of 17 held" in capsys.readouterr().out
 
 
 def test_unsafe_can_not_be_attacked(capsys):

@@ -70,7 +70,7 @@ def test_nothing_outlives_an_owner_that_was_killed(backend):
     code = (
         "from marft_envs.sandbox import Judge, Limits, Submission, Test\n"
         "from marft_envs.sandbox.owner import owner_mark\n"
-        f"judge = Judge(backend={backend!r}, workers=1)\njudge.run('', tests=[Test(b'', b'')])\n"
+        f"judge = Judge(backend={backend!r}, workers=1, self_test=False)\njudge.run('', tests=[Test(b'', b'')])\n"
         "future = judge.submit(Submission('while True: pass', 'python', [Test(b'', b'')], Limits(cpu_s=60)))\n"
         "print(owner_mark(), flush=True)\nfuture.result()"
     )
@@ -214,7 +214,7 @@ def test_a_judge_in_another_pid_namespace_leaves_our_folder_alone():
     with Judge(backend="landlock", workers=1) as judge:
         code = (
             "from marft_envs.sandbox import Judge, Test\n"
-            "with Judge(backend='landlock', workers=1) as judge:\n"
+            "with Judge(backend='landlock', workers=1, self_test=False) as judge:\n"
             "    print(judge.run('print(1)', tests=[Test(b'', b'1')]).verdict)"
         )
         command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]

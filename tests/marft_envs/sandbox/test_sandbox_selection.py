@@ -41,6 +41,33 @@ def test_auto_refuses_a_backend_that_does_not_hold(monkeypatch):
             assert f"{attack} (it reached its goal)" in line
 
 
+@pytest.mark.filterwarnings("ignore:backend=.unsafe.:RuntimeWarning")
+def test_a_backend_that_is_named_is_attacked_too(monkeypatch):
+    makers = selection._makers(1, "marft-nothing", 4096)
+    monkeypatch.setattr(selection, "_makers", lambda *_: {**makers, "bubblewrap": makers["unsafe"]})
+    with pytest.raises(
+        SandboxError, match=r"bubblewrap: .* does not isolate here: .*read the suite itself \(it reached"
+    ):
+        Judge(backend="bubblewrap", workers=1, image="marft-nothing")
+    with Judge(backend="bubblewrap", workers=1, image="marft-nothing", self_test=False) as judge:
+        assert judge.backend == "unsafe"
+
+
+def test_a_backend_that_is_named_is_attacked_once_in_a_process(monkeypatch):
+    monkeypatch.setattr(selection, "_held", set())
+    attacked = []
+
+    def run(pool):
+        attacked.append(pool)
+        return run_selftest(pool)
+
+    monkeypatch.setattr(selection, "run_selftest", run)
+    for _ in range(2):
+        with Judge(backend="landlock", workers=1) as judge:
+            assert judge.report == f"landlock: asked for, held against {len(ATTACKS) + 1} attacks"
+    assert len(attacked) == 1
+
+
 def test_unsafe_is_never_taken_by_itself():
     assert "unsafe" not in selection.ISOLATING
 
