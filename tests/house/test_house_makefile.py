@@ -80,13 +80,15 @@ def test_ci_can_run_its_script():
     assert "make test" in script.read_text(encoding="utf-8")
 
 
-def _with_ci(folder, engine, recipe):
-    """Make a folder with CI's script, an engine that starts or not, and a Makefile."""
+def _with_ci(folder, engine, recipe, failing="none"):
+    """Make a folder with CI's script, an engine that starts or not, and a Makefile one of whose suites may fail."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
     (folder / ".ci" / "engine").write_text(f"#!/bin/sh\n{engine}\n")
     (folder / ".ci" / "engine").chmod(0o755)
-    (folder / "Makefile").write_text(f"sandbox test-attacks:\n\t@true\n\ntest:\n\t{recipe}\n")
+    (folder / "Makefile").write_text(
+        f"sandbox test-attacks test-probes:\n\t@test $@ != {failing}\n\ntest:\n\t{recipe}\n"
+    )
 
 
 @needs_make
@@ -105,3 +107,19 @@ def test_ci_ends_with_pytests_line_and_makes_status(make_says, expected, tmp_pat
     done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == expected
     assert done.stdout.splitlines()[-1] == closing
+
+
+@needs_make
+@pytest.mark.parametrize("suite", ["test-attacks", "test-probes"])
+def test_ci_runs_everything_and_fails_when_one_suite_failed(suite, tmp_path):
+    closing = "==== 3 passed in 1.23s ===="
+    _with_ci(tmp_path, engine="true", recipe=f"@echo '{closing}'", failing=suite)
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1] == closing
+
+
+@needs_make
+def test_the_probes_have_a_target_of_their_own():
+    assert "-m probes" in _make("--dry-run", "test-probes", "VENV=.venv").stdout
+    assert "not probes" in _make("--dry-run", "test", "VENV=.venv").stdout

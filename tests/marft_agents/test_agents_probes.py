@@ -74,11 +74,11 @@ def test_no_policy_wins_without_cooperation(name):
     ("name", "level", "wanted"),
     [
         ("copy", "action", 0.9),
-        pytest.param("sum", "token", 0.6, marks=pytest.mark.slow),
-        pytest.param("copy", "token", 0.9, marks=pytest.mark.slow),
-        pytest.param("route", "action", 0.9, marks=pytest.mark.slow),
-        pytest.param("sum", "action", 0.6, marks=pytest.mark.slow),
-        pytest.param("route", "token", 0.9, marks=pytest.mark.slow),
+        pytest.param("sum", "token", 0.6, marks=pytest.mark.probes),
+        pytest.param("copy", "token", 0.9, marks=pytest.mark.probes),
+        pytest.param("route", "action", 0.9, marks=pytest.mark.probes),
+        pytest.param("sum", "action", 0.6, marks=pytest.mark.probes),
+        pytest.param("route", "token", 0.9, marks=pytest.mark.probes),
     ],
 )
 def test_a_team_learns_to_cooperate(name, level, wanted):
@@ -86,7 +86,7 @@ def test_a_team_learns_to_cooperate(name, level, wanted):
     assert learn(name, level) >= wanted
 
 
-@pytest.mark.slow
+@pytest.mark.probes
 @pytest.mark.parametrize("name", GAMES)
 def test_a_mute_team_stays_at_chance(name):
     assert learn(name, "action", mute=True) <= GAMES[name].chance + 0.1
