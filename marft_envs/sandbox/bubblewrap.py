@@ -50,7 +50,7 @@ class BubblewrapBackend:
         """Make a box, and start the first jail over it."""
         user = slot_uids(index)[0] if os.geteuid() == 0 else None
         box = self._workplace.box(index)
-        command = [*self._command, "--ro-bind", f"{self._workplace.runner}/jail", f"{PARENT}/jail"]
+        command = [*self._command, "--ro-bind", f"{self._workplace.path}/jail", f"{PARENT}/jail"]
         return BubblewrapSlot(command, box, self.tools, user)
 
     def close(self) -> None:

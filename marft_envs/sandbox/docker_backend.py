@@ -21,7 +21,7 @@ from docker.types import LogConfig, Ulimit
 
 from marft_envs.sandbox.channel import Channel, SlotError
 from marft_envs.sandbox.image import BOX, DEFAULT_IMAGE, PARENT, TOOLS, VERSION_LABEL, image_version
-from marft_envs.sandbox.machine import UIDS_PER_SLOT, physical_cores
+from marft_envs.sandbox.machine import SLOTS_PER_PROCESS, UIDS_PER_SLOT, physical_cores, process_number
 from marft_envs.sandbox.owner import is_gone, owner_mark
 from marft_envs.sandbox.process import runner_command
 from marft_envs.sandbox.slot import RunnerSlot, Slot
@@ -136,7 +136,8 @@ class DockerBackend:
     def _options(self, index: int) -> dict[str, Any]:
         pin = {"cpuset_cpus": str(self._cores[index % len(self._cores)])} if self._cores else {}
         # A limit on processes counts by user id across all containers of a host: no two share one.
-        first = 10_000 + (os.getpid() * 64 + next(self._serial)) % 3000 * UIDS_PER_SLOT
+        number = process_number() * SLOTS_PER_PROCESS + next(self._serial)
+        first = 10_000 + number % 3000 * UIDS_PER_SLOT
         uids = f"{first}:{first + UIDS_PER_SLOT - 1}"
         command = runner_command(TOOLS["python"], PARENT, "uid", BOX, "--uids", uids)
         return {

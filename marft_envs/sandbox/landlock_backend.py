@@ -35,7 +35,7 @@ class LandlockBackend:
     def open_slot(self, index: int) -> Slot:
         """Start a runner over a box that only its programs may read."""
         box = str(self._workplace.box(index))
-        parent = str(self._workplace.runner)
+        parent = str(self._workplace.path)
         command = runner_command(sys.executable, parent, self.isolation, box, *self._options(index))
         return start_slot(command, {**self.tools, "box": box, "headers": f"{parent}/headers"}).greet()
 

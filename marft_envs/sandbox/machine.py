@@ -19,7 +19,7 @@ _SINGLE_FILES = ("etc/ld.so.cache", "etc/alternatives", "etc/localtime", "usr/sh
 _LIBRARY_FOLDERS = ("gcc", "*-linux-*", "bfd-plugins", "locale", "python3.*")  # in lib, lib32, lib64 and libexec
 _LIBRARY_FILES = ("*.so", "*.so.*", "*.a", "*.o")
 _MOST_LIBRARIES = 64
-_SLOTS_PER_PROCESS = 64
+SLOTS_PER_PROCESS = 64
 _STRIDE = 104_729  # a prime: equal process ids in different PID namespaces lie far apart
 
 
@@ -90,6 +90,11 @@ def _is_library(path: Path) -> bool:
     return any(path.match(pattern) for pattern in patterns)
 
 
+def process_number() -> int:
+    """Return this process's id, moved apart from equal ids in other PID namespaces."""
+    return os.getpid() + pid_namespace() * _STRIDE
+
+
 def slot_uids(index: int) -> tuple[int, int]:
     """Return first and last of the user ids of a slot; no two slots of a PID namespace share one.
 
@@ -97,8 +102,7 @@ def slot_uids(index: int) -> tuple[int, int]:
     namespace maps few ids, the range is folded, which makes a clash improbable instead of impossible; and so it is
     between two PID namespaces.
     """
-    process = os.getpid() + pid_namespace() * _STRIDE
-    wanted = (process * _SLOTS_PER_PROCESS + index % _SLOTS_PER_PROCESS) * UIDS_PER_SLOT
+    wanted = (process_number() * SLOTS_PER_PROCESS + index % SLOTS_PER_PROCESS) * UIDS_PER_SLOT
     try:
         mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
     except OSError:

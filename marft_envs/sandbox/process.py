@@ -8,6 +8,7 @@ import py_compile
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import threading
@@ -90,7 +91,10 @@ def start_slot(command: Sequence[str], places: Mapping[str, str], user: int | No
 class Workplace:
     """The folder of a backend on this machine: a copy of the runner that any user may read, a folder for each slot.
 
-    A cleaner of temporary files may remove it, or a part of it: the next slot then gets a new one.
+    A cleaner of temporary files may remove it, or a part of it: what is missing is made again with the next box.
+
+    Attributes:
+        path: The folder; holds the runner, the package `jail`. Another one after a call of `box` if it was removed.
     """
 
     def __init__(self) -> None:
@@ -99,34 +103,34 @@ class Workplace:
                 _end_blocked_jails(folder)
                 shutil.rmtree(folder, ignore_errors=True)
         self._changing = threading.Lock()
-        self._path, self._installed = _make_workplace()
-
-    @property
-    def runner(self) -> Path:
-        """The folder that holds the package `jail`: the runner."""
-        return self._path
+        self.path = make_folder(owner_mark())
+        self._installed = _install_runner(self.path / "jail")
 
     def box(self, index: int) -> Path:
-        """Return the empty box of a slot; take `runner` after this, for both may have been made again."""
+        """Return the empty box of a slot."""
         with self._changing:
-            if not all(file.exists() for file in self._installed):
-                self.close()
-                self._path, self._installed = _make_workplace()
-            box = self._path / str(index)
+            if not _is_ours(self.path):
+                self.path = make_folder(owner_mark())
+            if not all(os.path.exists(f"{self.path}/jail/{name}") for name in self._installed):
+                shutil.rmtree(self.path / "jail", ignore_errors=True)
+                self._installed = _install_runner(self.path / "jail")
+            box = self.path / str(index)
         shutil.rmtree(box, ignore_errors=True)
         box.mkdir(mode=0o755)
         return box
 
     def close(self) -> None:
         """Remove everything."""
-        shutil.rmtree(self._path, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _make_workplace() -> tuple[Path, list[Path]]:
-    """Make the folder, and the runner in it; return it and the files of the runner."""
-    path = make_folder(owner_mark())
-    _install_runner(path / "jail")
-    return path, [file for file in (path / "jail").rglob("*") if file.is_file()]
+def _is_ours(folder: Path) -> bool:
+    """Return True if a folder is still there; its name was known, so another user may have taken it since."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _end_blocked_jails(folder: Path) -> None:
@@ -143,8 +147,11 @@ def _end_blocked_jails(folder: Path) -> None:
                     os.kill(int(process.name), signal.SIGKILL)
 
 
-def _install_runner(folder: Path) -> None:
-    """Copy the runner; compile it here, for a jail can't write there and would compile it at each start."""
+def _install_runner(folder: Path) -> list[str]:
+    """Copy the runner and return the names of its files.
+
+    It is compiled here, for a jail can't write there and would compile it at each start.
+    """
     folder.mkdir(mode=0o755)
     for file in resources.files("marft_envs.sandbox.jail").iterdir():
         if file.is_file() and file.name.endswith((".py", ".c")):
@@ -157,3 +164,4 @@ def _install_runner(folder: Path) -> None:
     if compiler:  # without one, the runner starts programs in Python, a millisecond slower
         command = [compiler, *native.COMPILE[1:]]
         subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+
 import pytest
 from jail_client import CARRIERS, compile_cpp, open_client
 
-from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.jail import watch, wire
 
 
 @pytest.fixture(scope="module", params=[*CARRIERS, "none"])
@@ -117,6 +121,26 @@ def test_exit_status(jail, body, status):
 def test_a_kill_of_oneself_is_no_memory_limit(jail):
     result = jail.python("import os; os.kill(os.getpid(), 9)")
     assert (result.flags, result.exit_status) == (0, -9)
+
+
+@pytest.mark.parametrize(
+    ("counts", "flags"),
+    [((5, 5), 0), ((5, 6), wire.OOM), ((None, None), wire.OOM)],
+    ids=["same", "one more", "unknown"],
+)
+def test_a_sigkill_is_for_memory_if_the_kernel_says_so_or_can_not_say(monkeypatch, counts, flags):
+    told = iter(counts)
+    monkeypatch.setattr(watch, "_oom_kills", lambda: next(told))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    ours, theirs = os.pipe()
+    try:
+        pid = os.posix_spawn("/bin/sh", ["sh", "-c", "kill -9 $$"], {})
+        outcome = watch.Watch(ours).over(pid, 10, 10, time.monotonic(), count_threads=False)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(ours)
+        os.close(theirs)
+    assert (outcome.flags, outcome.status) == (flags, -9)
 
 
 def test_large_input_may_stay_unread(jail):

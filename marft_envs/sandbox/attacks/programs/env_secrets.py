@@ -3,7 +3,7 @@ import os
 import sys
 
 host = sys.stdin.read().split()[1]
-harmless = {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "PWD", "HOSTNAME", "TMPDIR", "TERM", "SHLVL", "_"}
+harmless = {"PATH", "HOME", "LANG", "MALLOC_ARENA_MAX", "LC_ALL", "LC_CTYPE", "PWD", "HOSTNAME", "TMPDIR", "TERM", "SHLVL", "_"}
 for name in os.environ:
     if name not in harmless and not name.startswith(("PYTHON", "OMP_", "OPENBLAS_")):
         print("REACHED the variable", name, os.environ[name][:80])
