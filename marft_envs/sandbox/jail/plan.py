@@ -15,6 +15,7 @@ from .syscalls import MACHINES
 from .wire import KIND_BUILD, RunRequest
 
 MODES = ("uid", "namespace", "landlock", "none")
+ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 PATH = "/usr/local/bin:/usr/bin:/bin"
 THREADS = 64  # of a solution; a process limit that counts per uid where the uid is its own
@@ -144,14 +145,16 @@ class Isolation:
     def _rules(self) -> list[tuple[str, int]]:
         """Return what a program may reach by Landlock: in the mode of that name, what the jail shows of the machine.
 
-        In the others what can be seen is what the jail shows, but for /proc and /sys. A program could write to its
-        own files there (its peak memory would be forgotten), and would find paths of the host.
+        In the others what can be seen is what the jail shows, but for /proc, /sys and most of /etc. A program could
+        write to its own files in /proc (its peak memory would be forgotten), and would find paths of the host; an
+        engine puts files of the host into /etc.
         """
         if self.mode == "landlock":
             rules = [(path, landlock.READ) for path in (*self._read, self.box)]
             rules += [(path, landlock.LIST) for path in self._listed]
         else:
-            rules = [(f"/{name}", landlock.READ) for name in os.listdir("/") if name not in ("proc", "sys")]
+            shown = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "sys", "etc")]
+            rules = [(path, landlock.READ) for path in (*shown, *ETC)]
             rules.append(("/", landlock.LIST))
         return rules + [(path, landlock.DEVICE) for path in DEVICES]
 

@@ -13,7 +13,17 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from jail_client import CARRIERS, FIRST_UID, ROOT, SYSTEM_PYTHON, JailClient, compile_cpp, needs_landlock, open_client
+from jail_client import (
+    CARRIERS,
+    FIRST_UID,
+    ROOT,
+    SYSTEM_PYTHON,
+    JailClient,
+    compile_cpp,
+    needs_landlock,
+    needs_root,
+    open_client,
+)
 
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.landlock_backend import landlock_options
@@ -271,6 +281,26 @@ print('end')
             assert result.stdout == b"end\n"
     finally:
         shutil.rmtree(folder)
+
+
+@needs_landlock
+@needs_root
+@pytest.mark.parametrize("version", [None, 0], ids=["with Landlock", "without"])
+def test_landlock_closes_proc_and_etc_in_containers_where_the_kernel_has_it(version):
+    places = {
+        "/proc/self/clear_refs": "w",
+        "/proc/self/mountinfo": "r",
+        "/sys/kernel/uevent_seqnum": "r",
+        "/etc/passwd": "r",
+    }
+    body = (
+        f"for place, mode in {places}.items():\n"
+        "    try: open(place, mode).close(); print(place)\n"
+        "    except OSError: pass"
+    )
+    with JailClient("uid", landlock_abi=version) as jail:
+        found = jail.python(body).stdout.decode().split()
+        assert found == ([] if version is None else list(places))
 
 
 @needs_landlock
