@@ -27,6 +27,7 @@ from marft_agents.sampling import SamplingLaw
 from marft_agents.settings import SettingsError, check_knobs, knob
 
 SHARED_ADAPTER = "shared"
+AUTO = ("auto",)  # LoRA targets that suit the model
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,10 @@ class LoraSettings:
     rank: int = knob(8, "r of the low-rank update", lambda value: value >= 1, ">= 1")
     alpha: int = knob(16, "the update is scaled by alpha / rank", lambda value: value > 0, "> 0")
     targets: tuple[str, ...] = knob(
-        ("q_proj", "v_proj"), "linear layers that get an adapter", lambda value: len(value) > 0, "at least one name"
+        AUTO,
+        "linear layers that get an adapter; auto: q_proj and v_proj, of `tiny` all of them and the head",
+        lambda value: len(value) > 0,
+        "at least one name",
     )
 
     def __post_init__(self) -> None:
@@ -69,13 +73,14 @@ class AdaptedBase:
         self.tokenizer = pretrained.tokenizer
         self.device = pretrained.model.device
         self.end_ids = end_token_ids(self.tokenizer)
-        _check_targets(pretrained, lora)
+        targets = pretrained.lora_targets if lora.targets == AUTO else lora.targets
+        _check_targets(pretrained, targets)
 
         def config() -> Any:
             return LoraConfig(
                 r=lora.rank,
                 lora_alpha=lora.alpha,
-                target_modules=list(lora.targets),
+                target_modules=list(targets),
                 lora_dropout=0.0,
                 task_type="CAUSAL_LM",
             )
@@ -184,11 +189,11 @@ class AdaptedBase:
         return self.peft.peft_config[self.peft_name(adapter)]
 
 
-def _check_targets(pretrained: Pretrained, lora: LoraSettings) -> None:
+def _check_targets(pretrained: Pretrained, targets: Sequence[str]) -> None:
     linear = {
         name.rsplit(".", 1)[-1] for name, module in pretrained.model.named_modules() if isinstance(module, nn.Linear)
     }
-    missing = [target for target in lora.targets if target not in linear]
+    missing = [target for target in targets if target not in linear]
     if missing:
         raise ModelError(
             f"model {pretrained.name!r} has no linear layers named {', '.join(missing)}; "

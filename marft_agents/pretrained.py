@@ -30,6 +30,10 @@ _CHATML = (
 )
 
 
+# The random weights of `tiny` bound its logits to about 0.6: adapters on queries and values alone can say nothing.
+TINY_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "lm_head")
+
+
 class ModelError(ValueError):
     """A model name or folder that cannot be loaded; says what was found and what to do."""
 
@@ -44,6 +48,7 @@ class Pretrained:
         model: a transformers causal language model, parameters frozen, in eval mode.
         tokenizer: its tokenizer, with a chat template.
         published: what adapters name as their base, a hub id where there is one; empty means `name`.
+        lora_targets: linear layers that get an adapter unless the settings name others.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Pretrained:
     model: Any
     tokenizer: Any
     published: str = ""
+    lora_targets: tuple[str, ...] = ("q_proj", "v_proj")
 
 
 def cache_folder() -> Path:
@@ -90,7 +96,8 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     model = model.to(device=device, dtype=dtype).eval()
     model.requires_grad_(False)
     published = SMOLLM2_HUB_ID if name == "smollm2-135m" else source
-    return Pretrained(name, source, model, tokenizer, published)
+    targets = TINY_TARGETS if name == "tiny" else Pretrained.lora_targets
+    return Pretrained(name, source, model, tokenizer, published, targets)
 
 
 def load_config(name: str) -> Any:

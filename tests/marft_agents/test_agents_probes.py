@@ -17,9 +17,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the command above works
 
-from fakes import CopyDigit, RouteToExpert, SumDigits, word_team
+from fakes import CopyDigit, Probe, RouteToExpert, SumDigits, word_team
 
+from marft_agents.algorithms import learner_settings
 from marft_agents.evaluation import evaluate
+from marft_agents.language_model import LoraSettings, build_team
 from marft_agents.learner import Learner
 from marft_agents.sampling import SamplingLaw
 from marft_agents.settings import LearnerSettings
@@ -90,6 +92,45 @@ def test_a_team_learns_to_cooperate(name, level, wanted):
 @pytest.mark.parametrize("name", GAMES)
 def test_a_mute_team_stays_at_chance(name):
     assert learn(name, "action", mute=True) <= GAMES[name].chance + 0.1
+
+
+class Solo(Probe):
+    """A stranger's game for one agent: say the letter, or the digit that is shown.
+
+    Args:
+        shown: a digit of three is drawn and shown; else the answer is always the same letter.
+    """
+
+    speakers = ("solver_0",)
+
+    def __init__(self, shown: bool) -> None:
+        super().__init__()
+        self.shown = shown
+
+    def draw(self, rng):
+        self.answer = str(rng.integers(3)) if self.shown else "k"
+
+    def observe(self, agent):
+        return f"digit {self.answer}" if self.shown else "Say the letter."
+
+
+@pytest.mark.probes
+@pytest.mark.parametrize(
+    ("shown", "updates", "targets", "reached"),
+    [
+        (False, 60, ("auto",), (0.9, 1.0)),  # 0.995
+        (True, 170, ("auto",), (0.9, 1.0)),  # 1.000
+        (False, 60, ("q_proj", "v_proj"), (0.0, 0.1)),  # its logits stay within 0.6 of each other: 0.01
+    ],
+)
+def test_the_random_model_learns_with_its_own_targets(shown, updates, targets, reached):
+    law, lora = SamplingLaw(max_new_tokens=1), LoraSettings(targets=targets)
+    team = build_team(["solver_0"], {"*": "tiny"}, lora=lora, law=law, seed=1)
+    learner = Learner(team, learner_settings("grpo", policy_lr=3e-3, kl_weight=0.0), seed=1)
+    Trainer(lambda: Solo(shown), team, learner, Schedule(updates=updates, groups=16, group_size=8, seed=1)).run()
+    low, high = reached
+    sampled = evaluate(lambda: Solo(shown), team, [{"seed": i} for i in range(200)]).accuracy.mean
+    assert low <= sampled <= high
 
 
 if __name__ == "__main__":
