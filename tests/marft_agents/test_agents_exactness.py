@@ -32,13 +32,14 @@ from marft_agents.scoring import Scorer
 from marft_agents.settings import SettingsError
 from marft_agents.slots import families
 
+ATTENTION = ("q_proj", "v_proj")  # the trunk alone has adapters: the head is looked at by itself
 CPU = torch.device("cpu")
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 
 
 @pytest.fixture(scope="module")
 def base():
-    base = AdaptedBase(load("tiny", device=CPU), ["a_0", "b_0"], LoraSettings(), seed=0)
+    base = AdaptedBase(load("tiny", device=CPU), ["a_0", "b_0"], LoraSettings(targets=ATTENTION), seed=0)
     generator = torch.Generator().manual_seed(1)
     for name in base.adapters:  # B starts at zero: make the adapters matter
         for tensor in base.parameters(name).values():
@@ -181,7 +182,7 @@ def test_layers_computed_again_give_the_same_gradients_from_less_memory():
     kept = []
 
     def gradients(again):
-        fresh = AdaptedBase(load("tiny", device=CPU), ["a_0"], LoraSettings(), seed=0)
+        fresh = AdaptedBase(load("tiny", device=CPU), ["a_0"], LoraSettings(targets=ATTENTION), seed=0)
         if again:
             fresh.recompute_layers()
         sizes = []
