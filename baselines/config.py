@@ -33,7 +33,7 @@ OPTIONAL = (optional_whole, optional_number)
 
 
 class ConfigError(ValueError):
-    """A config file that can not be used: where, what was found, what was wanted."""
+    """Unusable config file; the message says where, what was found and what was wanted."""
 
 
 def add_config(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:

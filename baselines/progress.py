@@ -1,4 +1,4 @@
-"""What long work shows: a live table or bar on a terminal, elsewhere (a log, a pipe) a line from time to time."""
+"""Progress of long work: a live table or bar on a terminal, a line from time to time in a log or a pipe."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TrainingTable:
         if self.console.is_terminal:
             self.live.update(self._table(), refresh=True)
         else:
-            self._print(self._line(update, metrics, seconds))
+            _print_line(self.console, self._line(update, metrics, seconds))
 
     def _line(self, update: int, metrics: Mapping[str, float], seconds: float) -> str:
         """Return an update as a line of a log."""
@@ -81,16 +81,13 @@ class TrainingTable:
         ]
         return f"update {update + 1}/{self.updates}: {'; '.join(parts)}; {seconds:.1f} s, {self._left(update)} left"
 
-    def _print(self, line: str) -> None:
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
     def alarm(self, alarm: Alarm) -> None:
         """Show an alarm under the table, or on a line of its own where there is none."""
         self.alarms.append(alarm)
         if self.console.is_terminal:
             self.live.update(self._table(), refresh=True)
         else:
-            self._print(str(alarm))
+            _print_line(self.console, str(alarm))
 
     def _left(self, update: int) -> str:
         per_update = (time.perf_counter() - self.started) / self.done
@@ -108,6 +105,10 @@ class TrainingTable:
         for row in self.rows:
             table.add_row(*row[:3], *(row[3:4] if self.validated else ()), *row[4:])
         return Group(table, *(Text(str(alarm), style="bold red") for alarm in self.alarms))
+
+
+def _print_line(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _cell(metrics: Mapping[str, float], name: str) -> str:
@@ -164,9 +165,4 @@ class EpisodeCount:
             return
         self.told = now
         left = (now - self.started) / self.done * (self.total - self.done) / 60
-        self.console.print(
-            f"{self.title}: {self.done}/{self.total} episodes, {left:.1f} min left",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        _print_line(self.console, f"{self.title}: {self.done}/{self.total} episodes, {left:.1f} min left")

@@ -151,11 +151,7 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
     length, other = ("epochs", "updates") if experiment.schedule.epochs else ("updates", "epochs")
     if getattr(arguments, other) is not None:
         raise RunFolderError(f"{arguments.resume} counts {length}: to make it longer give --{length}, not --{other}")
-    if length == "epochs":
-        return dataclasses.replace(
-            experiment, schedule=dataclasses.replace(experiment.schedule, epochs=arguments.epochs)
-        )
-    schedule = dataclasses.replace(experiment.schedule, updates=arguments.updates)
+    schedule = dataclasses.replace(experiment.schedule, **{length: getattr(arguments, length)})
     return dataclasses.replace(experiment, schedule=schedule)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,15 +85,19 @@ class Evaluation:
         told = [t.infos["violation"] for t in self.trajectories if t.failure is None and "violation" in t.infos]
         return float(np.mean(told)) if told else None
 
+    @cached_property
+    def _behaviour(self) -> dict[str, float]:
+        return behaviour(self.trajectories)
+
     @property
     def prompts_shortened(self) -> float:
         """Share of the prompts that lost tokens to fit the context window, over the episodes that did not fail."""
-        return behaviour(self.trajectories).get("team/prompts_shortened", 0.0)
+        return self._behaviour.get("team/prompts_shortened", 0.0)
 
     @property
     def prompt_tokens(self) -> dict[str, dict[str, float]]:
         """Mean and largest number of prompt tokens of each agent that plays tokens."""
-        found = behaviour(self.trajectories)
+        found = self._behaviour
         agents = [name.removesuffix("/prompt_tokens_mean") for name in found if name.endswith("/prompt_tokens_mean")]
         return {
             agent: {"mean": found[f"{agent}/prompt_tokens_mean"], "max": found[f"{agent}/prompt_tokens_max"]}

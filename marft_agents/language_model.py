@@ -395,17 +395,19 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingLaw, c
     """
     _check_models(env.possible_agents, models)
     env.reset(seed=0)
-    tokenizers: dict[str, Any] = {}
+    readers: dict[str, tuple[Any, int]] = {}  # model name -> its tokenizer and window
     for agent in env.possible_agents:
         name = models.get(agent, models.get("*", ""))
-        window = choose_window(name, context_length(load_config(name)), context, law)
-        tokenizers[name] = tokenizers.get(name) or load_tokenizer(name)
+        if name not in readers:
+            window = choose_window(name, context_length(load_config(name)), context, law)
+            readers[name] = load_tokenizer(name), window
         try:
             observation = env.observe(agent)
         except Exception:  # whatever an environment raises for an agent that does not act yet
             continue
         if isinstance(observation, str):
-            _encode(agent, tokenizers[name], observation, window, law, context)
+            tokenizer, window = readers[name]
+            _encode(agent, tokenizer, observation, window, law, context)
 
 
 def _encode(
