@@ -183,6 +183,7 @@ class ContainerJail:
     def __init__(self, client: docker.DockerClient, options: dict[str, Any]) -> None:
         self._packets = bytearray()
         self._log = b""
+        self._attached = None
         self._container = client.containers.create(**options)
         try:
             wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
@@ -191,6 +192,7 @@ class ContainerJail:
             self._container.start()
         except BaseException:
             self.kill()
+            self.release()
             raise
 
     def unwrap(self, chunk: bytes) -> bytes:
@@ -221,6 +223,7 @@ class ContainerJail:
         return self._log.decode(errors="replace")
 
     def release(self) -> None:
-        """Close the connection."""
-        self._attached._response.close()
-        self._attached.close()
+        """Close the connection, if there is one."""
+        if self._attached is not None:
+            self._attached._response.close()
+            self._attached.close()

@@ -18,7 +18,7 @@ from interruption import interrupted
 
 from marft_envs.sandbox import Judge, SandboxError, Submission, Test
 from marft_envs.sandbox import pool as pool_module
-from marft_envs.sandbox.docker_backend import OWNER_LABEL, DockerBackend, connect
+from marft_envs.sandbox.docker_backend import OWNER_LABEL, ContainerJail, DockerBackend, connect
 from marft_envs.sandbox.image import DEFAULT_IMAGE, TOOLS, build_image
 from marft_envs.sandbox.owner import owner_mark
 from marft_envs.sandbox.ruling import build_request
@@ -204,6 +204,20 @@ def test_killing_the_engine_in_the_middle_of_a_batch_loses_no_verdict(client, tm
         lost = judge.run_many([Submission(NEXT, "python", TESTS)] * 3)
         assert [judgement.verdict for judgement in lost] == ["INTERNAL"] * 3
     assert wait_until(lambda: not {c.id for c in containers(client, owner_mark())} - before)
+
+
+def test_a_container_that_does_not_start_leaves_no_connection(client, monkeypatch):
+    connections = []
+
+    def attach(*arguments, attach=client.api.attach_socket, **options):
+        connections.append(attach(*arguments, **options))
+        return connections[-1]
+
+    monkeypatch.setattr(client.api, "attach_socket", attach)
+    with pytest.raises(docker.errors.APIError, match="nothing/here"):
+        ContainerJail(client, {"image": DEFAULT_IMAGE, "command": ["/nothing/here"], "stdin_open": True})
+    assert connections[0].closed
+    assert connections[0]._response.raw.closed
 
 
 def test_no_container_outlives_an_owner_that_was_killed(client):
