@@ -23,7 +23,7 @@ quickstart: $(STAMP)  ## evaluate a duo, train it, evaluate again (ARGS="--seed 
 # Tests of Docker and bubblewrap fail without them, where CI is set; elsewhere they are left out, and that is said.
 define LEAVE_OUT
 if [ -z "$$CI" ]; then \
-  docker image inspect marft-sandbox >/dev/null 2>&1 || { marks="$$marks and not docker"; \
+  docker image inspect $${MARFT_SANDBOX_IMAGE:-marft-sandbox} >/dev/null 2>&1 || { marks="$$marks and not docker"; \
     echo "no tests of the Docker judge: no engine, or no image (make sandbox)"; }; \
   command -v bwrap >/dev/null || { marks="$$marks and not bubblewrap"; \
     echo "no tests of the bubblewrap judge: no bwrap"; }; \

@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from marft_envs.sandbox import Judge, Submission, Test, Verdict
+from marft_envs.sandbox.image import DEFAULT_IMAGE
 
 PYTHON = "print(sum(map(int, input().split())))\n"
 CPP = """#include <cstdio>
@@ -139,7 +140,7 @@ def main() -> None:
     """Run all and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--backends", default="docker,bubblewrap,landlock", help="separated by commas")
-    parser.add_argument("--image", default="marft-sandbox", help="of docker (default: marft-sandbox)")
+    parser.add_argument("--image", default=DEFAULT_IMAGE, help="of docker (default: %(default)s)")
     parser.add_argument("--tests", type=int, default=200, help="Python tests a row; C++ four times as many")
     parser.add_argument("--json", action="store_true", help="print the raw numbers instead of a table")
     arguments = parser.parse_args()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import os
 import shutil
 import subprocess
 import tarfile
@@ -17,7 +18,7 @@ from typing import IO, Any
 from marft_envs.sandbox.languages import CXX_FLAGS
 from marft_envs.sandbox.verdict import SandboxError
 
-DEFAULT_IMAGE = "marft-sandbox"
+DEFAULT_IMAGE = os.environ.get("MARFT_SANDBOX_IMAGE") or "marft-sandbox"
 DEFAULT_BASE = "python:3.11-slim-bookworm"
 VERSION_LABEL = "marft.version"
 BOX, PARENT = "/box", "/marft"

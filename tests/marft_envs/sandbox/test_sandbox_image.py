@@ -1,6 +1,9 @@
 """The image of the Docker backend, and the command that makes and checks it."""
 
 import argparse
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -136,3 +139,13 @@ def test_unsafe_can_not_be_attacked(capsys):
 
 def test_the_dockerfile_is_shipped():
     assert Path(image.__file__).with_name("Dockerfile").is_file()
+
+
+def test_a_variable_of_the_environment_names_the_image():
+    code = "from marft_envs.sandbox.image import DEFAULT_IMAGE; print(DEFAULT_IMAGE)"
+    for value, image_name in (("mine", "mine"), ("", "marft-sandbox")):
+        environment = os.environ | {"MARFT_SANDBOX_IMAGE": value}
+        printed = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        assert printed.stdout.strip() == image_name
