@@ -313,7 +313,7 @@ def _flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config of `marft eval` that plays an evaluation again."""
-    names = ("env", "keywords", "endpoint", "checkpoint", "law", "context", "seeds")
+    names = ("env", "keywords", "endpoint", "checkpoint", "law", "context", "seeds", "max_turns")
     kept = {name: record[name] for name in names if record.get(name) is not None}
     model = {} if "checkpoint" in kept else {"model": record["models"]}
     return kept | model | {"limit": len(record["scenarios"])}

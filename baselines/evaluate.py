@@ -28,7 +28,7 @@ from marft_agents.policy import Policy
 from marft_agents.rollout import MAX_TURNS
 from marft_agents.run_folder import episode_record, replacing, versions, write_json
 from marft_agents.sampling import SamplingLaw
-from marft_agents.trainer import refuse_unsuitable
+from marft_agents.trainer import Schedule, refuse_unsuitable
 from marft_envs.tools.surface import check_surface
 
 TABLE_WIDTH = 120  # where there is no terminal to ask
@@ -54,7 +54,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--limit", type=int, metavar="N", help="play only N scenarios, spread evenly over all")
     parser.add_argument(
         "--max-turns",
-        type=_turns,
+        type=int,
         metavar="N",
         help=f"an episode that is not over after so many turns has failed; 0: no limit (default: {MAX_TURNS})",
     )
@@ -71,17 +71,12 @@ def _seeds(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
-def _turns(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a number of turns, or 0 for no limit")
-    return int(text)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft eval`."""
     if arguments.env is None or arguments.out is None:
         raise ValueError("marft eval needs --env ID and --out DIR")
     seeds = arguments.seeds or (0,)
+    max_turns = Schedule(**given_knobs(arguments, Schedule)).max_turns
     keywords = read_keywords(arguments)
     make_env = factory(arguments.env, keywords)
     env = make_env()
@@ -92,7 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
         check_surface(trained, tool_surface, allow=bool(arguments.other_tools))
     policy, law, context = _policy(arguments, env)
     options = scenarios(env, arguments.limit)
-    max_turns = MAX_TURNS if arguments.max_turns is None else arguments.max_turns
     result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
     record = {
         "env": arguments.env,
@@ -103,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         "law": dataclasses.asdict(law),
         "context": None if context is None else dataclasses.asdict(context),
         "seeds": list(seeds),
+        "max_turns": max_turns,
         "scenarios": options,
     }
     save(arguments.out, result, record)

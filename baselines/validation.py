@@ -67,6 +67,8 @@ class HeldOut:
             every=settings.validate_every,
             seed=schedule.seed,
             num_envs=schedule.num_envs,
+            max_turns=schedule.max_turns,
+            on_failures=lambda text: print(f"validation: {text}", file=sys.stderr),
         )
 
 

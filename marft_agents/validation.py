@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from marft_agents.evaluation import Interval, evaluate
 from marft_agents.policy import Policy
+from marft_agents.rollout import MAX_TURNS
 
 AFTER, BEFORE = "validation", "validation_before"  # prefixes of metrics: after an update, and before the first one
 
@@ -40,6 +41,8 @@ class Validator:
         every: Updates between two validations, >= 1.
         seed: Of the sampling; the same each time, so that updates are compared on common random numbers.
         num_envs: Games in flight.
+        max_turns: An episode that is not over after so many turns has failed; 0: no limit.
+        on_failures: Told, once per validation, how many episodes failed and why the first one did.
     """
 
     make_env: Callable[[], Any]
@@ -48,6 +51,8 @@ class Validator:
     every: int
     seed: int = 0
     num_envs: int = 64
+    max_turns: int = MAX_TURNS
+    on_failures: Callable[[str], None] | None = None
 
     def due(self, done: int, total: int) -> bool:
         """Tell whether to validate after so many of all updates."""
@@ -68,13 +73,17 @@ class Validator:
             seeds=[self.seed],
             num_envs=self.num_envs,
             patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
+            max_turns=self.max_turns,
         )
+        causes = [t.failure for t in played.trajectories if t.failure is not None]
+        if causes and self.on_failures is not None:
+            self.on_failures(f"{len(causes)} of {len(played.trajectories)} episodes failed; the first: {causes[0]}")
         success = played.accuracy
         scored = {} if math.isnan(success.mean) else dict(zip(("success", "low", "high"), success, strict=True))
         found = scored | {
             "tokens": played.tokens_per_episode,
             "episodes": float(len(played.trajectories)),
-            "failed": float(played.failures),
+            "failed": float(len(causes)),
         }
         named = {f"{prefix}/{name}": value for name, value in found.items()}
         return named | {f"seconds/{prefix}": time.perf_counter() - started}

@@ -159,11 +159,12 @@ def test_eval_takes_its_flags_from_a_file(tmp_path):
 
 def test_the_record_of_an_evaluation_plays_it_again(capsys, tmp_path):
     flags = ["--env", DUO, "--data", "embedded:stories", "--model", "tiny", "--limit", "2", "--max-new-tokens", "3"]
-    assert main(["eval", *flags, "--seeds", "0,5", "--out", str(tmp_path / "one")]) == 0
+    assert main(["eval", *flags, "--seeds", "0,5", "--max-turns", "1", "--out", str(tmp_path / "one")]) == 0
     record = tmp_path / "one" / "evaluation.json"
     assert main(["eval", "--config", str(record), "--out", str(tmp_path / "two")]) == 0
     one, two = (json.loads((tmp_path / name / "evaluation.json").read_text()) for name in ("one", "two"))
     assert one == two
+    assert one["failures"] == 4  # two scenarios and seeds: a duo needs two turns
     capsys.readouterr()
     assert main(["train", "--config", str(record)]) == 1
     assert "is a config of marft eval, not of marft train" in capsys.readouterr().err
@@ -270,6 +271,11 @@ def test_a_run_is_no_config_of_an_evaluation(capsys, tmp_path):
     assert "marft eval --checkpoint RUN" in error
     error = error_of(capsys, "eval", "--config", write(tmp_path / "c.toml", "[learner]\nlevel = 'token'"), "--out", "x")
     assert "'level' is a setting of marft train" in error
+
+
+def test_the_turns_of_an_evaluation_may_stand_in_a_file(capsys, tmp_path):
+    file = write(tmp_path / "c.toml", "max_turns = -1")
+    assert "max_turns = -1, wanted >= 0" in error_of(capsys, "eval", "--env", DUO, "--config", file, "--out", "x")
 
 
 def test_eval_needs_an_environment_and_a_folder(capsys):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fakes import CopyDigit
+from fakes import CopyDigit, word_team
 
 import marft_envs
 from baselines.command import main
@@ -12,6 +12,7 @@ from baselines.environment import factory, scenarios, tasks_of
 from baselines.validation import ValidationSettings, held_out_tasks
 from marft_agents.run_folder import read_metrics
 from marft_agents.settings import SettingsError
+from marft_agents.trainer import Schedule
 
 DUO = "marft/gsm8k_duo-v0"
 TRAIN = ["train", "--env", DUO, "--device", "cpu"]
@@ -93,6 +94,29 @@ def test_a_validated_run_is_evaluated_at_its_best(capsys, tmp_path):
     assert record["tokens_per_episode"] == lines[0]["validation_before/tokens"]
     capsys.readouterr()
     assert "there are update-00000" in error_of(capsys, *flags, f"{run}@update-9", "--out", tmp_path / "x")
+
+
+class Endless(CopyDigit):
+    """Copies a digit where it is trained on, and never ends on held-out tasks."""
+
+    def __init__(self, split="train"):
+        super().__init__()
+        self.split = split
+
+    def following(self, agent):
+        return super().following(agent) or (list(self.order) if self.split == "test" else [])
+
+
+def test_a_held_out_game_that_does_not_end_is_a_failed_episode(capsys):
+    marft_envs.register("test/endless-v0", Endless, force=True)
+    env = Endless()
+    found = held_out_tasks("test/endless-v0", {}, settings("test:2"), env)
+    team, schedule = word_team(env.possible_agents), Schedule(max_turns=4)
+    metrics = found.validator(team, settings("test:2"), schedule).metrics()
+    assert (metrics["validation/failed"], "validation/success" in metrics) == (2, False)
+    error = capsys.readouterr().err
+    assert error.startswith("validation: 2 of 2 episodes failed; the first: ")
+    assert "4 turns were played and the game is not over" in error
 
 
 def test_validations_are_drawn(tmp_path):
