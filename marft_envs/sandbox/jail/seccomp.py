@@ -64,33 +64,94 @@ def _checks(build: bool) -> dict[str, Check]:
 
 _NO_TRUNCATION = {"open": Check(((1, os.O_TRUNC, (0,)),)), "openat": Check(((2, os.O_TRUNC, (0,)),))}
 
-_Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 _Action = int | Check
+_NEAR = 250  # a conditional jump skips at most 255 steps, and a jump that it needs may still come between
+_MOST_SINGLES = 2  # compared one after the other in a leaf of the tree
 
 
-def _leaf(action: _Action) -> list[_Instruction]:
-    """Return the code that decides one call."""
-    if isinstance(action, int):
-        return [(_RETURN, 0, 0, action)]
-    code: list[_Instruction] = []
-    for argument, mask, values in action.arguments:
-        code.append((_LOAD, 0, 0, 16 + 8 * argument))  # the low word; the kernel too looks at no more of these
-        if mask != _WORD:
-            code.append((_AND, 0, 0, mask))
-        code += [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
-        code.append((_RETURN, 0, 0, action.otherwise))
-    return [*code, (_RETURN, 0, 0, _ALLOW)]
+class _Group(NamedTuple):
+    """Numbers from `first` on that get one action, but for single ones."""
+
+    first: int
+    action: _Action
+    singles: tuple[tuple[int, _Action], ...] = ()
 
 
-def _tree(ranges: list[tuple[int, _Action]]) -> list[_Instruction]:
-    """Return code that finds the range a number is in: (first number, action), ascending, by halving."""
-    if len(ranges) == 1:
-        return _leaf(ranges[0][1])
-    half = len(ranges) // 2
-    below, above = _tree(ranges[:half]), _tree(ranges[half:])
-    if len(below) < 256:
-        return [(_AT_LEAST, len(below), 0, ranges[half][0]), *below, *above]
-    return [(_AT_LEAST, 0, 1, ranges[half][0]), (_JUMP, 0, 0, len(below)), *below, *above]
+class _Assembler:
+    """Assembles a filter from its end to its start: the targets of jumps are known then, and equal ends are shared.
+
+    The kernel translates a filter to machine code at each start of a program: half as many steps, half of that time.
+    A label is how many steps follow the one that it names.
+    """
+
+    def __init__(self) -> None:
+        self._steps: list[bytes] = []
+        self._ends: dict[_Action, int] = {}
+
+    def program(self) -> bytes:
+        """Return struct sock_filter[]."""
+        return b"".join(reversed(self._steps))
+
+    def step(self, code: int, operand: int, if_true: int = 0, if_false: int = 0) -> int:
+        """Put a step before all others; return its label."""
+        self._steps.append(struct.pack("<HBBI", code, if_true, if_false, operand))
+        return len(self._steps) - 1
+
+    def branch(self, code: int, operand: int, if_true: int, if_false: int) -> int:
+        """Put a comparison before all others that goes on at one of two labels."""
+        if_true, if_false = self._near(if_true), self._near(if_false)
+        last = len(self._steps) - 1
+        return self.step(code, operand, last - if_true, last - if_false)
+
+    def end(self, action: _Action) -> int:
+        """Return the label of what decides a call."""
+        label = self._ends.get(action)
+        if label is None or (len(self._steps) - label > _NEAR and isinstance(action, int)):
+            label = self.step(_RETURN, action) if isinstance(action, int) else self._check(action)
+        self._ends[action] = self._near(label)
+        return self._ends[action]
+
+    def tree(self, groups: list[_Group]) -> int:
+        """Return the label of what finds the group of a number, by halving."""
+        if len(groups) > 1:
+            half = len(groups) // 2
+            above = self.tree(groups[half:])
+            return self.branch(_AT_LEAST, groups[half].first, above, self.tree(groups[:half]))
+        label = self.end(groups[0].action)
+        for number, action in groups[0].singles:
+            label = self.branch(_EQUAL, number, self.end(action), label)
+        return label
+
+    def _check(self, check: Check) -> int:
+        good = self.end(_ALLOW)
+        for argument, mask, values in reversed(check.arguments):
+            following = self.end(check.otherwise)
+            for value in values:
+                following = self.branch(_EQUAL, value, good, following)
+            if mask != _WORD:
+                self.step(_AND, mask)
+            good = self.step(_LOAD, 16 + 8 * argument)  # the low word; the kernel too looks at no more of these
+        return good
+
+    def _near(self, label: int) -> int:
+        """Return a label that a branch reaches: the label itself, or that of a jump to it."""
+        distance = len(self._steps) - 1 - label
+        return label if distance < _NEAR else self.step(_JUMP, distance)
+
+
+def _groups(ranges: list[tuple[int, _Action]]) -> list[_Group]:
+    """Put single numbers between two ranges of one action into one group with these."""
+    result = [_Group(*ranges[0])]
+    for place, (first, action) in enumerate(ranges[1:], start=1):
+        last = result[-1]
+        ends = ranges[place + 1][0] if place + 1 < len(ranges) else None
+        if action == last.action:
+            continue
+        if ends == first + 1 and len(last.singles) < _MOST_SINGLES:
+            result[-1] = last._replace(singles=(*last.singles, (first, action)))
+        else:
+            result.append(_Group(first, action))
+    return result
 
 
 def _ranges(actions: dict[int, _Action]) -> list[tuple[int, _Action]]:
@@ -147,12 +208,12 @@ def filter_for(kind: int, machine: str = os.uname().machine, truncates: bool = T
     if not (truncates or build):
         actions[tables.run["openat2"]] = _ENOSYS  # its flags are in memory, where no filter sees them
         actions |= {tables.run[name]: check for name, check in _NO_TRUNCATION.items() if name in tables.run}
-    code = [
-        (_LOAD, 0, 0, 4),  # seccomp_data.arch; another one is the 32-bit entry of the kernel
-        (_EQUAL, 1, 0, _ARCHITECTURE[machine]),
-        (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, 0),  # seccomp_data.nr; the x32 ones have bit 30 set, so they are beyond the table
-        *_tree(_ranges(actions)),
-    ]
-    places = tuple(8 * line + 4 for line, step in enumerate(code) if step[0] == _EQUAL and step[3] == _PID)
-    return Filter(b"".join(struct.pack("<HBBI", *step) for step in code), places)
+    code = _Assembler()
+    wrong = code.end(_KILL)
+    code.tree(_groups(_ranges(actions)))
+    start = code.step(_LOAD, 0)  # seccomp_data.nr; the x32 ones have bit 30 set, so they are beyond the table
+    code.branch(_EQUAL, _ARCHITECTURE[machine], start, wrong)
+    code.step(_LOAD, 4)  # seccomp_data.arch; another one is the 32-bit entry of the kernel
+    program = code.program()
+    steps = enumerate(struct.iter_unpack("<HBBI", program))
+    return Filter(program, tuple(8 * line + 4 for line, step in steps if step[0] == _EQUAL and step[3] == _PID))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs.sandbox.jail import syscalls
+from marft_envs.sandbox.jail import seccomp, syscalls
 from marft_envs.sandbox.jail.seccomp import filter_for
 from marft_envs.sandbox.jail.wire import KIND_BUILD, KIND_RUN
 
@@ -156,9 +156,36 @@ def test_a_build_may_fork_and_lock_but_neither_signal_nor_leave_its_namespaces(m
 
 def test_the_pid_stands_in_no_filter_before_it_is_bound():
     code = filter_for(KIND_RUN, "x86_64")
-    assert len(code.pid_places) == 2  # kill and tgkill
-    assert code.bound(PID).count(struct.pack("<I", PID)) == 2
+    assert len(code.pid_places) == 1  # kill and tgkill share the check
+    assert code.bound(PID).count(struct.pack("<I", PID)) == 1
     assert len(code.bound(PID)) == len(code.code)
+
+
+def test_equal_ends_are_shared_for_the_kernel_translates_the_filter_at_each_start():
+    steps = list(struct.iter_unpack("<HBBI", filter_for(KIND_RUN, "x86_64").code))
+    returns = [operand for code, _, _, operand in steps if code == 0x06]
+    assert len(returns) < 40
+    assert len(steps) < 20 + len(returns) + sum(code in (0x15, 0x35) for code, *_ in steps)
+
+
+@MACHINES
+def test_a_filter_with_ends_beyond_a_conditional_jump_decides_the_same(machine, monkeypatch):
+    numbers = syscalls.calls(machine).checked
+    values = {name: tuple(range(at * 100, at * 100 + 90)) for at, name in enumerate(numbers)}
+    checks = {name: seccomp.Check(((0, 0xFFFF, values[name]), (2, 0xFFFFFFFF, (7,)))) for name in numbers}
+    monkeypatch.setattr(seccomp, "_checks", lambda build: checks)
+    filter_for.cache_clear()
+    try:
+        assert len(filter_for(KIND_RUN, machine).code) > 8 * 700
+        for name, number in numbers.items():
+            for value in (values[name][0], values[name][-1], values[name][0] | 0x50000):
+                assert verdict(machine, KIND_RUN, number, value, 0, 7) == ALLOW
+                assert verdict(machine, KIND_RUN, number, value, 0, 8) == EPERM
+            assert verdict(machine, KIND_RUN, number, values[name][-1] + 1, 0, 7) == EPERM
+        test_every_number_gets_what_the_tables_say(machine, KIND_RUN)
+        test_another_architecture_kills(machine, KIND_RUN)
+    finally:
+        filter_for.cache_clear()
 
 
 def test_an_unknown_machine_is_refused():
