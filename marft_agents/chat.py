@@ -119,8 +119,9 @@ def encode(tokenizer: Any, observation: str, budget: int | None = None, overflow
     found = shorten(
         messages,
         candidates,
+        excess=len(ids) - budget,
         budget=budget,
-        count=lambda conversation: len(ids_of(conversation)),
+        ids_of=ids_of,
         spans=lambda text: token_spans(tokenizer, text),
     )
     if found is None:
@@ -130,7 +131,7 @@ def encode(tokenizer: Any, observation: str, budget: int | None = None, overflow
             f"system prompt, problem and latest turn have {kept:,} tokens, of {len(ids):,} in all, wanted at most "
             f"{budget:,}{marker}"
         )
-    return ChatPrompt(np.asarray(ids_of(found[0]), np.int32), tuple(found[1]))
+    return ChatPrompt(np.asarray(found.ids, np.int32), tuple(found.notes))
 
 
 def token_spans(tokenizer: Any, text: str) -> list[tuple[int, int]]:

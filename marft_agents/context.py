@@ -59,6 +59,20 @@ class Shortening(NamedTuple):
     later: int
 
 
+class Shortened(NamedTuple):
+    """A conversation that was shortened until it fits.
+
+    Attributes:
+        messages: The conversation.
+        ids: Its prompt ids, the template included.
+        notes: What was taken out.
+    """
+
+    messages: list[Message]
+    ids: Sequence[int]
+    notes: list[Shortening]
+
+
 def num_fixed(observation: str, messages: Sequence[Message]) -> int:
     """Return how many leading messages are never shortened: the profile and the problem.
 
@@ -93,10 +107,11 @@ def shorten(
     messages: Sequence[Message],
     candidates: Sequence[int],
     *,
+    excess: int,
     budget: int,
-    count: Callable[[Sequence[Message]], int],
+    ids_of: Callable[[Sequence[Message]], Sequence[int]],
     spans: Callable[[str], Sequence[tuple[int, int]]],
-) -> tuple[list[Message], list[Shortening]] | None:
+) -> Shortened | None:
     """Shorten the longest candidates to one common length until the whole prompt fits.
 
     Templates and tokenizers are not additive, so the length is measured again after each cut, and more is taken out
@@ -105,29 +120,32 @@ def shorten(
     Args:
         messages: The conversation.
         candidates: Indices of the messages that may be shortened.
+        excess: Number of prompt tokens beyond the budget, > 0.
         budget: Largest number of prompt tokens.
-        count: Messages -> tokens of the whole prompt, the template included.
+        ids_of: Messages -> ids of the whole prompt, the template included.
         spans: Text -> start and end character of each of its tokens.
 
     Returns:
-        The messages and what was shortened; None where what must stay whole does not fit.
+        What fits; None where what must stay whole does not.
     """
     pieces = {i: spans(messages[i]["content"]) for i in candidates}
-    excess = count(messages) - budget
     total = sum(len(piece) for piece in pieces.values())
     wanted = excess
-    while excess > 0 and wanted <= total:
+    while wanted <= total:
         level = _common_length([len(piece) for piece in pieces.values()], wanted)
         cut = {i: _cut(messages[i]["content"], piece, level) for i, piece in pieces.items() if len(piece) > level}
         shortened = [_with_text(m, cut[i][0]) if i in cut else m for i, m in enumerate(messages)]
-        excess = count(shortened) - budget
-        if excess <= 0:
-            return shortened, [_note(messages, i, removed) for i, (_, removed) in cut.items()]
-        wanted += excess
-    collapsed = _collapse(messages, pieces, total)
-    if not candidates or count(collapsed) > budget:
+        ids = ids_of(shortened)
+        if len(ids) <= budget:
+            return Shortened(shortened, ids, [_note(messages, i, removed) for i, (_, removed) in cut.items()])
+        wanted += len(ids) - budget
+    if not candidates:
         return None
-    return collapsed, [_note(messages, i, len(piece)) for i, piece in pieces.items()]
+    collapsed = _collapse(messages, pieces, total)
+    ids = ids_of(collapsed)
+    if len(ids) > budget:
+        return None
+    return Shortened(collapsed, ids, [_note(messages, i, len(piece)) for i, piece in pieces.items()])
 
 
 def _note(messages: Sequence[Message], index: int, removed: int) -> Shortening:
@@ -167,7 +185,7 @@ def _marker(removed: int) -> str:
 def _collapse(messages: Sequence[Message], pieces: Mapping[int, Any], total: int) -> list[Message]:
     """Replace all candidates by one marker in the place of the first."""
     marker = {"role": "user", "content": _marker(total).strip(), "name": ENVIRONMENT}
-    first = min(pieces, default=-1)
+    first = min(pieces)
     return [marker if i == first else m for i, m in enumerate(messages) if i == first or i not in pieces]
 
 

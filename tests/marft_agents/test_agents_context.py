@@ -37,14 +37,22 @@ class Chat(str):
 
 def by_character(messages, budget, candidates=None):
     """Shorten where a token is a character and the template adds nothing."""
+
+    def ids_of(conversation):
+        return "".join(message["content"] for message in conversation).encode()
+
     found = shorten(
         messages,
         movable(messages, num_fixed("", messages)) if candidates is None else candidates,
+        excess=len(ids_of(messages)) - budget,
         budget=budget,
-        count=lambda conversation: sum(len(message["content"]) for message in conversation),
+        ids_of=ids_of,
         spans=lambda text: [(i, i + 1) for i in range(len(text))],
     )
-    return found if found is None else ([message["content"] for message in found[0]], found[1])
+    if found is None:
+        return None
+    assert found.ids == ids_of(found.messages)
+    return [message["content"] for message in found.messages], found.notes
 
 
 def test_the_middle_of_the_longest_turn_goes_first():
@@ -71,10 +79,10 @@ def test_the_kept_parts_stay_whole_and_the_prompt_fits(lengths, budget, authors)
     ]
     messages = [SYSTEM, PROBLEM, *turns]
     candidates = movable(messages, num_fixed("", messages))
-    found = by_character(messages, budget)
     kept = [message["content"] for i, message in enumerate(messages) if i not in candidates]
     if sum(len(message["content"]) for message in messages) <= budget:
         return  # `encode` does not ask
+    found = by_character(messages, budget)
     if found is None:
         assert sum(map(len, kept)) + len(" [... 9,999 tokens left out ...] ") > budget
         return
@@ -127,6 +135,31 @@ def test_overflow_error_says_how_long_the_prompt_is():
     assert len(shortened.ids) <= 200
     assert [note.author for note in shortened.shortened] == ["a_0"]
     assert encode(byte_tokenizer(), Chat(messages), len(whole)).ids.tolist() == whole.tolist()
+
+
+class Counting:
+    """A tokenizer that notes the texts it is asked to tokenise."""
+
+    def __init__(self):
+        self.tokenizer, self.texts = byte_tokenizer(), []
+
+    def __getattr__(self, name):
+        return getattr(self.tokenizer, name)
+
+    def __call__(self, text, **options):
+        self.texts.append(text)
+        return self.tokenizer(text, **options)
+
+
+@pytest.mark.parametrize("budget", [100, 130, 200, 300, 1000])
+def test_no_text_is_tokenised_twice(budget):
+    """The whole prompt, each turn that may be shortened, and each attempt to shorten them; 100 takes one marker."""
+    turns = [said(f"a_{i}", f"{i}" * length) for i, length in enumerate((300, 150, 40))]
+    tokenizer = Counting()
+    prompt = encode(tokenizer, Chat([SYSTEM, PROBLEM, *turns, said("b_0", "last")]), budget)
+    assert len(prompt.ids) <= budget
+    assert bool(prompt.shortened) == (budget < 1000)
+    assert len(tokenizer.texts) == len(set(tokenizer.texts))
 
 
 def test_control_symbols_of_a_shortened_turn_stay_broken_up():
