@@ -20,6 +20,17 @@ KEYWORDS = (
 )
 
 
+def add_run_flags(parser: argparse.ArgumentParser, *, out: str) -> None:
+    """Add --env and --out.
+
+    Args:
+        parser: of the command.
+        out: what --out is, for the help.
+    """
+    parser.add_argument("--env", metavar="ID", help="environment, like marft/math_duo-v0")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=out)
+
+
 def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None = None) -> None:
     """Add the keywords of `marft_envs.make` as flags; one that is not given is left to the environment."""
     group = parser.add_argument_group("environment")

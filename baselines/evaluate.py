@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from baselines.config import add_config
-from baselines.environment import add_environment_flags, factory, notes_of, read_keywords, scenarios
+from baselines.environment import add_environment_flags, add_run_flags, factory, notes_of, read_keywords, scenarios
 from baselines.experiment import Experiment, read_models
 from baselines.flags import add_knobs, given_knobs, read_knobs
 from baselines.progress import EpisodeCount
@@ -37,8 +37,7 @@ TABLE_WIDTH = 120  # where there is no terminal to ask
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `marft eval`."""
     parser = commands.add_parser("eval", help="evaluate a team on a fixed list of scenarios")
-    parser.add_argument("--env", metavar="ID", help="environment, like marft/math_duo-v0")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the results")
+    add_run_flags(parser, out="folder for the results")
     parser.add_argument(
         "--checkpoint",
         type=Path,

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from marft_agents.health import Alarm
+from marft_agents.metric_names import metric_prefix
 
 SHOWN_UPDATES = 12
 SHOWN_ALARMS = 4
@@ -31,7 +32,7 @@ class TrainingTable:
 
     def __init__(self, updates: int, policies: list[str], console: Console | None = None) -> None:
         self.updates = updates
-        self.policies = policies
+        self.policies = {policy: metric_prefix(policy) for policy in policies}
         self.console = console or Console(stderr=True)
         self.rows: deque[tuple[str, ...]] = deque(maxlen=SHOWN_UPDATES)
         self.alarms: deque[Alarm] = deque(maxlen=SHOWN_ALARMS)
@@ -58,8 +59,8 @@ class TrainingTable:
         row = [f"{update + 1}/{self.updates}", f"{metrics['team/success']:.3f}", f"{metrics['team/return']:.3f}"]
         self.validated |= "validation/success" in metrics
         row.append(_cell(metrics, "validation/success"))
-        for policy in self.policies:
-            row += [_cell(metrics, f"{policy}/entropy"), _cell(metrics, f"{policy}/kl")]
+        for prefix in self.policies.values():
+            row += [_cell(metrics, f"{prefix}/entropy"), _cell(metrics, f"{prefix}/kl")]
         row += [_cell(metrics, "critic/explained_variance"), f"{seconds:.1f} s", self._left(update)]
         self.rows.append(tuple(row))
         if self.console.is_terminal:
@@ -76,8 +77,8 @@ class TrainingTable:
             low, high = metrics["validation/low"], metrics["validation/high"]
             parts.append(f"held-out success {metrics['validation/success']:.3f} [{low:.3f}, {high:.3f}]")
         parts += [
-            f"{policy} entropy {_cell(metrics, f'{policy}/entropy')} KL {_cell(metrics, f'{policy}/kl')}"
-            for policy in self.policies
+            f"{policy} entropy {_cell(metrics, f'{prefix}/entropy')} KL {_cell(metrics, f'{prefix}/kl')}"
+            for policy, prefix in self.policies.items()
         ]
         return f"update {update + 1}/{self.updates}: {'; '.join(parts)}; {seconds:.1f} s, {self._left(update)} left"
 

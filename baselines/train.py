@@ -14,7 +14,7 @@ import torch
 
 from baselines.config import add_config, to_toml
 from baselines.curve import draw_curve
-from baselines.environment import add_environment_flags, factory, notes_of, tasks_of
+from baselines.environment import add_environment_flags, add_run_flags, factory, notes_of, tasks_of
 from baselines.experiment import SETTINGS, Experiment
 from baselines.flags import add_knobs, flag
 from baselines.presets import PRESETS
@@ -41,8 +41,7 @@ NO_FLAGS = ("command", "run", "default_split", "resume")
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `marft train`."""
     parser = commands.add_parser("train", help="train a team of language models on an environment")
-    parser.add_argument("--env", metavar="ID", help="environment, like marft/math_duo-v0")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run")
+    add_run_flags(parser, out="folder of the run")
     parser.add_argument(
         "--resume",
         type=Path,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marft_agents.metric_names import metric_prefix
 from marft_agents.records import Action, Trajectory
 
 FEWEST_ACTIONS = 8  # shares of fewer actions say little; they are left out
@@ -48,7 +49,7 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         actions = [deed.action for deeds in by_agent.values() for deed in deeds]
         found["team/prompts_shortened"] = float(np.mean([bool(action.shortened) for action in actions]))
     for agent, deeds in by_agent.items():
-        found |= {f"{agent}/{name}": value for name, value in _statistics(deeds).items()}
+        found |= {f"{metric_prefix(agent)}/{name}": value for name, value in _statistics(deeds).items()}
     return found
 
 

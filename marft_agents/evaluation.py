@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from marft_agents.behaviour import behaviour
+from marft_agents.metric_names import agent_of
 from marft_agents.policy import Policy
 from marft_agents.records import Trajectory
 from marft_agents.rollout import MAX_TURNS, Episode, collect
@@ -98,10 +99,13 @@ class Evaluation:
     def prompt_tokens(self) -> dict[str, dict[str, float]]:
         """Mean and largest number of prompt tokens of each agent that plays tokens."""
         found = self._behaviour
-        agents = [name.removesuffix("/prompt_tokens_mean") for name in found if name.endswith("/prompt_tokens_mean")]
+        prefixes = [name.removesuffix("/prompt_tokens_mean") for name in found if name.endswith("/prompt_tokens_mean")]
         return {
-            agent: {"mean": found[f"{agent}/prompt_tokens_mean"], "max": found[f"{agent}/prompt_tokens_max"]}
-            for agent in agents
+            agent_of(prefix): {
+                "mean": found[f"{prefix}/prompt_tokens_mean"],
+                "max": found[f"{prefix}/prompt_tokens_max"],
+            }
+            for prefix in prefixes
         }
 
     @property

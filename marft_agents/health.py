@@ -32,7 +32,8 @@ class Alarm:
 
     Attributes:
         update: index of the update.
-        agent: whose; the adapter's name for what agents with one adapter share; "team" for what concerns all.
+        agent: whose, as in the names of its metrics; the adapter's name for what agents with one adapter share; "team"
+            for what concerns all.
         kind: of the trouble; "rollback" records what was done about it.
         measure: the metric that told.
         value: what it was (a median where the rule takes one).

@@ -25,6 +25,7 @@ from marft_agents.credit import NO_VALUES, estimate
 from marft_agents.critic import TeamCritic
 from marft_agents.divergence import DivergenceError
 from marft_agents.language_model import AdaptedBase, LanguageModelTeam
+from marft_agents.metric_names import metric_prefix
 from marft_agents.objectives import kl_estimate, widening_clip
 from marft_agents.policy_step import PolicyStep, Weighted
 from marft_agents.records import FloatArray, Trajectory
@@ -273,5 +274,5 @@ def _shaping_metrics(
     for policy, agents in policies.items():
         added = [own.sum() for link, own in zip(chain, costs, strict=True) if link.turn.agent in agents]
         if added:
-            found[f"{policy}/shaping"] = float(np.mean(added))
+            found[f"{metric_prefix(policy)}/shaping"] = float(np.mean(added))
     return found

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from marft_agents.advantages import SMALLEST_SPREAD, explained_variance
 from marft_agents.batch import Sample
+from marft_agents.metric_names import metric_prefix
 
 
 class UpdateStatistics:
@@ -70,7 +71,7 @@ class UpdateStatistics:
             "cap_hit_share": float(np.mean([not s.action.stopped for s in samples])),
         }
         values |= _credit_statistics(samples)
-        return {f"{policy}/{name}": value for name, value in values.items()}
+        return {f"{metric_prefix(policy)}/{name}": value for name, value in values.items()}
 
 
 def _credit_statistics(samples: Sequence[Sample]) -> dict[str, float]:
