@@ -1,7 +1,7 @@
 """Names of metrics that concern an agent: `{prefix}/{measure}`, where the prefix is nearly always the agent's id.
 
-Environments name their agents as they like, and some prefixes are taken: an agent `team` would write over the metrics of
-the team. Such an agent gets a prefix of its own, `agent_team`.
+Environments name their agents as they like, and some prefixes are taken: an agent `team` would write over the metrics
+of the team. Such an agent gets a prefix of its own, `agent_team`.
 """
 
 from __future__ import annotations
