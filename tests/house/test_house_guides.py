@@ -1,0 +1,260 @@
+"""The guides for contributors are true: paths, names, drawings, the order of calls, and their English."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from functools import cache
+
+import pytest
+from house_pages import ROOT, blocks
+
+PACKAGES = ("marft_envs", "marft_agents", "baselines", "envs_data")
+GUIDES = ("CONTRIBUTING.md", "SECURITY.md", "docs/glossary.md", "docs/architecture.md")
+PATH = re.compile(r"`((?:marft_envs|marft_agents|baselines|envs_data|tests|docs|\.ci|\.github)/[\w./]*)`")
+DOTTED = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`")
+NAME = re.compile(r"`(\w*[A-Z_]\w*(?:\.\w+)?|[a-z]+)`")
+
+
+def _text(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+@cache
+def _names(path):
+    """Return the names that a Python file defines or imports, with the members of its classes as `Class.member`."""
+    found = set()
+    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
+        found |= _bound(node)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{name}" for member in node.body for name in _bound(member)}
+    return found
+
+
+def _bound(node):
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name for alias in node.names}
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _module(dotted):
+    """Split a dotted name into the longest module that exists and the rest; the module's file, or None."""
+    parts = dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        base = ROOT.joinpath(*parts[:end])
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.is_file():
+                return str(path.relative_to(ROOT)), ".".join(parts[end:])
+    return None, dotted
+
+
+# ------------------------------------------------------------- paths and names
+
+
+def test_paths_exist():
+    found = [path for page in GUIDES for path in PATH.findall(_text(page))]
+    assert [path for path in found if not (ROOT / path).exists()] == []
+    assert len(found) > 50
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_dotted_names_exist(page):
+    for dotted in DOTTED.findall(_text(page)):
+        path, rest = _module(dotted)
+        assert path is not None, dotted
+        assert not rest or rest in _names(path), f"{dotted}: {path} has no {rest}"
+
+
+def _rows(text, columns):
+    """Return the rows of the tables of a text that have so many columns, without headings."""
+    rows = [re.split(r" \| ", line.strip("| ")) for line in text.splitlines() if line.startswith("| ")]
+    return [row for row in rows if len(row) == columns]
+
+
+def _section(page, heading):
+    return _text(page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def test_where_to_put_a_thing_names_what_is_there():
+    """A name in a row is one of the Python files of that row."""
+    rows = _rows(_section("CONTRIBUTING.md", "Where do I put ..."), columns=4)[1:]
+    wanted = "task environment algorithm grader world dependency benchmark backend language"
+    titles = " ".join(row[0] for row in rows)
+    assert [word for word in wanted.split() if word not in titles] == []
+    named = 0
+    for row in rows:
+        line = " | ".join(row)
+        files = [path for path in PATH.findall(line) if path.endswith(".py")]
+        for name in NAME.findall(line):
+            named += 1
+            assert any(name in _names(path) for path in files), f"{row[0]}: {name} is in none of {files}"
+    assert named > len(rows)
+
+
+def test_the_modules_of_the_architecture_exist():
+    """A cell of the table names modules of one package; the package stands before the first."""
+    rows = _rows(_section("docs/architecture.md", "Where things are"), columns=2)[1:]
+    for cell, _ in rows:
+        first, *others = re.findall(r"`([\w.]+)`", cell)
+        package = first.split(".")[0]
+        for dotted in (first, *(f"{package}.{name}" for name in others)):
+            path, rest = _module(dotted)
+            assert path is not None, dotted
+            assert rest == "", dotted
+
+
+# ----------------------------------------------------------------- drawings
+
+
+def _imports(group):
+    """Return the modules that some modules import."""
+    found = set()
+    for dotted in group:
+        base = ROOT.joinpath(*dotted.split("."))
+        for path in [base.with_suffix(".py")] if not base.is_dir() else base.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom):
+                    found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+                elif isinstance(node, ast.Import):
+                    found |= {alias.name for alias in node.names}
+    return found
+
+
+def test_the_drawing_of_the_packages_shows_imports_that_there_are():
+    drawing = blocks("docs/architecture.md")[0].text
+    groups, package = {}, ""
+    for line in drawing.splitlines():
+        if subgraph := re.match(r" *subgraph (\w+)\[", line):
+            package = subgraph[1]
+        elif node := re.match(r' *(\w+)\["(.+)"\]$', line):
+            groups[node[1]] = [f"{package}.{name}" for name in node[2].split(", ")]
+    modules = [dotted for group in groups.values() for dotted in group]
+    assert [dotted for dotted in modules if _module(dotted)[1]] == []
+    assert {dotted.split(".")[0] for dotted in modules} == set(PACKAGES)
+    arrows = re.findall(r"^ *(\w+) --> (\w+)$", drawing, re.MULTILINE)
+    assert len(arrows) > len(PACKAGES)
+    for source, target in arrows:
+        imported = {name for name in _imports(groups[source]) if name is not None}
+        for package in imported & set(PACKAGES):  # what it exports is reached through it
+            imported |= _imports([f"{package}.__init__"])
+        wanted = groups[target]
+        assert any(name == one or name.startswith(one + ".") for name in imported for one in wanted), (source, target)
+
+
+def test_the_functions_of_the_other_drawings_exist():
+    """A label is `module.function` of marft_agents, or `Class.method` of either package."""
+    paths = [
+        path for package in PACKAGES[:2] for path in (ROOT / package).rglob("*.py") if "programs" not in path.parts
+    ]
+    members = set().union(*(_names(str(path.relative_to(ROOT))) for path in paths))
+    labels = {label for block in blocks("docs/architecture.md")[1:] for label in re.findall(r'\["(.+?)"\]', block.text)}
+    assert len(labels) > 10
+    for label in labels:
+        owner, name = label.split(".")
+        assert label in members if owner[0].isupper() else name in _names(f"marft_agents/{owner}.py"), label
+
+
+# ------------------------------------------------------------ order of calls
+
+
+def _first_calls(run):
+    """Run a function; return (file, qualified name) of our functions in the order in which they are first called."""
+    seen = {}
+
+    def watch(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(ROOT)):
+            seen.setdefault((code.co_filename[len(str(ROOT)) + 1 :], code.co_qualname))
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return list(seen)
+
+
+def test_one_turn_calls_what_is_listed_in_that_order(tmp_path):
+    import torch
+
+    import marft_envs
+    from marft_agents.language_model import LoraSettings, build_team
+    from marft_agents.learner import Learner
+    from marft_agents.run_folder import RunFolder
+    from marft_agents.sampling import SamplingLaw
+    from marft_agents.settings import LearnerSettings
+    from marft_agents.trainer import Schedule, Trainer
+
+    def make_env():
+        return marft_envs.make("marft/math_duo-v0", data="embedded:stories")
+
+    law, cpu = SamplingLaw(max_new_tokens=4), torch.device("cpu")
+    team = build_team(make_env().possible_agents, {"*": "tiny"}, lora=LoraSettings(), law=law, device=cpu)
+    folder = RunFolder(tmp_path / "run", {})
+    schedule = Schedule(updates=1, groups=1, group_size=2)
+    trainer = Trainer(make_env, team, Learner(team, LearnerSettings()), schedule, folder=folder)
+    called = _first_calls(trainer.step)
+    folder.close()
+    listed = _text("CONTRIBUTING.md").split("<!-- calls:begin -->")[1].split("<!-- calls:end -->")[0]
+    wanted = [(row[0].strip("`"), row[1].strip("`")) for row in _rows(listed, columns=3)[1:]]
+    assert len(wanted) > 30
+    assert [call for call in wanted if call not in called] == [], "not called"
+    assert sorted(wanted, key=called.index) == wanted, "called in another order"
+
+
+# ---------------------------------------------------------------- glossary
+
+
+def test_the_glossary_has_one_line_and_one_link_per_term():
+    rows = _rows(_text("docs/glossary.md"), columns=3)[1:]
+    terms = [row[0].replace("*", "").casefold() for row in rows]
+    assert 40 <= len(rows) <= 60
+    assert terms == sorted(terms)
+    assert len(set(terms)) == len(terms)
+    for term, meaning, where in rows:
+        assert re.fullmatch(r"\[[\w .]+\]\([\w./#-]+\)", where), term
+        assert meaning.endswith("."), term
+        assert len(meaning.split()) <= 25, term
+
+
+def test_the_glossary_quotes_names_that_the_code_has():
+    """A word of the code that differs from the term is a class of the linked module or of marft_agents."""
+    for term, meaning, where in _rows(_text("docs/glossary.md"), columns=3)[1:]:
+        linked = re.search(r"\((?:\.\./)?([\w./]+)", where)[1]
+        for name in re.findall(r"`([A-Z]\w+)`", meaning):
+            homes = (linked, "marft_agents/records.py")
+            assert any(name in _names(home) for home in homes if home.endswith(".py")), f"{term}: {name}"
+
+
+# ----------------------------------------------------------------- English
+
+TEMPLATES = tuple(
+    f".github/{name}" for name in ("PULL_REQUEST_TEMPLATE.md", "ISSUE_TEMPLATE/bug.yml", "ISSUE_TEMPLATE/algorithm.yml")
+)
+PRIVATE = "wearing deed guilty stranger mend whoever"  # words of ours that the glossary has replaced
+
+
+def _sentences(page):
+    """Yield the sentences of a page: paragraphs, list items, cells of tables, without code and headings."""
+    text = re.sub(r"^ *```.*?^ *```$", "", _text(page), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    for paragraph in re.split(r"\n\s*\n|\n(?= *(?:[-*|]|\d+\.) )", text):
+        for cell in re.split(r" \| |\|\n", paragraph):
+            yield from re.split(r"(?<=[.!?])\s+", " ".join(cell.split()))
+
+
+@pytest.mark.parametrize("page", [*GUIDES, *TEMPLATES])
+def test_sentences_of_the_guides_are_short_and_in_the_fields_english(page):
+    sentences = list(_sentences(page))
+    assert len(sentences) > 5
+    assert [sentence for sentence in sentences if len(sentence.split()) > 25] == []
+    assert [sentence for sentence in sentences if re.search(r"\bcan not\b", sentence)] == []
+    private = re.compile(rf"\b(?:{'|'.join(PRIVATE.split())})\b")
+    assert [sentence for sentence in sentences if private.search(sentence.lower())] == []
