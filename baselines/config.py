@@ -56,7 +56,7 @@ def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) 
     """Return the flags, completed by what their config file says.
 
     Raises:
-        ConfigError: the file can not be read, is of another command, or holds an unknown key or a wrong type.
+        ConfigError: the file cannot be read, is of another command, or holds an unknown key or a wrong type.
     """
     if arguments.config is None or getattr(arguments, "resume", None) is not None:
         return arguments
@@ -96,7 +96,7 @@ def read_file(name: str) -> dict[str, Any]:
         name: path of a TOML or JSON file or of a run folder, or the name of a bundled experiment.
 
     Raises:
-        ConfigError: there is none, or it can not be read.
+        ConfigError: there is none, or it cannot be read.
     """
     path: Path | Traversable = Path(name).expanduser()
     if path.is_dir() and path.joinpath("config.json").is_file():
@@ -111,7 +111,7 @@ def read_file(name: str) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ConfigError(f"--config {name}: there is no such file{_close(name, bundled())}") from error
     except OSError as error:
-        raise ConfigError(f"--config {name} can not be read: {error.strerror or error}") from error
+        raise ConfigError(f"--config {name} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"--config {name} is not UTF-8: {error}") from error
     except (ValueError, RecursionError) as error:
@@ -253,7 +253,7 @@ class _Config:
 
     def _texts(self, where: str, value: Any) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self._refuse(where, value, "texts")
+            self._refuse(where, value, "a list of texts")
         return list(value)
 
     def _table(self, where: str, value: Any) -> Mapping[str, Any]:
@@ -282,14 +282,11 @@ class _Config:
         """Return what the flag reads from a text; tables and lists are written as the flag takes them."""
         if isinstance(value, Mapping) and action.dest in (*JSON_FLAGS, "team"):
             return value if action.dest == "team" else json.dumps(value)
-        if (
-            isinstance(value, list | tuple)
-            and action.type is not None
-            and all(type(item) in (int, str) for item in value)
-        ):
+        single = action.type in (None, str, Path)
+        if isinstance(value, list | tuple) and not single and all(type(item) in (int, str) for item in value):
             value = ",".join(map(str, value))  # as the flag takes it: 0,1,2
         if not isinstance(value, str):
-            self._refuse(where, value, "a text" if action.type in (None, str, Path) else "a list")
+            self._refuse(where, value, "a text" if single else "a list")
         try:
             return action.type(value) if callable(action.type) else value
         except (argparse.ArgumentTypeError, ValueError) as error:

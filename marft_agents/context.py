@@ -78,9 +78,14 @@ def num_fixed(observation: str, messages: Sequence[Message]) -> int:
 
     An observation may say so in an attribute `fixed_messages`. Otherwise these are the messages before the first one
     that an agent wrote, and at least the first one that is not a system prompt.
+
+    Raises:
+        ValueError: the observation counts more messages than it has, or fewer than none.
     """
     told = getattr(observation, "fixed_messages", None)
     if told is not None:
+        if not 0 <= told <= len(messages):
+            raise ValueError(f"fixed_messages = {told} of an observation: wanted 0 to {len(messages)}, its messages")
         return int(told)
     first = next((i for i, message in enumerate(messages) if message["role"] != "system"), len(messages))
     return next((i for i, message in enumerate(messages) if i > first and _is_turn(message)), len(messages))

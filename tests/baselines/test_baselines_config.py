@@ -217,8 +217,9 @@ BAD = {
     "no choice": ('sharing = "both"', ["sharing: found 'both'", "separate or shared"]),
     "list for a choice": ("preset = []", ["preset: found [] (list)", "paper"]),
     "number for a text": ("data = 3", ["data: found 3 (int), wanted a text"]),
-    "number for models": ("models = 3", ["models: found 3 (int), wanted texts"]),
-    "number for a model": ("[models]\nx = 3", ["[models]: found [3] (list), wanted texts"]),
+    "list for a folder": ("out = ['a', 'b']", ["out: found ['a', 'b'] (list), wanted a text"]),
+    "number for models": ("models = 3", ["models: found 3 (int), wanted a list of texts"]),
+    "number for a model": ("[models]\nx = 3", ["[models]: found [3] (list), wanted a list of texts"]),
     "list for a table": ("keywords = []", ["keywords: found [] (list), wanted a table [keywords]"]),
     "given twice": ("policy_lr = 1.0\n[learner]\npolicy-lr = 1.0", ["[learner] policy-lr is given twice"]),
     "a text for a table": ('schedule = "x"', ["unknown key 'schedule'"]),
@@ -259,7 +260,7 @@ def test_files_that_are_none(capsys, tmp_path):
         "list.json": "found list, wanted an object",
         "odd.json": "is no record of a run",
         "": "is a folder without config.json",
-        "latin.toml/x": "can not be read",
+        "latin.toml/x": "cannot be read",
     }.items():
         assert words in error_of(capsys, "train", "--config", f"{tmp_path}/{name}", "--env", DUO, "--out", "x")
 

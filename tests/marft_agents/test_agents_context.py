@@ -116,6 +116,13 @@ def test_what_an_observation_says_of_its_fixed_messages_is_heard():
     assert num_fixed("", [SYSTEM, said("a_0", "the first message is the problem"), said("b_0", "x")]) == 2
 
 
+@pytest.mark.parametrize("fixed", [-1, 4])
+def test_fixed_messages_that_are_not_there_are_refused(fixed):
+    messages = [SYSTEM, PROBLEM, said("a_0", "last")]
+    with pytest.raises(ValueError, match=rf"fixed_messages = {fixed} of an observation: wanted 0 to 3"):
+        num_fixed(Chat(messages, fixed=fixed), messages)
+
+
 def test_the_latest_turn_stays_whole_beneath_what_the_environment_adds():
     messages = [SYSTEM, PROBLEM, said("a_0", "old"), said("b_0", "new"), said("environment", "Round 2 of 3.")]
     assert movable(messages, 2) == [2]
