@@ -17,40 +17,40 @@ MACHINES = ("x86_64", "aarch64")
 _RUN = """
 read 0 63, write 1 64, open 2 -, close 3 57, stat 4 -, fstat 5 80, lstat 6 -, poll 7 -, lseek 8 62, mmap 9 222,
 mprotect 10 226, munmap 11 215, brk 12 214, rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139,
-pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, preadv 295 69, pwritev 296 70, preadv2 327 286,
-pwritev2 328 287, access 21 -, pipe 22 -, select 23 -, sched_yield 24 124, mremap 25 216, msync 26 227,
-mincore 27 232, madvise 28 233, dup 32 23, dup2 33 -, pause 34 -, nanosleep 35 101, getitimer 36 102, alarm 37 -,
-setitimer 38 103, getpid 39 172, sendfile 40 71, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
-shutdown 48 210, getsockname 51 204, getpeername 52 205, setsockopt 54 208, getsockopt 55 209, execve 59 221,
-exit 60 93, wait4 61 260, uname 63 160, fsync 74 82, fdatasync 75 83, ftruncate 77 46, getdents 78 -,
+pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, preadv 295 69, pwritev 296 70, access 21 -, pipe 22 -,
+select 23 -, sched_yield 24 124, mremap 25 216, msync 26 227, dup 32 23, dup2 33 -, pause 34 -, nanosleep 35 101,
+getitimer 36 102, alarm 37 -, setitimer 38 103, getpid 39 172, sendfile 40 71, sendto 44 206, recvfrom 45 207,
+sendmsg 46 211, recvmsg 47 212, shutdown 48 210, getsockname 51 204, getpeername 52 205, setsockopt 54 208,
+execve 59 221, exit 60 93, wait4 61 260, uname 63 160, fsync 74 82, fdatasync 75 83, ftruncate 77 46, getdents 78 -,
 getdents64 217 61, getcwd 79 17, chdir 80 49, fchdir 81 50, readlink 89 -, umask 95 166, gettimeofday 96 169,
-getrlimit 97 163, setrlimit 160 164, getrusage 98 165, sysinfo 99 179, times 100 153, getuid 102 174,
-getgid 104 176, geteuid 107 175, getegid 108 177, getppid 110 173, getpgrp 111 -, getpgid 121 155, getsid 124 156,
-getgroups 115 158, getresuid 118 148, getresgid 120 150, rt_sigpending 127 136, rt_sigtimedwait 128 137,
-rt_sigsuspend 130 133, sigaltstack 131 132, statfs 137 43, fstatfs 138 44, getpriority 140 141,
-sched_getparam 143 121, sched_getscheduler 145 120, sched_get_priority_max 146 125, sched_get_priority_min 147 126,
-sched_rr_get_interval 148 127, sched_getaffinity 204 123, arch_prctl 158 -, gettid 186 178, futex 202 98,
+getrlimit 97 163, setrlimit 160 164, getrusage 98 165, times 100 153, getuid 102 174, getgid 104 176, geteuid 107 175,
+getegid 108 177, getppid 110 173, getpgrp 111 -, getgroups 115 158, getresuid 118 148, getresgid 120 150,
+rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspend 130 133, sigaltstack 131 132,
+sched_get_priority_max 146 125, sched_get_priority_min 147 126, arch_prctl 158 -, gettid 186 178, futex 202 98,
 time 201 -, epoll_create 213 -, epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -, epoll_pwait 281 22,
-epoll_pwait2 441 441, set_tid_address 218 96, restart_syscall 219 128, fadvise64 221 223, timer_create 222 107,
-timer_settime 223 110, timer_gettime 224 108, timer_getoverrun 225 109, timer_delete 226 111,
-clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, exit_group 231 94, waitid 247 95,
-openat 257 56, openat2 437 437, newfstatat 262 79, readlinkat 267 78, faccessat 269 48, faccessat2 439 439,
-pselect6 270 72, ppoll 271 73, set_robust_list 273 99, get_robust_list 274 100, signalfd 282 -, signalfd4 289 74,
-timerfd_create 283 85, timerfd_settime 286 86, timerfd_gettime 287 87, eventfd 284 -, eventfd2 290 19, dup3 292 24,
-pipe2 293 59, getcpu 309 168, getrandom 318 278, membarrier 324 283, statx 332 291, rseq 334 293,
-close_range 436 436, futex_waitv 449 449
+epoll_pwait2 441 441, set_tid_address 218 96, restart_syscall 219 128, timer_settime 223 110, timer_gettime 224 108,
+timer_getoverrun 225 109, timer_delete 226 111, exit_group 231 94, waitid 247 95, openat 257 56, openat2 437 437,
+newfstatat 262 79, readlinkat 267 78, faccessat 269 48, faccessat2 439 439, pselect6 270 72, ppoll 271 73,
+set_robust_list 273 99, signalfd 282 -, signalfd4 289 74, timerfd_create 283 85, timerfd_settime 286 86,
+timerfd_gettime 287 87, eventfd 284 -, eventfd2 290 19, dup3 292 24, pipe2 293 59, getcpu 309 168, getrandom 318 278,
+membarrier 324 283, statx 332 291, rseq 334 293, close_range 436 436, futex_waitv 449 449
 """
 # allowed with some arguments only, see seccomp.py
 _CHECKED = """
 kill 62 129, tgkill 234 131, clone 56 220, ioctl 16 29, fcntl 72 25, socketpair 53 199, prlimit64 302 261,
-prctl 157 167
+prctl 157 167, preadv2 327 286, pwritev2 328 287, madvise 28 233, getsockopt 55 209, getpgid 121 155, getsid 124 156,
+getpriority 140 141, sched_getparam 143 121, sched_getscheduler 145 120, sched_rr_get_interval 148 127,
+sched_getaffinity 204 123, get_robust_list 274 100, timer_create 222 107, clock_gettime 228 113, clock_getres 229 114,
+clock_nanosleep 230 115
 """
+# advice that is not taken
+_NOTHING = "fadvise64 221 223"
 # what a compiler needs on top
 _BUILD = """
-fork 57 -, vfork 58 -, creat 85 -, mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35,
-rename 82 -, renameat 264 38, renameat2 316 276, link 86 -, linkat 265 37, symlink 88 -, symlinkat 266 36,
-truncate 76 45, chmod 90 -, fchmod 91 52, fchmodat 268 53, utime 132 -, utimes 235 -, futimesat 261 -,
-utimensat 280 88, setpgid 109 154, flock 73 32, fallocate 285 47, copy_file_range 326 285
+fork 57 -, vfork 58 -, creat 85 -, mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, rename 82 -,
+renameat 264 38, renameat2 316 276, link 86 -, linkat 265 37, symlink 88 -, symlinkat 266 36, truncate 76 45,
+chmod 90 -, fchmod 91 52, fchmodat 268 53, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88,
+setpgid 109 154, flock 73 32, fallocate 285 47, copy_file_range 326 285, statfs 137 43, fstatfs 138 44, sysinfo 99 179
 """
 # what nobody makes but to break out: the program dies of SIGSYS
 _ATTACK = """
@@ -78,6 +78,7 @@ class Calls:
     Attributes:
         run: What a solution may call.
         checked: What it may call with some arguments.
+        nothing: What succeeds and does nothing.
         build: What a compiler may call on top.
         attack: What kills.
         own: What the runner calls.
@@ -88,6 +89,7 @@ class Calls:
             raise OSError(f"no system calls known of {machine!r}, only of {', '.join(MACHINES)}: nothing isolates here")
         self.run = _numbers(_RUN, machine)
         self.checked = _numbers(_CHECKED, machine)
+        self.nothing = _numbers(_NOTHING, machine)
         self.build = _numbers(_BUILD, machine)
         self.attack = _numbers(_ATTACK, machine)
         self.own = _numbers(_OWN, machine)
