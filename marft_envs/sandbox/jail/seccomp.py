@@ -21,18 +21,7 @@ _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _AND, _JUMP, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x06
 _KILL, _ALLOW = 0x80000000, 0x7FFF0000
 _ERRNO = 0x00050000
-_EPERM, _ENOSYS, _ENOTTY, _EINVAL, _ESRCH, _EOPNOTSUPP, _ENOPROTOOPT = (
-    _ERRNO | code
-    for code in (
-        errno.EPERM,
-        errno.ENOSYS,
-        errno.ENOTTY,
-        errno.EINVAL,
-        errno.ESRCH,
-        errno.EOPNOTSUPP,
-        errno.ENOPROTOOPT,
-    )
-)
+_EPERM, _ENOSYS, _ENOTTY, _EINVAL = (_ERRNO | code for code in (errno.EPERM, errno.ENOSYS, errno.ENOTTY, errno.EINVAL))
 _NOTHING = _ERRNO  # the call does nothing and succeeds
 _WORD = 0xFFFFFFFF
 _PID = 0x7E57A91D  # stands for the program's own pid until `Filter.bound`
@@ -52,10 +41,7 @@ _FCNTL = (
 )  # DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, DUPFD_CLOEXEC, GETPIPE_SZ, GET_SEALS
 _FCNTL_LOCKS = (6, 7, 37, 38)  # SETLK, SETLKW and the OFD ones: linkers lock
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
-# NORMAL, RANDOM, SEQUENTIAL, DONTNEED, FREE, DONTFORK, DOFORK, HUGEPAGE, NOHUGEPAGE, DONTDUMP, DODUMP, WIPEONFORK,
-# KEEPONFORK, GUARD_INSTALL, GUARD_REMOVE: none of them reads a page of a file, drops one, or merges pages with others'
-_MADVISE = (0, 1, 2, 4, 8, 10, 11, 14, 15, 16, 17, 18, 19, 102, 103)
-_GETSOCKOPT = (3, 4, 7, 8, 30, 38, 39)  # TYPE, ERROR, SNDBUF, RCVBUF, ACCEPTCONN, PROTOCOL, DOMAIN: no COOKIE
+_MADVISE = (4, 8, 14, 102, 103)  # DONTNEED, FREE, HUGEPAGE, GUARD_INSTALL, GUARD_REMOVE; the rest is advice not taken
 _PRCTL = (2, 3, 15, 16, 21, 23, 30, 38, 39, 42, 0x53564D41)  # gets, SET_NAME, SET_NO_NEW_PRIVS, SET_VMA
 
 
@@ -68,7 +54,7 @@ class Check(NamedTuple):
 
 def _checks(build: bool) -> dict[str, Check]:
     own_pid = Check(((0, _WORD, (_PID,)),))
-    itself, clock = (0, _WORD, (0, _PID)), (0, 0xFFFFFFF0, (0,))  # a negative clock is the CPU time of some process
+    clock = (0, 0xFFFFFFF0, (0,))  # a negative one is the CPU time of some process
     clone = ((0, _NAMESPACES, (0,)),) if build else ((0, _NAMESPACES | _THREAD, (_THREAD,)),)
     return {
         "kill": own_pid,
@@ -79,16 +65,10 @@ def _checks(build: bool) -> dict[str, Check]:
         "socketpair": Check(((0, _WORD, (1,)), (1, 0xF, (1,)))),  # AF_UNIX; a datagram socket could be sent elsewhere
         "prlimit64": Check(((0, _WORD, (0,)),)),
         "prctl": Check(((0, _WORD, _PRCTL),)),
-        "madvise": Check(((2, _WORD, _MADVISE),), _EINVAL),
-        "getsockopt": Check(((1, _WORD, (1,)), (2, _WORD, _GETSOCKOPT)), _ENOPROTOOPT),
-        **dict.fromkeys(("preadv2", "pwritev2"), Check(((5, _WORD, (0,)),), _EOPNOTSUPP)),  # NOWAIT, DONTCACHE
+        "madvise": Check(((2, _WORD, _MADVISE),), _NOTHING),
         **dict.fromkeys(("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create"), Check((clock,), _EINVAL)),
-        **dict.fromkeys(
-            ("getpgid", "getsid", "sched_getparam", "sched_getscheduler", "sched_rr_get_interval", "get_robust_list"),
-            Check((itself,), _ESRCH),
-        ),
-        "getpriority": Check(((0, _WORD, (0,)), (1, _WORD, (0, _PID))), _ESRCH),
-        "sched_getaffinity": Check((itself,), _ENOSYS),  # glibc asks about threads, and takes this for an answer
+        # glibc asks about the cores of its threads too, and takes this for an answer
+        **dict.fromkeys(("getpgid", "getsid", "sched_getaffinity"), Check(((0, _WORD, (0, _PID)),), _ENOSYS)),
     }
 
 
@@ -235,7 +215,7 @@ def filter_for(kind: int, machine: str = os.uname().machine, truncates: bool = T
     if build:
         actions |= _numbered(tables.build.values(), _ALLOW)
     actions |= {tables.checked[name]: check for name, check in _checks(build).items()}
-    actions |= _numbered(tables.nothing.values(), _NOTHING)
+    actions |= _numbered(tables.nothing.values(), _NOTHING) | _numbered(tables.absent.values(), _ENOSYS)
     if not (truncates or build):
         actions[tables.run["openat2"]] = _ENOSYS  # its flags are in memory, where no filter sees them
         actions |= {tables.run[name]: check for name, check in _NO_TRUNCATION.items() if name in tables.run}

@@ -38,13 +38,13 @@ membarrier 324 283, statx 332 291, rseq 334 293, close_range 436 436, futex_wait
 # allowed with some arguments only, see seccomp.py
 _CHECKED = """
 kill 62 129, tgkill 234 131, clone 56 220, ioctl 16 29, fcntl 72 25, socketpair 53 199, prlimit64 302 261,
-prctl 157 167, preadv2 327 286, pwritev2 328 287, madvise 28 233, getsockopt 55 209, getpgid 121 155, getsid 124 156,
-getpriority 140 141, sched_getparam 143 121, sched_getscheduler 145 120, sched_rr_get_interval 148 127,
-sched_getaffinity 204 123, get_robust_list 274 100, timer_create 222 107, clock_gettime 228 113, clock_getres 229 114,
-clock_nanosleep 230 115
+prctl 157 167, madvise 28 233, getpgid 121 155, getsid 124 156, sched_getaffinity 204 123, timer_create 222 107,
+clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115
 """
 # advice that is not taken
 _NOTHING = "fadvise64 221 223"
+# what libc does without: their flags ask what is cached
+_ABSENT = "preadv2 327 286, pwritev2 328 287"
 # what a compiler needs on top
 _BUILD = """
 fork 57 -, vfork 58 -, creat 85 -, mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, rename 82 -,
@@ -79,6 +79,7 @@ class Calls:
         run: What a solution may call.
         checked: What it may call with some arguments.
         nothing: What succeeds and does nothing.
+        absent: What is answered as if the kernel lacked it.
         build: What a compiler may call on top.
         attack: What kills.
         own: What the runner calls.
@@ -90,6 +91,7 @@ class Calls:
         self.run = _numbers(_RUN, machine)
         self.checked = _numbers(_CHECKED, machine)
         self.nothing = _numbers(_NOTHING, machine)
+        self.absent = _numbers(_ABSENT, machine)
         self.build = _numbers(_BUILD, machine)
         self.attack = _numbers(_ATTACK, machine)
         self.own = _numbers(_OWN, machine)

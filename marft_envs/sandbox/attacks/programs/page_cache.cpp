@@ -19,8 +19,6 @@ int main() {
     void *text = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, file, 0);
     if (text == MAP_FAILED) return puts("nothing to map"), 1;
     if (mincore(text, 4096, &cached) == 0) puts("REACHED mincore");
-    for (int advice : {3, 9, 12, 20, 21, 22, 25})  // WILLNEED, REMOVE, MERGEABLE, COLD, PAGEOUT, POPULATE_READ, COLLAPSE
-        if (madvise(text, 4096, advice) == 0) printf("REACHED advice %d\n", advice);
     if (syscall(SYS_readahead, file, 0L, 4096UL) == 0) puts("REACHED readahead");
     unsigned char counts[40];
     unsigned long range[2] = {0, 4096};
