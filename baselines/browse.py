@@ -46,12 +46,13 @@ def list_environments(arguments: argparse.Namespace) -> int:
     """Run `marft envs`."""
     specs = [marft_envs.spec(env_id) for env_id in marft_envs.envs()]
     if arguments.json:
-        fields = ("id", "task", "team", "description", "plugin")
+        fields = ("id", "task", "team", "description", "plugin", "deprecated")
         print(json.dumps([{name: getattr(s, name) for name in fields} for s in specs], indent=1, ensure_ascii=False))
         return 0
     table = Table("id", "task", "team", "description")
     for found in specs:
-        table.add_row(found.id, found.task, found.team, found.description)
+        outdated = f" (out of date: {found.deprecated})" if found.deprecated else ""
+        table.add_row(found.id, found.task, found.team, found.description + outdated)
     Console().print(table)
     return 0
 

@@ -33,7 +33,7 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings sa
     "tools": ("marft_envs.worlds", "marft_envs.tools.task_set"),
 }
 DRAWN = "trio"
-_INTERNAL = {"task", "team_name", "name", "language", "family", "factory", "tasks", "kwargs"}
+_INTERNAL = {"task", "team_name", "name", "language", "family", "factory", "rules", "tasks", "kwargs"}
 _MADE = "<!-- Written by `python -m baselines.pages`; change the docstrings, not this page. -->"
 
 
@@ -99,6 +99,17 @@ class Family:
         """One line."""
         return marft_envs.spec(self.id_of("duo")).description.removesuffix("; duo")
 
+    @property
+    def version(self) -> str:
+        """The newest: "v0"."""
+        return self.id_of("duo").rpartition("-")[2]
+
+    @property
+    def older(self) -> list[marft_envs.EnvSpec]:
+        """The environments whose place a newer version took."""
+        specs = [marft_envs.spec(env_id) for env_id in marft_envs.envs() if env_id.startswith("marft/")]
+        return [spec for spec in specs if spec.task == self.task and spec.deprecated]
+
     def id_of(self, team: str) -> str:
         """Return the id of the newest version."""
         return marft_envs.spec(f"marft/{self.task}_{team}").id
@@ -109,7 +120,7 @@ class Family:
 
 def _index(families: Sequence[Family]) -> str:
     rows = [
-        (f"[{family.task}]({family.task}.md)", family.description, _horizons(family), _data(family))
+        (f"[{family.task}]({family.task}.md)", family.version, family.description, _horizons(family), _data(family))
         for family in families
     ]
     teams = ", ".join(f"`{team}`" for team in families[0].games)
@@ -119,9 +130,10 @@ def _index(families: Sequence[Family]) -> str:
             "",
             _MADE,
             "",
-            f"Ids are `marft/TASK_TEAM-v0`, with the teams {teams}. `marft show ID` prints any of them.",
+            f"Ids are `marft/TASK_TEAM-vN`, with the teams {teams}; without `-vN` the newest version is made. "
+            "`marft show ID` prints any of them.",
             "",
-            *_table(("task", "what", "rounds", "problems, train / test"), rows),
+            *_table(("task", "version", "what", "rounds", "problems, train / test"), rows),
             "",
         ]
     )
@@ -155,6 +167,10 @@ def _page(family: Family) -> str:
 def _facts(family: Family) -> Iterator[tuple[str, str]]:
     duo, seen = family.duo, family.duo.possible_agents[0]
     yield "Ids", ", ".join(f"`{family.id_of(team)}`" for team in family.games)
+    if family.older:
+        ids = ", ".join(f"`{spec.id}`" for spec in family.older)
+        reasons = "; ".join(dict.fromkeys(spec.deprecated for spec in family.older))
+        yield "Out of date", f"{ids}: made with a warning, since {reasons}"
     yield "Actions", f"`{duo.action_space(seen)!r}`: any text; longer is cut"
     said = f"`{duo.observation_space(seen)!r}`: text, and the same as chat `messages`; the state is all that was said"
     yield "Observations, state", said
@@ -221,7 +237,7 @@ def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
     given = marft_envs.spec(family.id_of("duo")).kwargs
     sources: list[Callable[..., Any]] = [make_game, FlexMG, given["factory"]]
     told = {name: text for source in (type(family.duo.tasks), *sources[::-1]) for name, text in _told(source).items()}
-    seen = set(_INTERNAL)
+    seen = _INTERNAL | set(given["rules"] or ())
     for source in sources:
         for parameter in inspect.signature(source).parameters.values():
             if parameter.name in seen or parameter.kind is parameter.VAR_KEYWORD:

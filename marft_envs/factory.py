@@ -1,5 +1,7 @@
 """Makes environments from their ids, and registers the environments of the suite: `marft/{task}_{team}-v{N}`.
 
+All are v0, but `codeforces` is v1; its v0 can still be made, with a warning.
+
 `make` returns the game behind PettingZoo's `OrderEnforcingWrapper`. Its bounds wrapper is left out on
 purpose: the game itself takes every string (too long is cut and counted) and names the agent when an action
 is none.
@@ -14,12 +16,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from gymnasium import logger
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from marft_envs.dependency import as_dependency
 from marft_envs.game import FlexMG
-from marft_envs.registry import AnyAEC, EnvSpec, check_id, register, spec
+from marft_envs.registry import AnyAEC, EnvSpec, check_id, newest, register, spec
 from marft_envs.session import WorldSet
 from marft_envs.task import TaskSet
 from marft_envs.tasks.math import KINDS, MathTasks
@@ -32,7 +35,7 @@ Tasks = TaskSet | WorldSet
 
 
 def make(env_id: str, **kwargs: Any) -> AnyAEC:
-    """Make an environment, as AEC.
+    """Make an environment, as AEC; one that is out of date gives a warning (`UserWarning`).
 
     Args:
         env_id: `marft/math_duo-v0`; without a version the newest.
@@ -61,6 +64,14 @@ def make_shared(env_id: str, **kwargs: Any) -> SharedPolicyEnv:
 
 def _make_bare(env_id: str, kwargs: Mapping[str, Any]) -> AnyAEC:
     found = spec(env_id)
+    if found.deprecated:
+        logger.warn(
+            "The environment %s is out of date: %s. You should consider upgrading to %s; their results differ.",
+            found.id,
+            found.deprecated,
+            newest(found).id,
+            stacklevel=3,
+        )
     entry_point = _resolve(found.entry_point)
     given = {**found.kwargs, **kwargs}
     _check_keywords(entry_point, given, found.id)
@@ -78,6 +89,7 @@ def make_game(
     language: str = "en",
     family: str = "math",
     factory: Callable[..., Tasks],
+    rules: Mapping[str, Any] | None = None,
     data: Any = "embedded",
     split: str = "train",
     team: Any = None,
@@ -92,6 +104,7 @@ def make_game(
         language: Of the preset team.
         family: Of the preset team.
         factory: `factory(data=..., split=...)` gives the task set; further keywords that it names are the user's.
+        rules: Those of its keywords that the version decides, and not the user.
         data: "embedded", "embedded:NAME", a path to JSON, JSONL, CSV or Parquet, a folder with one such file a split,
             "hub:owner/name", or a set of tasks itself.
         split: Of the data.
@@ -100,16 +113,32 @@ def make_game(
 
     Raises:
         TypeError: Keywords of the factory for a task set that is made already.
+        ValueError: Such a task set has other rules.
     """
-    own = {key: kwargs.pop(key) for key in _task_keywords(factory) & set(kwargs)}
-    if own and isinstance(data, Tasks):
-        raise TypeError(f"{name}: {', '.join(sorted(own))} with a TaskSet as `data`; give it to the task set itself")
-    tasks = data if isinstance(data, Tasks) else factory(data=data, split=split, **own)
+    rules = rules or {}
+    own = {key: kwargs.pop(key) for key in (_task_keywords(factory) - set(rules)) & set(kwargs)}
+    if isinstance(data, Tasks):
+        _check_given(data, own, rules, name)
+        tasks = data
+    else:
+        tasks = factory(data=data, split=split, **own, **rules)
     playing = as_team(team_name if team is None else team, language, family)
     if isinstance(tasks, TeamTools):
         dependency = kwargs.get("dependency")
         tasks = tasks.for_team(playing, None if dependency is None else as_dependency(dependency))
     return FlexMG(tasks, playing, name=name, **kwargs)
+
+
+def _check_given(tasks: Tasks, own: Mapping[str, Any], rules: Mapping[str, Any], env_id: str) -> None:
+    """Require a task set that the user made to follow the version's rules, and no keywords beside it."""
+    if own:
+        raise TypeError(f"{env_id}: {', '.join(sorted(own))} with a TaskSet as `data`; give it to the task set itself")
+    for key, wanted in rules.items():
+        if (found := getattr(tasks, key, wanted)) != wanted:
+            raise ValueError(
+                f"{env_id}: the TaskSet given as `data` has {key}={found!r}, this version wants {key}={wanted!r}; "
+                "make the task set so, or take another version of the environment"
+            )
 
 
 def takes(env_id: str, keyword: str) -> bool:
@@ -134,7 +163,7 @@ def _check_keywords(entry_point: Callable[..., Any], given: Mapping[str, Any], e
     raise TypeError(f"{env_id}: unknown keyword {unknown[0]!r}; {hint}")
 
 
-_HIDDEN = {"task", "team_name", "name", "language", "family", "factory"}
+_HIDDEN = {"task", "team_name", "name", "language", "family", "factory", "rules"}
 
 
 def _keywords(entry_point: Callable[..., Any], given: Mapping[str, Any]) -> set[str] | None:
@@ -142,7 +171,8 @@ def _keywords(entry_point: Callable[..., Any], given: Mapping[str, Any]) -> set[
     parameters = inspect.signature(entry_point).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     if entry_point is make_game:
-        return names | set(inspect.signature(FlexMG).parameters) - {"tasks"} | _task_keywords(given["factory"])
+        of_tasks = _task_keywords(given["factory"]) - set(given.get("rules") or ())
+        return names | set(inspect.signature(FlexMG).parameters) - {"tasks"} | of_tasks
     return names if len(names) == len(parameters) else None
 
 
@@ -176,6 +206,8 @@ def register_task(
     version: int = 0,
     namespace: str = "marft",
     description: str = "",
+    deprecated: str = "",
+    rules: Mapping[str, Any] | None = None,
     force: bool = False,
     **kwargs: Any,
 ) -> list[EnvSpec]:
@@ -191,6 +223,8 @@ def register_task(
         version: Raise it with any change that can change learning results.
         namespace: Of the ids.
         description: One line.
+        deprecated: Why a newer version took the place of this one; making it warns of that.
+        rules: Keywords of the factory that this version decides; `make` does not take them.
         force: Replace what has these ids.
         **kwargs: Defaults of the game: horizon, feedback, ...
 
@@ -214,10 +248,11 @@ def register_task(
             "language": language,
             "family": family,
             "factory": factory,
+            "rules": rules,
         }
         given = {**kwargs, **fixed} if own is None else {**kwargs, **fixed, "team": own}
-        described = f"{description or name}; {team}"
-        specs.append(register(id, make_game, kwargs=given, description=described, task=name, team=team, force=force))
+        told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
+        specs.append(register(id, make_game, kwargs=given, task=name, team=team, force=force, **told))
     return specs
 
 
@@ -226,17 +261,21 @@ def register_builtin() -> None:
     for task, language in KINDS.items():
         load = partial(MathTasks.load, task)
         register_task(task, load, language=language, description=_DESCRIPTIONS[task], force=True)
-    for teams, horizon in ((PRESETS[:2], 1), (PRESETS[2:], 3)):
-        register_task(
-            "codeforces",
-            _load_code,
-            teams=teams,
-            family="code",
-            description="programs for competitive problems, judged on hidden tests (as Codeforces)",
-            force=True,
-            horizon=horizon,
-            max_action_chars=65536,
-        )
+    for version, (rules, deprecated) in enumerate(_CODE_VERSIONS):
+        for teams, horizon in ((PRESETS[:2], 1), (PRESETS[2:], 3)):
+            register_task(
+                "codeforces",
+                _load_code,
+                teams=teams,
+                family="code",
+                version=version,
+                description="programs for competitive problems, judged on hidden tests (as Codeforces)",
+                deprecated=deprecated,
+                rules=rules,
+                force=True,
+                horizon=horizon,
+                max_action_chars=65536,
+            )
     register_task(
         "tools",
         _load_tools,
@@ -248,12 +287,20 @@ def register_builtin() -> None:
 
 
 def _load_code(
-    data: Any, split: str, *, judge: Any = "auto", languages: Any = ("python", "c++"), grading: Any = "fraction"
+    data: Any,
+    split: str,
+    *,
+    judge: Any = "auto",
+    languages: Any = ("python", "c++"),
+    grading: Any = "fraction",
+    termination: Any = "examples",
 ) -> TaskSet:
     """Load `CodeTasks`; what runs programs is imported when it is first needed."""
     from marft_envs.tasks.code import CodeTasks
 
-    return CodeTasks.load("codeforces", data, split, judge=judge, languages=languages, grading=grading)
+    return CodeTasks.load(
+        "codeforces", data, split, judge=judge, languages=languages, grading=grading, termination=termination
+    )
 
 
 def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: Any = None) -> WorldSet:
@@ -263,6 +310,11 @@ def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: An
     return load(data, split, listing=listing, limits=limits)
 
 
+# Of codeforces, by version: its rules, and why a newer version took its place.
+_CODE_VERSIONS = (
+    ({"termination": "solved"}, "hidden tests can reach an agent in a later round"),
+    ({"termination": "examples"}, ""),
+)
 _DESCRIPTIONS = {
     "math": "competition mathematics by subject and level (as MATH)",
     "gsm8k": "school word problems in several steps (as GSM8K)",

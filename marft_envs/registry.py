@@ -39,6 +39,7 @@ class EnvSpec:
         task: Name of the task set; empty for environments that are no Flex-MG.
         team: Name of the team; likewise.
         plugin: Name of the plugin that registered it; empty for ours and for the user's own.
+        deprecated: Why a newer version took its place; making it warns of that. Empty where none did.
     """
 
     id: str
@@ -48,6 +49,7 @@ class EnvSpec:
     task: str = ""
     team: str = ""
     plugin: str = ""
+    deprecated: str = ""
 
 
 class UnknownEnvironmentError(KeyError):
@@ -98,6 +100,11 @@ def spec(id: str) -> EnvSpec:
     raise UnknownEnvironmentError(id)
 
 
+def newest(found: EnvSpec) -> EnvSpec:
+    """Return the newest version of an environment."""
+    return _find(found.id.rpartition("-v")[0]) or found
+
+
 def _find(id: str) -> EnvSpec | None:
     parts = _ID.fullmatch(id)
     if parts is None:
@@ -119,6 +126,7 @@ def register(
     description: str = "",
     task: str = "",
     team: str = "",
+    deprecated: str = "",
     force: bool = False,
 ) -> EnvSpec:
     """Register an environment here, with PettingZoo (aec and parallel) and with Gymnasium (shared policy).
@@ -130,6 +138,7 @@ def register(
         description: One line.
         task: Name of its task set, if it has one.
         team: Name of its team, if it has one.
+        deprecated: Why a newer version took its place; making it warns of that.
         force: Replace what has this id here, with PettingZoo or with Gymnasium. What others registered there is
             named in a warning.
 
@@ -139,7 +148,7 @@ def register(
     check_id(id, force)
     if replaced := _held_elsewhere(id):
         _report(f"the id {id!r} was taken {replaced}, which is replaced")
-    entry = EnvSpec(id, entry_point, dict(kwargs or {}), description, task, team, _loading)
+    entry = EnvSpec(id, entry_point, dict(kwargs or {}), description, task, team, _loading, deprecated)
     _register_elsewhere(id)
     _REGISTRY[id] = entry
     return entry

@@ -2,23 +2,39 @@
 
 | | |
 |---|---|
-| Sets | codeforces |
 | Answer | the last block in a language asked for; none is invalid |
-| Earlier round | the public examples are run. One fails: the results on the examples open the next round. All pass: \
-the hidden tests are run too; all pass: solved; else the game goes on, told of the examples only |
-| Last round | examples and hidden tests are run and decide |
-| Reward | success: 1.0 for a program that passes every test, else 0.0. outcome: of the last round, the fraction of \
-all tests passed (with `grading="all"`, as success); 1.0 where the problem is solved earlier |
-| Termination | solved, or the only round is over |
-| Truncation | not solved when a horizon of several rounds ends |
-| Verdict | "The program passed 3 of 20 tests (WA)."; shown with `feedback="verdict"` only |
+| Earlier round | the public examples are run. One fails: the results on the examples open the next round. All pass, \
+or there are none: the program is judged |
+| Last round | the program is judged, whatever it does on the examples |
+| Judged | examples and hidden tests are run, once in a game, and nothing follows |
+| Reward | success: 1.0 for a program that passes every test, else 0.0. outcome: the fraction of all tests passed \
+(with `grading="all"`, as success). A round that does not end the game pays 0.0 |
+| Termination | a program is judged, or the last round is over |
+| Truncation | never |
+| Verdict | "The program passed 1 of 2 tests (WA)."; shown with `feedback="verdict"` only, and then of the examples |
 | Failure | a judge that fails raises `JudgeFailure`: an episode to leave out, never reward 0 |
 
-Only the deciding round pays a fraction, so that a team gains nothing by dragging on. That a game goes on although
-all examples pass does tell that a hidden test failed, and nothing else of the hidden tests reaches an agent, an
-outcome or a trace but their number.
+Hidden tests are run only in the round that ends the game. Before that, nothing that an agent sees (observations,
+infos, rewards) and nothing recorded depends on what they hold or on their verdicts. No later program of the game can
+pass on what one reads there; programs of other games on the machine are kept apart by the judge alone.
 
-Version history: v0, first version.
+| a team might | what it gains |
+|---|---|
+| hold back a program that passes the examples | nothing: it is judged alike in every round, and a discount makes a \
+later reward less |
+| fail an example on purpose, to think for another round | time, up to the horizon. Only its last program meets \
+the hidden tests, and pays |
+| write a program for the examples alone | the fraction that the examples are of all tests, and the end of the game; \
+nothing with success or `grading="all"` |
+| end without a program that passes the examples | no value of a state that never comes: the last round terminates, so \
+that a learner does not bootstrap |
+
+Version history: v0, first version. A game ended with the first program that passed all tests. In an earlier round a \
+program that passed the examples met the hidden tests, too; if it failed one, the game went on, told of the examples. \
+So the team knew that a hidden test had failed (with `feedback="verdict"` also how, and after how many passed), and \
+the program could leave traces on the machine for those of later rounds. A horizon of several rounds truncated.
+v1, a game ends with the first program that passes the examples, hidden tests are run in its last round only, and it \
+always terminates.
 """
 
 from __future__ import annotations
@@ -35,6 +51,7 @@ from marft_envs.task import JudgeFailure, Outcome, Task, UnknownTaskError
 from marft_envs.tasks.program import Program, extract_program
 
 Grading = Literal["fraction", "all"]
+Termination = Literal["examples", "solved"]
 
 _NO_PROGRAM = "There is no program in the answer: no block that begins with ``` and the language, and ends with ```."
 _SAID = {
@@ -68,6 +85,8 @@ class CodeTasks:
         languages: In which an answer is taken: "python", "c++", "c++20".
         grading: What `Outcome.reward` is: the "fraction" of tests passed, or 1.0 only if "all" are (quicker:
             stops at the first that fails).
+        termination: What ends a game before the horizon: the first program that passes the "examples" (v1), or only
+            one with which the problem is "solved" (v0; hidden tests can reach an agent in a later round).
         split: Of the tasks.
 
     Raises:
@@ -82,6 +101,7 @@ class CodeTasks:
         judge: str | ProgramJudge = "auto",
         languages: Sequence[str] = LANGUAGES,
         grading: Grading = "fraction",
+        termination: Termination = "examples",
         split: str = "train",
     ) -> None:
         self.name = name
@@ -89,7 +109,10 @@ class CodeTasks:
         self.languages = _checked_languages(languages)
         if grading not in ("fraction", "all"):
             raise ValueError(f"grading: found {grading!r}, wanted 'fraction' or 'all'")
+        if termination not in ("examples", "solved"):
+            raise ValueError(f"termination: found {termination!r}, wanted 'examples' or 'solved'")
         self.grading = grading
+        self.termination = termination
         self._judge = judge
         self._places: dict[str, int] = {}
         for place, problem in enumerate(self.problems):
@@ -104,8 +127,9 @@ class CodeTasks:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a record keeps; not the judge, which changes no verdict."""
-        return {"languages": list(self.languages), "grading": self.grading}
+        """What a record keeps; not the judge, which changes no verdict. Records of v0 hold no termination."""
+        termination = {} if self.termination == "solved" else {"termination": self.termination}
+        return {"languages": list(self.languages), "grading": self.grading, **termination}
 
     @classmethod
     def load(
@@ -117,6 +141,7 @@ class CodeTasks:
         judge: str | ProgramJudge = "auto",
         languages: Sequence[str] = LANGUAGES,
         grading: Grading = "fraction",
+        termination: Termination = "examples",
     ) -> CodeTasks:
         """Load a set.
 
@@ -127,6 +152,7 @@ class CodeTasks:
             judge: As of the class.
             languages: As of the class.
             grading: As of the class.
+            termination: As of the class.
 
         Raises:
             DataError: See `marft_envs.data.problems.load_problems`.
@@ -135,7 +161,9 @@ class CodeTasks:
 
         named = os.fspath(data) if isinstance(data, os.PathLike) else data
         problems = load_problems(kind, named, split)
-        return cls(kind, problems, judge=judge, languages=languages, grading=grading, split=split)
+        return cls(
+            kind, problems, judge=judge, languages=languages, grading=grading, termination=termination, split=split
+        )
 
     def _task(self, problem: Problem, split: str) -> Task:
         meta = {**problem.meta, "tests": len(problem.all_tests)}
@@ -176,25 +204,31 @@ class CodeTasks:
         problem = self.problems[self.index(task.id)]
         languages = [family(name) for name in problem.allowed(self.languages)]
         program = None if answer is None else extract_program(answer, languages)
-        only_round = round == 0 and last_round
+        ends = last_round and (round == 0 or self.termination == "examples")
         if program is None:
             told = "" if last_round else _NO_PROGRAM
-            return Outcome(0.0, only_round, success=False, invalid=True, observation=told, verdict=_NO_PROGRAM)
+            return Outcome(0.0, ends, success=False, invalid=True, observation=told, verdict=_NO_PROGRAM)
         if last_round:
-            judged = self._run(problem, program, problem.all_tests, stop=self.grading == "all")
-            return self._decided(program, judged, len(problem.all_tests), ends=only_round)
+            return self._final(problem, program, ends=ends)
         return self._explored(problem, program)
 
+    def _final(self, problem: Problem, program: Program, *, ends: bool = True) -> Outcome:
+        """Judge on all tests; pays."""
+        judged = self._run(problem, program, problem.all_tests, stop=self.grading == "all")
+        return self._decided(program, judged, len(problem.all_tests), ends=ends)
+
     def _explored(self, problem: Problem, program: Program) -> Outcome:
-        """Judge in an earlier round."""
-        tests, said = problem.hidden, ""
+        """Judge in an earlier round: on the examples, and on hidden tests only a program that passes them."""
+        said = ""
         if problem.examples:
             judged = self._run(problem, program, problem.examples, stop=False)
             said = feedback(problem.examples, judged)
-            if judged.verdict is not Verdict.OK or not tests:
+            if judged.verdict is not Verdict.OK or not problem.hidden:
                 return self._decided(program, judged, len(problem.examples), said=said)
-        judged = self._run(problem, program, tests, stop=True)
-        return self._decided(program, judged, len(tests), said=said)
+        if self.termination == "examples":
+            return self._final(problem, program)  # the examples count again, so that it pays as the last round does
+        judged = self._run(problem, program, problem.hidden, stop=True)
+        return self._decided(program, judged, len(problem.hidden), said=said)
 
     def _decided(
         self, program: Program, judged: Judgement, count: int, *, ends: bool = False, said: str | None = None

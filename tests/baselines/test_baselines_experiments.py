@@ -96,7 +96,9 @@ def test_arms_of_a_figure_differ_in_the_arm_alone(name):
     assert text.startswith("# ")  # says what it is
     team = tomllib.loads(text)["keywords"]["team"]
     assert team == f"{name.partition('/')[0]}_{name.rpartition('_')[2]}"
-    assert tomllib.loads(text)["env"].endswith(f"_{name.rpartition('_')[2]}-v0")
+    env = tomllib.loads(text)["env"]
+    assert env == marft_envs.spec(env.rpartition("-")[0]).id  # the newest version
+    assert env.endswith(f"_{name.rpartition('_')[2]}-{env.rpartition('-')[2]}")
 
 
 @pytest.mark.parametrize(

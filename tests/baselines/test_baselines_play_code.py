@@ -7,7 +7,7 @@ import pytest
 from baselines.command import main
 from marft_envs.sandbox.shared import close_shared_judges
 
-SOLO, TRIO = "marft/codeforces_solo-v0", "marft/codeforces_trio-v0"
+SOLO, TRIO = "marft/codeforces_solo-v1", "marft/codeforces_trio-v1"
 
 
 @pytest.fixture(autouse=True)

@@ -198,7 +198,12 @@ def test_the_readme_names_every_registered_task_and_team():
     rows = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     ours = [marft_envs.spec(id) for id in marft_envs.envs() if id.startswith("marft/")]
     assert rows == {spec.task for spec in ours} | {spec.team for spec in ours}
-    assert len(ours) == len({spec.task for spec in ours}) * len({spec.team for spec in ours})
+    newest = [spec for spec in ours if not spec.deprecated]
+    assert len(newest) == len({spec.task for spec in ours}) * len({spec.team for spec in ours})
+    section = text.partition("## Environments")[2].partition("\n## ")[0]
+    versions = {spec.task: spec.id.rpartition("-")[2] for spec in newest}
+    assert "All are\nv0 but `codeforces`, which is v1" in section
+    assert versions == {**dict.fromkeys(versions, "v0"), "codeforces": "v1"}
 
 
 def test_the_readme_keeps_a_place_for_results():

@@ -33,7 +33,7 @@ def solution(problem: str, verdict: str, language: str = "python") -> str:
 
 
 def test_a_scripted_trio_solves_an_embedded_problem_over_two_rounds():
-    env = marft_envs.make("marft/codeforces_trio-v0", judge=BACKEND)
+    env = marft_envs.make("marft/codeforces_trio-v1", judge=BACKEND)
     env.reset(seed=0, options={"task_id": "easy/open_vowels"})
     wrong, right = (solution("easy/open_vowels", verdict) for verdict in ("WA", "OK"))
 
@@ -53,7 +53,7 @@ def test_a_scripted_trio_solves_an_embedded_problem_over_two_rounds():
 
 def test_a_program_in_c_plus_plus_solves_the_same_problem_and_a_fraction_is_paid_for_a_wrong_one():
     rewards = {}
-    env = marft_envs.make("marft/codeforces_solo-v0", judge=BACKEND, reward="outcome")
+    env = marft_envs.make("marft/codeforces_solo-v1", judge=BACKEND, reward="outcome")
     for program, tag in (
         (solution("easy/open_vowels", "OK", "c++17"), "cpp"),
         (solution("easy/open_vowels", "WA"), "python"),
@@ -96,7 +96,7 @@ def test_a_function_is_called_in_the_jail():
 
 
 def test_games_share_one_judge_which_copies_keep():
-    first, second = (marft_envs.make("marft/codeforces_solo-v0", judge=BACKEND) for _ in range(2))
+    first, second = (marft_envs.make("marft/codeforces_solo-v1", judge=BACKEND) for _ in range(2))
     for env in (first, second, copy.deepcopy(first)):
         tasks = env.unwrapped.tasks
         assert tasks._judge_here() is shared_judge(BACKEND)
@@ -115,7 +115,7 @@ def test_a_judge_of_ones_own_is_used_and_pickled_by_its_backend():
 def test_the_embedded_set_is_sound_and_passes_the_conformance_kit():
     ids = [task.id for split in ("train", "test") for task in CodeTasks.load("codeforces", split=split)]
     assert len(ids) == len(set(ids)) >= 40
-    report = check_environment(lambda **kwargs: marft_envs.make("marft/codeforces_duo-v0", **kwargs), cycles=10)
+    report = check_environment(lambda **kwargs: marft_envs.make("marft/codeforces_duo-v1", **kwargs), cycles=10)
     assert report.passed, str(report)
 
 

@@ -38,30 +38,38 @@ def judge(tasks, program, *, round=0, last_round=True, tag="python"):
     return tasks.judge(tasks[0], said(program, tag), round=round, last_round=last_round)
 
 
-# program, round, last: reward, terminated, success, tests that were run
+# rule, program, round, last: reward, terminated, success, tests that were run
+BOTH = ("examples", "solved")
 LAW = [
-    (RIGHT, 0, True, 1.0, True, True, 5),
-    (SMALL_ONLY, 0, True, 4 / 5, True, False, 5),
-    (WRONG, 0, True, 1 / 5, True, False, 5),
-    (BROKEN, 0, True, 0.0, True, False, 5),
-    (RIGHT, 0, False, 1.0, True, True, 5),
-    (SMALL_ONLY, 0, False, 0.0, False, False, 5),
-    (WRONG, 0, False, 0.0, False, False, 2),
-    (RIGHT, 1, False, 1.0, True, True, 5),
-    (RIGHT, 2, True, 1.0, True, True, 5),
-    (SMALL_ONLY, 2, True, 4 / 5, False, False, 5),
-    (BROKEN, 2, True, 0.0, False, False, 5),
+    (BOTH, RIGHT, 0, True, 1.0, True, True, 5),
+    (BOTH, SMALL_ONLY, 0, True, 4 / 5, True, False, 5),
+    (BOTH, WRONG, 0, True, 1 / 5, True, False, 5),
+    (BOTH, BROKEN, 0, True, 0.0, True, False, 5),
+    (("examples",), RIGHT, 0, False, 1.0, True, True, 2 + 5),
+    (("solved",), RIGHT, 0, False, 1.0, True, True, 2 + 3),
+    (("examples",), SMALL_ONLY, 0, False, 4 / 5, True, False, 2 + 5),
+    (("solved",), SMALL_ONLY, 0, False, 0.0, False, False, 2 + 3),
+    (BOTH, WRONG, 0, False, 0.0, False, False, 2),
+    (BOTH, BROKEN, 0, False, 0.0, False, False, 2),
+    (("examples",), RIGHT, 1, False, 1.0, True, True, 2 + 5),
+    (("solved",), RIGHT, 1, False, 1.0, True, True, 2 + 3),
+    (BOTH, RIGHT, 2, True, 1.0, True, True, 5),
+    (("examples",), SMALL_ONLY, 2, True, 4 / 5, True, False, 5),
+    (("solved",), SMALL_ONLY, 2, True, 4 / 5, False, False, 5),
+    (("examples",), BROKEN, 2, True, 0.0, True, False, 5),
+    (("solved",), BROKEN, 2, True, 0.0, False, False, 5),
 ]
 
 
-@pytest.mark.parametrize(("program", "round", "last", "reward", "terminated", "success", "count"), LAW)
-def test_the_law_of_rounds(program, round, last, reward, terminated, success, count):
-    asked = FakeJudge()
-    outcome = judge(code_tasks(asked), program, round=round, last_round=last)
-    assert (outcome.reward, outcome.terminated, outcome.success) == (reward, terminated, success)
-    assert outcome.invalid is False
-    assert sum(len(submission.tests) for submission in asked.asked) == count
-    assert bool(outcome.observation) is (not last and not success)
+@pytest.mark.parametrize(("rules", "program", "round", "last", "reward", "terminated", "success", "count"), LAW)
+def test_the_law_of_rounds(rules, program, round, last, reward, terminated, success, count):
+    for termination in rules:
+        asked = FakeJudge()
+        outcome = judge(code_tasks(asked, termination=termination), program, round=round, last_round=last)
+        assert (outcome.reward, outcome.terminated, outcome.success) == (reward, terminated, success)
+        assert outcome.invalid is False
+        assert sum(len(submission.tests) for submission in asked.asked) == count
+        assert bool(outcome.observation) is (not last and not terminated)
 
 
 def test_the_judge_gets_the_program_with_limits_checker_and_each_test_once():
@@ -97,8 +105,9 @@ def test_an_answer_without_a_program_is_invalid_and_needs_no_judge():
         early = tasks.judge(tasks[0], answer, round=0, last_round=False)
         assert (early.reward, early.terminated, early.invalid) == (0.0, False, True)
         assert "no program" in early.observation
-        late = tasks.judge(tasks[0], answer, round=0, last_round=True)
-        assert (late.reward, late.terminated, late.invalid) == (0.0, True, True)
+        for round in (0, 2):
+            late = tasks.judge(tasks[0], answer, round=round, last_round=True)
+            assert (late.reward, late.terminated, late.invalid) == (0.0, True, True)
 
 
 def test_a_judge_that_fails_is_a_failure_and_no_reward():
@@ -121,7 +130,7 @@ def test_a_failure_on_one_test_is_not_a_lower_fraction():
 
 
 def test_a_backend_that_does_not_exist_is_named_at_the_first_judging_only():
-    env = marft_envs.make("marft/codeforces_solo-v0", data=code_tasks_of("no such backend"))
+    env = marft_envs.make("marft/codeforces_solo-v1", data=code_tasks_of("no such backend"))
     env.reset(seed=0)
     with pytest.raises((ValueError, RuntimeError), match="no such backend"):
         env.step(said(RIGHT))
@@ -139,7 +148,7 @@ def code_tasks_of(backend):
 def test_hidden_tests_reach_no_task_no_outcome_and_no_trace(program, last):
     tasks = code_tasks()
     outcome = judge(tasks, program, last_round=last)
-    env = marft_envs.make("marft/codeforces_trio-v0", data=tasks, feedback="verdict", horizon=2)
+    env = marft_envs.make("marft/codeforces_trio-v1", data=tasks, feedback="verdict", horizon=2)
     env.reset(seed=0)
     for agent in env.agent_iter():
         ended = env.terminations[agent] or env.truncations[agent]
@@ -180,6 +189,7 @@ def test_languages_are_taken_as_asked_and_mapped_to_those_of_the_judge():
         ({"languages": ()}, "languages: found none"),
         ({"languages": ("pyton",)}, "'pyton'"),
         ({"grading": "half"}, "'fraction' or 'all'"),
+        ({"termination": "never"}, "'examples' or 'solved'"),
         ({"problems": (DOUBLE, DOUBLE)}, "two problems have the id '1/A'"),
         ({"problems": (dataclasses.replace(DOUBLE, languages=("python",)),), "languages": ("c++",)}, "takes python"),
     ],
@@ -210,7 +220,7 @@ def say(env, script):
 
 
 def test_a_trio_solves_a_problem_in_the_second_round():
-    env = marft_envs.make("marft/codeforces_trio-v0", data=code_tasks())
+    env = marft_envs.make("marft/codeforces_trio-v1", data=code_tasks())
     env.reset(seed=0)
     seen = {}
 
@@ -228,16 +238,17 @@ def test_a_trio_solves_a_problem_in_the_second_round():
     assert "tester_0 in round 0" in seen["coder_0", 1]
     assert "tester_0 in round 0" in seen["planner_0", 1]
     assert "Expected" not in seen["tester_0", 0]
-    assert replay(marft_envs.make("marft/codeforces_trio-v0", data=code_tasks()), episode) == []
+    assert replay(marft_envs.make("marft/codeforces_trio-v1", data=code_tasks()), episode) == []
 
 
-def test_a_trio_that_never_solves_it_is_truncated_and_paid_once():
-    env = marft_envs.make("marft/codeforces_trio-v0", data=code_tasks(), reward="outcome")
+@pytest.mark.parametrize(("program", "rewards"), [(SMALL_ONLY, (4 / 5,)), (WRONG, (0.0, 0.0, 1 / 5))])
+def test_a_trio_that_never_solves_it_is_paid_once_and_terminates(program, rewards):
+    env = marft_envs.make("marft/codeforces_trio-v1", data=code_tasks(), reward="outcome")
     env.reset(seed=0)
-    say(env, lambda agent, round, observation: said(SMALL_ONLY))
+    say(env, lambda agent, round, observation: said(program))
     episode = env.unwrapped.episode()
-    assert episode.rewards == (0.0, 0.0, 4 / 5)
-    assert (episode.terminated, episode.truncated) == (False, True)
+    assert episode.rewards == rewards
+    assert (episode.terminated, episode.truncated) == (True, False)
 
 
 @pytest.mark.parametrize("team", TEAMS)
@@ -245,7 +256,7 @@ def test_every_team_passes_the_conformance_kit(team):
     tasks = code_tasks()
 
     def make(**kwargs):
-        return marft_envs.make(f"marft/codeforces_{team}-v0", data=tasks, **kwargs)
+        return marft_envs.make(f"marft/codeforces_{team}-v1", data=tasks, **kwargs)
 
     report = check_environment(make, cycles=30)
     assert report.passed, str(report)
@@ -254,7 +265,7 @@ def test_every_team_passes_the_conformance_kit(team):
 
 def test_copies_in_mid_game_share_the_judge_and_go_on_alike():
     tasks = code_tasks()
-    env = marft_envs.make("marft/codeforces_duo-v0", data=tasks, horizon=2)
+    env = marft_envs.make("marft/codeforces_duo-v1", data=tasks, horizon=2)
     env.reset(seed=0)
     env.step("plan")
     env.step(said(WRONG))
@@ -286,14 +297,14 @@ def test_keywords_of_the_tasks_are_keywords_of_make(tmp_path):
     path = tmp_path / "one.jsonl"
     path.write_text(json.dumps(row))
     held = FakeJudge()
-    env = marft_envs.make("marft/codeforces_solo-v0", data=str(path), judge=held, grading="all", languages=["python"])
+    env = marft_envs.make("marft/codeforces_solo-v1", data=str(path), judge=held, grading="all", languages=["python"])
     env.reset(seed=0)
     env.step(said(RIGHT))
     assert held.asked[0].stop_on_failure
     with pytest.raises(TypeError, match="did you mean judge"):
-        marft_envs.make("marft/codeforces_solo-v0", jugde="auto")
+        marft_envs.make("marft/codeforces_solo-v1", jugde="auto")
     with pytest.raises(TypeError, match="judge with a TaskSet"):
-        marft_envs.make("marft/codeforces_solo-v0", data=code_tasks(), judge="auto")
+        marft_envs.make("marft/codeforces_solo-v1", data=code_tasks(), judge="auto")
     with pytest.raises(TypeError, match="unknown keyword 'judge'"):
         marft_envs.make("marft/math_solo-v0", judge="auto")
 

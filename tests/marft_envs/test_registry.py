@@ -16,7 +16,8 @@ from marft_envs import registry
 
 TEAMS = ("solo", "duo", "trio", "quartet", "octet")
 MATH_IDS = [f"marft/{task}_{team}-v0" for task in ("math", "gsm8k", "aime", "cmath") for team in TEAMS]
-IDS = [*MATH_IDS, *(f"marft/{task}_{team}-v0" for task in ("codeforces", "tools") for team in TEAMS)]
+OTHERS = ("codeforces", 0), ("codeforces", 1), ("tools", 0)
+IDS = [*MATH_IDS, *(f"marft/{task}_{team}-v{version}" for task, version in OTHERS for team in TEAMS)]
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def foreign_registries():
 
 
 def test_all_environments_are_registered_everywhere():
-    assert set(IDS) <= set(marft_envs.envs())
+    assert set(IDS) == {env_id for env_id in marft_envs.envs() if env_id.startswith("marft/")}
     assert set(IDS) <= set(gymnasium.registry)
     if hasattr(pettingzoo, "register"):
         assert set(IDS) <= set(pettingzoo.aec_registry) & set(pettingzoo.parallel_registry)
