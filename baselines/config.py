@@ -21,7 +21,7 @@ from typing import Any
 from baselines.environment import KEYWORDS
 from baselines.experiment import SETTINGS, Experiment
 from baselines.flags import flag, number, optional_number, optional_whole
-from marft_agents.algorithms import CRITIC_KNOBS, algorithm
+from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
 NOT_IN_FILES = ("help", "config", "resume", "print_config")

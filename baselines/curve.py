@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marft_agents.evaluation import Interval
-from marft_agents.validation import validations
+from marft_agents.runs.evaluation import Interval
+from marft_agents.runs.validation import validations
 
 SMOOTHING = 5  # updates per point of the drawn line
 

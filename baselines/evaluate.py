@@ -20,15 +20,16 @@ from baselines.experiment import Experiment, read_models
 from baselines.flags import add_knobs, given_knobs, read_knobs
 from baselines.progress import EpisodeCount
 from baselines.train import add_model_flags, device_of
-from marft_agents import checkpoint
-from marft_agents.context import ContextSettings
-from marft_agents.evaluation import Evaluation, Interval, evaluate
-from marft_agents.language_model import LoraSettings, build_team, check_first_prompts
-from marft_agents.policy import Policy
-from marft_agents.rollout import MAX_TURNS
-from marft_agents.run_folder import episode_record, replacing, versions, write_json
-from marft_agents.sampling import SamplingLaw
-from marft_agents.trainer import Schedule, refuse_unsuitable
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.context_window import ContextSettings
+from marft_agents.policies.language_model import build_team, check_first_prompts
+from marft_agents.policies.policy import Policy
+from marft_agents.rollouts.rollout import MAX_TURNS
+from marft_agents.runs import checkpoint
+from marft_agents.runs.evaluation import Evaluation, Interval, evaluate
+from marft_agents.runs.run_folder import episode_record, replacing, versions, write_json
+from marft_agents.runs.trainer import Schedule, refuse_unsuitable
 from marft_envs.tools.surface import check_surface
 
 TABLE_WIDTH = 120  # where there is no terminal to ask
@@ -139,7 +140,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingLa
 
 
 def _remote(arguments: argparse.Namespace, law: SamplingLaw) -> Policy:
-    from marft_agents.remote import RemotePolicy
+    from marft_agents.policies.remote import RemotePolicy
 
     return RemotePolicy(arguments.endpoint, arguments.model[0], law)
 

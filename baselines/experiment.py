@@ -17,15 +17,17 @@ from baselines.flags import from_record, given_knobs, read_knobs
 from baselines.presets import PRESETS
 from baselines.sampler import OWN, check_play
 from baselines.validation import ValidationSettings
-from marft_agents.algorithms import learner_settings, settings_for
-from marft_agents.context import ContextSettings
-from marft_agents.language_model import LanguageModelTeam, LoraSettings, Sharing, build_team, check_first_prompts
-from marft_agents.learner import Learner
-from marft_agents.run_folder import RunFolderError
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings, SettingsError
-from marft_agents.symptoms import HealthSettings
-from marft_agents.trainer import Schedule, refuse_unsuitable
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.algorithms import learner_settings, settings_for
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.context_window import ContextSettings
+from marft_agents.monitoring.alarm_rules import HealthSettings
+from marft_agents.policies.language_model import LanguageModelTeam, Sharing, build_team, check_first_prompts
+from marft_agents.runs.run_folder import RunFolderError
+from marft_agents.runs.trainer import Schedule, refuse_unsuitable
+from marft_agents.setting_fields import SettingsError
 
 SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "learner": (LearnerSettings, "learner"),
@@ -45,7 +47,7 @@ class Experiment:
     Attributes:
         env: id of the environment.
         keywords: for `marft_envs.make`, JSON-able.
-        algorithm: see `marft_agents.algorithms`.
+        algorithm: see `marft_agents.learning.algorithms`.
         models: agent -> model name; "*" stands for all others.
         sharing: one adapter per agent, or one for all.
         learner: settings of the update.

@@ -12,9 +12,9 @@ import numpy as np
 import envs_data
 import marft_envs
 from baselines.environment import add_environment_flags, read_keywords
-from marft_agents.policy import Policy, Request, text_action
-from marft_agents.records import Action
-from marft_agents.scripted import RandomPolicy, ScriptedPolicy
+from marft_agents.policies.policy import Policy, Request, text_action
+from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
+from marft_agents.trajectory import Action
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -81,8 +81,9 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
         return RandomPolicy()
     if name == "scripted":
         return ScriptedPolicy(_gold_script(env))
-    from marft_agents.language_model import LoraSettings, build_team
-    from marft_agents.sampling import SamplingLaw
+    from marft_agents.generation.sampling import SamplingLaw
+    from marft_agents.models.adapted_base import LoraSettings
+    from marft_agents.policies.language_model import build_team
 
     return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), law=SamplingLaw(), seed=seed)
 

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from marft_agents.health import Alarm
 from marft_agents.metric_names import metric_prefix
+from marft_agents.monitoring.alarms import Alarm
 
 SHOWN_UPDATES = 12
 SHOWN_ALARMS = 4

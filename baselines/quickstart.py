@@ -24,10 +24,10 @@ from baselines.experiment import SETTINGS, Experiment
 from baselines.flags import from_record
 from baselines.presets import PRESETS
 from baselines.train import train
-from marft_agents import checkpoint
-from marft_agents.evaluation import Evaluation, paired_difference
-from marft_agents.language_model import LanguageModelTeam
-from marft_agents.run_folder import check_free, read_metrics, write_json
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.runs import checkpoint
+from marft_agents.runs.evaluation import Evaluation, paired_difference
+from marft_agents.runs.run_folder import check_free, read_metrics, write_json
 from marft_envs import Team
 
 ENVIRONMENT = "marft/gsm8k_duo-v0"

@@ -18,8 +18,8 @@ from typing import Any
 import envs_data
 from baselines.command import guarded
 from baselines.curve import Points, draw_curve
-from marft_agents.evaluation import Interval, wilson
-from marft_agents.run_folder import RunFolderError, read_metrics
+from marft_agents.runs.evaluation import Interval, wilson
+from marft_agents.runs.run_folder import RunFolderError, read_metrics
 
 COMMAND = "make quickstart ARGS='--seed {seed}'"
 _UNSEEN = wilson(0.0, 0)  # no episode of that kind was scored

@@ -9,11 +9,11 @@ import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from marft_agents.language_model import LanguageModelTeam
-from marft_agents.policy import Policy
-from marft_agents.remote import NO_KEY, open_client, shorten
-from marft_agents.sampler import SamplerError, num_logprobs
-from marft_agents.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.policy import Policy
+from marft_agents.policies.remote import NO_KEY, open_client, shorten
+from marft_agents.policies.sampler import SamplerError, num_logprobs
 
 OWN, VLLM = "own", "vllm"
 ANSWER_S = 10.0  # in which a server lists its models
@@ -94,12 +94,12 @@ def open_sampler(name: str, team: LanguageModelTeam, folder: Path) -> Iterator[P
         return
     check_sampler(name)
     if name == VLLM:
-        from marft_agents.vllm_sampler import VllmSampler
+        from marft_agents.policies.vllm_sampler import VllmSampler
 
         with contextlib.closing(VllmSampler(team, folder)) as engine:
             yield engine
     else:
-        from marft_agents.server_sampler import ServerSampler
+        from marft_agents.policies.server_sampler import ServerSampler
 
         with contextlib.closing(ServerSampler(team, folder, name)) as server:
             yield server

@@ -21,10 +21,10 @@ from baselines.presets import PRESETS
 from baselines.progress import TrainingTable
 from baselines.sampler import OWN, add_sampler_flag, open_sampler
 from baselines.validation import held_out_tasks
-from marft_agents import checkpoint
-from marft_agents.algorithms import ALGORITHMS
-from marft_agents.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
-from marft_agents.trainer import Trainer
+from marft_agents.learning.algorithms import ALGORITHMS
+from marft_agents.runs import checkpoint
+from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
+from marft_agents.runs.trainer import Trainer
 from marft_envs.tools.surface import check_surface
 
 DEFAULTS: Mapping[str, Any] = {  # of flags that are no knobs; what is not given is None, so that --resume can tell

@@ -11,10 +11,10 @@ from typing import Any
 
 import marft_envs
 from baselines.environment import factory, scenarios
-from marft_agents.language_model import LanguageModelTeam
-from marft_agents.settings import SettingsError, check_knobs, knob
-from marft_agents.trainer import Schedule
-from marft_agents.validation import Validator
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.runs.trainer import Schedule
+from marft_agents.runs.validation import Validator
+from marft_agents.setting_fields import SettingsError, check_knobs, knob
 from marft_envs.factory import takes
 
 SEEDS = "seeds"

@@ -1,14 +1,34 @@
-"""Policies and the learner: language-model teams with LoRA adapters, rollouts, multi-agent PPO and its relatives."""
+"""Policies and the learner: language-model teams with LoRA adapters, rollouts, multi-agent PPO and its relatives.
 
-from typing import TYPE_CHECKING
+It trains teams in any PettingZoo AEC environment with text observations and actions. Public names load their module
+(and torch) on first use:
 
-__version__: str  # version of the installed distribution `marft`, read when it is first asked for
+    from marft_agents import Learner, LearnerSettings, LoraSettings, SamplingLaw, Schedule, Trainer, build_team
 
-if not TYPE_CHECKING:  # for a type checker, a module with `__getattr__` has every name
+| folder | holds |
+|---|---|
+| `models` | pretrained base models, LoRA adapters, chat templates, attention over shared prefixes |
+| `generation` | sampling, KV cache, continuous batching |
+| `policies` | policy protocol; language-model, scripted and remote policies; vLLM and server samplers |
+| `rollouts` | episodes of many games side by side, dynamic sampling, branching |
+| `learning` | advantages, objectives, critic, the update, the algorithms |
+| `monitoring` | statistics of actions, alarms |
+| `runs` | training loop, checkpoints, rollback, run folder, evaluation |
+"""
 
-    def __getattr__(name: str) -> str:
-        if name != "__version__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+from typing import Any
+
+import lazy_loader
+
+from marft_agents._moved import redirect_old_modules
+
+redirect_old_modules()
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
         from importlib.metadata import version  # takes 40 ms, a multiple of the rest of a light import
 
         return version("marft")
+    return _load(name)

@@ -246,7 +246,7 @@ def word_model(seed: int = 0, *, hidden: int = 48, layers: int = 1, spread: floa
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    from marft_agents.pretrained import Pretrained
+    from marft_agents.models.pretrained import Pretrained
 
     symbols = ["<unk>", "<|im_start|>", "<|im_end|>", *WORDS]
     backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(symbols)}, unk_token="<unk>"))
@@ -307,8 +307,9 @@ def word_team(
     """
     import torch
 
-    from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
-    from marft_agents.sampling import SamplingLaw
+    from marft_agents.generation.sampling import SamplingLaw
+    from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+    from marft_agents.policies.language_model import LanguageModelTeam, Seat
 
     mapping = dict(seats) if isinstance(seats, dict) else {agent: agent for agent in seats}
     adapters = list(dict.fromkeys(adapter for adapter in mapping.values() if adapter is not None))

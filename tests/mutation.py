@@ -40,9 +40,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = "marft_agents"
 CORE = (
-    *("advantages", "attention", "batch", "branching", "credit", "critic", "evaluation", "experience", "forward"),
-    *("gated", "generation", "learner", "objectives", "policy_step", "prefix_tree", "return_scale", "sampling"),
-    *("scoring", "slots", "update_statistics"),
+    *("models.tree_attention", "models.prefix_tree", "models.gated_mlp", "generation.sampling", "generation.kv_cache"),
+    *("generation.continuous_batching", "rollouts.branching", "rollouts.dynamic_sampling", "runs.evaluation"),
+    *("learning.advantages", "learning.batch", "learning.credit", "learning.critic", "learning.learner"),
+    *("learning.objectives", "learning.policy_update", "learning.return_normalisation", "learning.scoring"),
+    *("learning.token_log_probs", "learning.update_metrics", "trajectory"),
 )
 QUICK = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", "--no-header", "--tb=no"]
 HEAVY = "torch transformers transformers.models.llama.modeling_llama peft safetensors.torch hypothesis gymnasium pytest"
@@ -54,6 +56,10 @@ CRASHING = re.compile(
 MEMORY = 16 << 30  # bytes of address space: a mutant may ask for more than there is
 
 
+def _file(module: str) -> Path:
+    return Path(ROOT, PACKAGE, *module.split(".")).with_suffix(".py")
+
+
 # ------------------------------------------------------------------ mutants
 
 
@@ -62,7 +68,7 @@ class Mutant:
     """One change of one module.
 
     Attributes:
-        module: name within the package.
+        module: dotted name within the package.
         line: of the changed expression, from 1.
         operator: of cosmic-ray or mutmut.
         source: the whole changed module.
@@ -167,7 +173,7 @@ def behaviour(source: str) -> str | None:
 
 def mutants(module: str, seed: int, most: int) -> Iterator[Mutant]:
     """Draw mutants of one module: one at every place before the second at any."""
-    source = (ROOT / PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+    source = _file(module).read_text(encoding="utf-8")
     drawn = [*by_cosmic_ray(source), *by_mutmut(source)]
     random.Random(f"{seed} {module}").shuffle(drawn)
     seen: Counter[tuple[int, int]] = Counter()
@@ -215,7 +221,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path, target=None):
         if fullname != self._name:
             return None
-        file = str(ROOT / PACKAGE / f"{self._mutant.module}.py")
+        file = str(_file(self._mutant.module))
         return importlib.util.spec_from_loader(fullname, _Changed(fullname, file, self._mutant.source))
 
 
@@ -316,7 +322,7 @@ class Reach:
 
 def _statement(mutant: Mutant) -> range:
     """Return the lines of the smallest statement, or head of a compound one, that holds the mutant's."""
-    source = (ROOT / PACKAGE / f"{mutant.module}.py").read_text(encoding="utf-8")
+    source = _file(mutant.module).read_text(encoding="utf-8")
     best = range(mutant.line, mutant.line + 1)
     size = 10**9
     for node in ast.walk(ast.parse(source)):
@@ -342,7 +348,9 @@ def reach(tests: list[str], folder: Path) -> Reach:
         measured = CoverageData(str(data))
         measured.read()
         lines = {
-            Path(file).stem: {n: sorted({c.split("|")[0] for c in own}) for n, own in contexts.items()}
+            ".".join(Path(file).relative_to(ROOT / PACKAGE).with_suffix("").parts): {
+                n: sorted({c.split("|")[0] for c in own}) for n, own in contexts.items()
+            }
             for file in measured.measured_files()
             for contexts in [measured.contexts_by_lineno(file)]
         }

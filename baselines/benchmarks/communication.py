@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import marft_envs
-from marft_agents.pretrained import load
+from marft_agents.models.pretrained import load
 from marft_envs.worlds import script
 
 FORMS = ("full", "last", "record", "summary", "tail:80", "none")

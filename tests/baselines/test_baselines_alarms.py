@@ -11,7 +11,7 @@ from rich.console import Console
 
 from baselines.curve import draw_curve
 from baselines.progress import SHOWN_ALARMS, EpisodeCount, TrainingTable
-from marft_agents.health import Alarm
+from marft_agents.monitoring.alarms import Alarm
 
 METRICS = {"team/success": 0.5, "team/return": 0.5, "seconds/rollout": 1.0, "seconds/update": 1.0}
 

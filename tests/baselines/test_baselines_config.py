@@ -11,9 +11,9 @@ from baselines.config import ConfigError, add_config, bundled, config_of, read_f
 from baselines.experiment import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.train import experiment_of
-from marft_agents.algorithms import ALGORITHMS
-from marft_agents.run_folder import write_json
-from marft_agents.settings import SettingsError
+from marft_agents.learning.algorithms import ALGORITHMS
+from marft_agents.runs.run_folder import write_json
+from marft_agents.setting_fields import SettingsError
 
 DUO, SOLO = "marft/gsm8k_duo-v0", "marft/gsm8k_solo-v0"
 [COMMANDS] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]

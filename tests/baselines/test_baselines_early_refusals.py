@@ -11,7 +11,7 @@ from baselines.experiment import SETTINGS, Experiment
 from baselines.flags import flag
 from baselines.presets import PRESETS
 from baselines.train import DEFAULTS
-from marft_agents.algorithms import TOKEN_KNOBS
+from marft_agents.learning.algorithms import TOKEN_KNOBS
 
 DUO = ["--env", "marft/math_duo-v0", "--data", "embedded:stories", "--device", "cpu"]
 NO_MODEL = ["--model", "no-such-model"]  # loading it fails: any other error came first

@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from marft_agents.language_model import LoraSettings, build_team
-from marft_agents.policy import completion
-from marft_agents.sampling import SamplingLaw
-from marft_agents.scripted import ScriptedPolicy
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.policies.language_model import build_team
+from marft_agents.policies.policy import completion
+from marft_agents.policies.scripted import ScriptedPolicy
 from marft_envs.graders import ModelGrader
 from marft_envs.task import JudgeFailure, Task
 

@@ -8,8 +8,8 @@ from baselines.command import build_parser
 from baselines.experiment import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.train import DEFAULTS
-from marft_agents.algorithms import ALGORITHMS
-from marft_agents.settings import SettingsError
+from marft_agents.learning.algorithms import ALGORITHMS
+from marft_agents.setting_fields import SettingsError
 
 # (row of the tables, flags that say it, number); the critic's loss coefficient, 1, is asserted where its step is
 # compared with Adam on the plain mean loss: tests/marft_agents/test_agents_paper.py

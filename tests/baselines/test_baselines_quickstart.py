@@ -10,7 +10,7 @@ from baselines.curve import Points, draw_curve
 from baselines.quickstart import experiment, main
 from baselines.quickstart_table import main as results
 from baselines.quickstart_table import read_kinds
-from marft_agents.evaluation import Interval, wilson
+from marft_agents.runs.evaluation import Interval, wilson
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from baselines.command import main
 from baselines.curve import draw_curve
 from baselines.environment import factory, scenarios, tasks_of
 from baselines.validation import ValidationSettings, held_out_tasks
-from marft_agents.run_folder import read_metrics
-from marft_agents.settings import SettingsError
-from marft_agents.trainer import Schedule
+from marft_agents.runs.run_folder import read_metrics
+from marft_agents.runs.trainer import Schedule
+from marft_agents.setting_fields import SettingsError
 
 DUO = "marft/gsm8k_duo-v0"
 TRAIN = ["train", "--env", DUO, "--device", "cpu"]

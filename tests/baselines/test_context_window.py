@@ -14,11 +14,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from baselines.command import main
-from marft_agents.chat import encode
-from marft_agents.pretrained import byte_tokenizer
-from marft_agents.rollout import Episode, collect
-from marft_agents.run_folder import episode_record
-from marft_agents.scripted import ScriptedPolicy
+from marft_agents.models.chat_template import encode
+from marft_agents.models.pretrained import byte_tokenizer
+from marft_agents.policies.scripted import ScriptedPolicy
+from marft_agents.rollouts.rollout import Episode, collect
+from marft_agents.runs.run_folder import episode_record
 from marft_envs import FlexMG, Outcome, Profile, Task, Team
 from marft_envs.dependency import full
 from marft_envs.trace import Episode as GameRecord
@@ -238,7 +238,7 @@ def test_a_run_counts_shortened_prompts_and_raises_an_alarm(tmp_path, capsys):
 def test_windows_that_do_not_fit_are_refused_before_anything_loads(
     command, flags, message, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("marft_agents.language_model.load", None)
+    monkeypatch.setattr("marft_agents.policies.language_model.load", None)
     arguments = [command, "--env", "marft/math_duo-v0", "--model", "tiny", "--out", str(tmp_path / "out"), *flags]
     assert main(arguments) == 1
     assert message in capsys.readouterr().err

@@ -13,7 +13,7 @@ from baselines.benchmarks.gpu.__main__ import main
 from baselines.benchmarks.gpu.limits import Limits
 from baselines.benchmarks.gpu.shapes import SHAPES, shaped_tokenizer
 from baselines.benchmarks.gpu.training import Meter, Plan, Work, measure_training, shaped_team, shares
-from marft_agents.chat import encode
+from marft_agents.models.chat_template import encode
 
 CPU = torch.device("cpu")
 ONE = Limits("CPU", matmul_tflops=1e-12, copy_gb_s=1e-9, memory_gib=None)  # 1 FLOP/s, 1 byte/s

@@ -153,7 +153,7 @@ def test_the_security_policy_names_a_private_way_and_no_address():
 def test_each_package_has_the_version_of_the_distribution(package):
     module = importlib.import_module(package)
     assert module.__version__ == metadata.version("marft")
-    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'missing'"):
+    with pytest.raises(AttributeError, match=f"{package}.* attribute '?missing"):
         _ = module.missing
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from fakes import WORDS
 
-from marft_agents.records import Action
+from marft_agents.trajectory import Action
 
 
 def spell(agent, observation):

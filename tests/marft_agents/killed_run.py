@@ -18,13 +18,13 @@ from pathlib import Path
 import torch
 from fakes import Market, word_team
 
-from marft_agents import checkpoint
-from marft_agents.learner import Learner
-from marft_agents.run_folder import RunFolder
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer
-from marft_agents.validation import Validator
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.runs import checkpoint
+from marft_agents.runs.run_folder import RunFolder
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.validation import Validator
 
 UPDATES = 3
 SETTINGS = LearnerSettings(

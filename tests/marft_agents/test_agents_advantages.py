@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marft_agents.advantages import (
+from marft_agents.learning.advantages import (
     chain_steps,
     costs_to_go,
     explained_variance,
@@ -19,11 +19,11 @@ from marft_agents.advantages import (
     overlong_punishment,
     preceding_lambdas,
 )
-from marft_agents.batch import links
-from marft_agents.credit import estimate, num_values
-from marft_agents.evaluation import Evaluation, paired_difference, wilson
-from marft_agents.records import Action, Trajectory, Turn
-from marft_agents.settings import LearnerSettings
+from marft_agents.learning.batch import links
+from marft_agents.learning.credit import estimate, num_values
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.runs.evaluation import Evaluation, paired_difference, wilson
+from marft_agents.trajectory import Action, Trajectory, Turn
 
 NUMBERS = st.floats(-2, 2, width=32)
 

@@ -11,15 +11,16 @@ from fakes import CopyDigit, Market, word_team
 from naive import adapters, assert_stepped_along, moved
 from restated import naive_gradient
 
-from marft_agents.algorithms import ALGORITHMS, learner_settings, settings_for
-from marft_agents.batch import links
-from marft_agents.divergence import DivergenceError
-from marft_agents.evaluation import evaluate
-from marft_agents.learner import Learner
-from marft_agents.rollout import collect, training_episodes
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings, SettingsError
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.algorithms import ALGORITHMS, learner_settings, settings_for
+from marft_agents.learning.batch import links
+from marft_agents.learning.divergence_error import DivergenceError
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.rollouts.rollout import collect, training_episodes
+from marft_agents.runs.evaluation import evaluate
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.setting_fields import SettingsError
 
 MARKET = ("buyer_0", "seller_0")
 LAW = SamplingLaw(temperature=0.8, top_p=0.95, max_new_tokens=5)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from marft_agents.batch import Link
-from marft_agents.records import Action, Turn
+from marft_agents.learning.batch import Link
+from marft_agents.trajectory import Action, Turn
 
 
 def test_a_sample_has_the_log_probs_and_the_credit_it_was_given_else_the_recorded_ones_and_its_advantages():

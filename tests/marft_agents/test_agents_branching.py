@@ -11,16 +11,16 @@ from chooser import Chooser, spell
 from fakes import Market, RouteToExpert, word_team
 from naive import adapters, moved
 
-from marft_agents.batch import links
-from marft_agents.branching import TURNS, branch
-from marft_agents.credit import estimate
-from marft_agents.experience import AllEpisodesFailedError, Sampling, gather
-from marft_agents.learner import Learner
-from marft_agents.policy import text_action
-from marft_agents.records import Episode
-from marft_agents.rollout import collect, training_episodes
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.learning.batch import links
+from marft_agents.learning.credit import estimate
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.policies.policy import text_action
+from marft_agents.rollouts.branching import TURNS, branch
+from marft_agents.rollouts.dynamic_sampling import AllEpisodesFailedError, Sampling, gather
+from marft_agents.rollouts.rollout import collect, training_episodes
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.trajectory import Episode
 
 C3 = {"baseline": "leave_one_out", "compare": "turn", "centring": "none"}
 

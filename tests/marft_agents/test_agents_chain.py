@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marft_agents.batch import links
-from marft_agents.credit import estimate
-from marft_agents.records import Action, Trajectory, Turn
-from marft_agents.settings import LearnerSettings
+from marft_agents.learning.batch import links
+from marft_agents.learning.credit import estimate
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.trajectory import Action, Trajectory, Turn
 
 REWARDS = st.floats(-3, 3, allow_nan=False)
 

@@ -21,12 +21,14 @@ from hypothesis import strategies as st
 from naive import adapters, moved, play
 from safetensors.torch import load_file, save_file
 
-from marft_agents import checkpoint
-from marft_agents.checkpoint import CheckpointError, folder_names
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
-from marft_agents.learner import Learner
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.policies.adapter_files import folder_names
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.runs import checkpoint
+from marft_agents.runs.checkpoint import CheckpointError
 
 ROOT = Path(__file__).parents[2]
 MARKET = ("buyer_0", "seller_0")

@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM, Qwen2Config
 
-from marft_agents.chat import encode
-from marft_agents.context import ContextOverflowError, ContextSettings, movable, num_fixed, shorten
-from marft_agents.evaluation import evaluate
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat, build_team, choose_window
-from marft_agents.policy import Request, completion
-from marft_agents.pretrained import Pretrained, byte_tokenizer, context_length
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import SettingsError
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.chat_template import encode
+from marft_agents.models.context_window import ContextOverflowError, ContextSettings, movable, num_fixed, shorten
+from marft_agents.models.pretrained import Pretrained, byte_tokenizer, context_length
+from marft_agents.policies.language_model import LanguageModelTeam, Seat, build_team, choose_window
+from marft_agents.policies.policy import Request, completion
+from marft_agents.runs.evaluation import evaluate
+from marft_agents.setting_fields import SettingsError
 
 SYSTEM, PROBLEM = {"role": "system", "content": "S"}, {"role": "user", "content": "P", "name": "environment"}
 
@@ -227,7 +228,7 @@ def test_a_window_without_room_is_refused(window):
 
 
 def test_a_window_beyond_the_model_is_refused_before_weights_are_loaded(monkeypatch):
-    monkeypatch.setattr("marft_agents.language_model.load", None)
+    monkeypatch.setattr("marft_agents.policies.language_model.load", None)
     with pytest.raises(SettingsError, match="model 'tiny' reads at most 4096 tokens"):
         build_team(
             ["a_0"], {"*": "tiny"}, lora=LoraSettings(), law=SamplingLaw(), context=ContextSettings(context_window=5000)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from fakes import Broken, Market
 
-from marft_agents.evaluation import Evaluation, evaluate, paired_difference, score, wilson
-from marft_agents.policy import text_action
-from marft_agents.records import Action, Trajectory, Turn
-from marft_agents.scripted import ScriptedPolicy
+from marft_agents.policies.policy import text_action
+from marft_agents.policies.scripted import ScriptedPolicy
+from marft_agents.runs.evaluation import Evaluation, evaluate, paired_difference, wilson
+from marft_agents.trajectory import Action, Trajectory, Turn, score
 
 
 def evaluation(rows) -> Evaluation:

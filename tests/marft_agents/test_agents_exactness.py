@@ -18,19 +18,20 @@ from transformers import (
     MistralForCausalLM,
 )
 
-from marft_agents import generation
-from marft_agents.attention import install, run
-from marft_agents.context import ContextSettings
-from marft_agents.forward import LOGITS, action_hidden, chunk_rows, plan_micro_batches, score_tokens
-from marft_agents.generation import Prompt, generate
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
-from marft_agents.prefix_tree import build_levels, choose_cuts
-from marft_agents.pretrained import ModelError, Pretrained, byte_tokenizer, load
-from marft_agents.records import Action
-from marft_agents.sampling import SamplingLaw, scale, support_mask
-from marft_agents.scoring import Scorer
-from marft_agents.settings import SettingsError
-from marft_agents.slots import families
+from marft_agents.generation.continuous_batching import Prompt, generate
+from marft_agents.generation.continuous_batching import continuous_batching as generation
+from marft_agents.generation.kv_cache import families
+from marft_agents.generation.sampling import SamplingLaw, scale, support_mask
+from marft_agents.learning.scoring import Scorer
+from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_rows, plan_micro_batches, score_tokens
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.context_window import ContextSettings
+from marft_agents.models.prefix_tree import build_levels, choose_cuts
+from marft_agents.models.pretrained import ModelError, Pretrained, byte_tokenizer, load
+from marft_agents.models.tree_attention import install, run
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.setting_fields import SettingsError
+from marft_agents.trajectory import Action
 
 ATTENTION = ("q_proj", "v_proj")  # the trunk alone has adapters: the head is looked at by itself
 CPU = torch.device("cpu")

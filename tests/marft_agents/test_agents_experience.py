@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from naive import adapters, moved
 from test_agents_resume import outcome
 
-from marft_agents import checkpoint
-from marft_agents.advantages import SMALLEST_SPREAD
-from marft_agents.experience import AllEpisodesFailedError, Sampling, differing, gather
-from marft_agents.learner import Learner
-from marft_agents.policy import text_action
-from marft_agents.records import Trajectory, Turn
-from marft_agents.rollout import collect, draw_seed
-from marft_agents.run_folder import RunFolder, read_metrics
-from marft_agents.settings import LearnerSettings, SettingsError
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.learning.advantages import SMALLEST_SPREAD
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.policies.policy import text_action
+from marft_agents.rollouts.dynamic_sampling import AllEpisodesFailedError, Sampling, differing, gather
+from marft_agents.rollouts.rollout import collect, draw_seed
+from marft_agents.runs import checkpoint
+from marft_agents.runs.run_folder import RunFolder, read_metrics
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.setting_fields import SettingsError
+from marft_agents.trajectory import Trajectory, Turn
 
 GROUPS, SIZE = 4, 3
 

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, OlmoConfig, PhiConfig
 from transformers.models.llama.modeling_llama import LlamaMLP
 
-from marft_agents.gated import keep_less
+from marft_agents.models.gated_mlp import keep_less
 
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 99}
 IDS = torch.arange(40).view(2, 20)

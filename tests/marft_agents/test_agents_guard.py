@@ -12,16 +12,17 @@ from fakes import Market, Probe, word_team
 from safetensors.torch import load_file
 from test_agents_resume import outcome
 
-from marft_agents import checkpoint
-from marft_agents.checkpoint import CheckpointError
-from marft_agents.divergence import DivergenceError
-from marft_agents.guard import Guard
-from marft_agents.health import Alarm
-from marft_agents.learner import Learner
-from marft_agents.run_folder import RunFolder, read_metrics
-from marft_agents.settings import LearnerSettings, SettingsError
-from marft_agents.symptoms import HealthSettings
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.learning.divergence_error import DivergenceError
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.monitoring.alarm_rules import HealthSettings
+from marft_agents.monitoring.alarms import Alarm
+from marft_agents.runs import checkpoint
+from marft_agents.runs.checkpoint import CheckpointError
+from marft_agents.runs.rollback import Guard
+from marft_agents.runs.run_folder import RunFolder, read_metrics
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.setting_fields import SettingsError
 
 UPDATES = 5
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from fakes import CopyDigit, Market, Probe, word_team
 
-from marft_agents.behaviour import behaviour
-from marft_agents.context import Shortening
-from marft_agents.health import KINDS, Health
-from marft_agents.learner import Learner
-from marft_agents.policy import text_action
-from marft_agents.records import Action, Trajectory, Turn
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings, SettingsError
-from marft_agents.symptoms import HealthSettings
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.monitoring.action_statistics import behaviour
+from marft_agents.monitoring.alarm_rules import HealthSettings
+from marft_agents.monitoring.alarms import KINDS, Health
+from marft_agents.policies.policy import text_action
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.setting_fields import SettingsError
+from marft_agents.trajectory import Action, Shortening, Trajectory, Turn
 
 USUAL = {
     "entropy": 0.7,

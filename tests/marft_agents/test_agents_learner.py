@@ -12,17 +12,19 @@ import torch
 from fakes import CopyDigit, Market, Probe, word_model, word_team
 from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 
-from marft_agents.algorithms import learner_settings
-from marft_agents.batch import links
-from marft_agents.divergence import DivergenceError
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
-from marft_agents.learner import Learner
-from marft_agents.policy_step import PolicyStep
-from marft_agents.sampling import SamplingLaw
-from marft_agents.scoring import Scorer
-from marft_agents.scripted import MixedPolicy, ScriptedPolicy
-from marft_agents.settings import LearnerSettings, SettingsError
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.algorithms import learner_settings
+from marft_agents.learning.batch import links
+from marft_agents.learning.divergence_error import DivergenceError
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.policy_update import PolicyStep
+from marft_agents.learning.scoring import Scorer
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.setting_fields import SettingsError
 
 MARKET = ("buyer_0", "seller_0")
 PLAIN = SamplingLaw(max_new_tokens=4)

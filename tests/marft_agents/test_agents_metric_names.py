@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from baselines.progress import TrainingTable
-from marft_agents.evaluation import evaluate
-from marft_agents.learner import Learner
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import TAKEN, agent_of, metric_prefix
-from marft_agents.run_folder import RunFolder
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer
-from marft_agents.validation import Validator
+from marft_agents.runs.evaluation import evaluate
+from marft_agents.runs.run_folder import RunFolder
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.validation import Validator
 
 IDS = st.lists(st.sampled_from(["agent_", "agent", "_", "team", "critic", "solver_0"]), max_size=4).map("".join)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from marft_agents.objectives import (
+from marft_agents.learning.objectives import (
     action_divisors,
     action_log_ratios,
     averaging_shares,

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
 from restated import token_backup
 
-from marft_agents.advantages import normalise_nonzero
-from marft_agents.batch import links
-from marft_agents.credit import estimate
-from marft_agents.learner import Learner
-from marft_agents.records import Action, Trajectory, Turn
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings
-from marft_agents.words import count_words
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.advantages import normalise_nonzero
+from marft_agents.learning.batch import links
+from marft_agents.learning.credit import estimate
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.learning.word_count import count_words
+from marft_agents.trajectory import Action, Trajectory, Turn
 
 MARKET = ("buyer_0", "seller_0")
 LAW = SamplingLaw(temperature=0.8, max_new_tokens=5)

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from marft_agents import prefix_tree
-from marft_agents.prefix_tree import choose_cuts, common_prefix
-from marft_agents.slots import families
+from marft_agents.generation.kv_cache import families
+from marft_agents.models import prefix_tree
+from marft_agents.models.prefix_tree import choose_cuts, common_prefix
 
 
 def drawn(seed, *, rows=6, longest=8):

@@ -8,12 +8,13 @@ import torch
 from fakes import Market, word_model
 from naive import play
 
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
-from marft_agents.learner import Learner
-from marft_agents.policy import Request
-from marft_agents.pretrained import ModelError, load
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.pretrained import ModelError, load
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.policy import Request
 
 CPU = torch.device("cpu")
 

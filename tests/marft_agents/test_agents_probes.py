@@ -19,13 +19,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the command above 
 
 from fakes import CopyDigit, Probe, RouteToExpert, SumDigits, word_team
 
-from marft_agents.algorithms import learner_settings
-from marft_agents.evaluation import evaluate
-from marft_agents.language_model import LoraSettings, build_team
-from marft_agents.learner import Learner
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.algorithms import learner_settings
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.policies.language_model import build_team
+from marft_agents.runs.evaluation import evaluate
+from marft_agents.runs.trainer import Schedule, Trainer
 
 GAMES = {"copy": CopyDigit, "sum": SumDigits, "route": RouteToExpert}
 UPDATES = 60

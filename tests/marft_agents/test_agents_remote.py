@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from fakes import CopyDigit
 
-from marft_agents.evaluation import evaluate
-from marft_agents.policy import Request
-from marft_agents.remote import RemoteError, RemotePolicy
-from marft_agents.sampling import SamplingLaw
-from marft_agents.scripted import MixedPolicy, ScriptedPolicy
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.policies.policy import Request
+from marft_agents.policies.remote import RemoteError, RemotePolicy
+from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
+from marft_agents.runs.evaluation import evaluate
 
 
 def completion(content):

@@ -15,11 +15,11 @@ from full_disk import largest_file
 from killed_run import UPDATES, build, train, trainer
 from safetensors.torch import load_file
 
-from marft_agents import checkpoint
-from marft_agents.learner import Learner
-from marft_agents.run_folder import RunFolder, RunFolderError, read_metrics
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.runs import checkpoint
+from marft_agents.runs.run_folder import RunFolder, RunFolderError, read_metrics
+from marft_agents.runs.trainer import Schedule, Trainer
 
 HERE = Path(__file__).parent
 

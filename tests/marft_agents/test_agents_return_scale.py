@@ -9,10 +9,10 @@ import pytest
 from fakes import word_team
 from naive import play
 
-from marft_agents.algorithms import learner_settings
-from marft_agents.learner import Learner
-from marft_agents.return_scale import ReturnScale
-from marft_agents.settings import LearnerSettings
+from marft_agents.learning.algorithms import learner_settings
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.return_normalisation import ReturnScale
+from marft_agents.learning.settings import LearnerSettings
 
 MARKET = ("buyer_0", "seller_0")
 

@@ -7,16 +7,16 @@ import pytest
 from fakes import Broken, CopyDigit, Market, word_team
 from naive import adapters, moved
 
-from marft_agents.chat import encode
-from marft_agents.evaluation import evaluate
-from marft_agents.experience import AllEpisodesFailedError
-from marft_agents.learner import Learner
-from marft_agents.policy import Request, text_action
-from marft_agents.rollout import Episode, collect, draw_seed, training_episodes
-from marft_agents.sampling import SamplingLaw
-from marft_agents.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer, refuse_unsuitable
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.chat_template import encode
+from marft_agents.policies.policy import Request, text_action
+from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
+from marft_agents.rollouts.dynamic_sampling import AllEpisodesFailedError
+from marft_agents.rollouts.rollout import Episode, collect, draw_seed, training_episodes
+from marft_agents.runs.evaluation import evaluate
+from marft_agents.runs.trainer import Schedule, Trainer, refuse_unsuitable
 
 MARKET = ("buyer_0", "seller_0")
 ALWAYS_A = ScriptedPolicy(lambda agent, observation: "a")

@@ -8,8 +8,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from marft_agents.pretrained import unlock_weights
-from marft_agents.run_folder import RunFolder, RunFolderError, check_free, write_json
+from marft_agents.models.pretrained import unlock_weights
+from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, write_json
 
 
 @pytest.fixture(params=[0o022, 0o027, 0o002])

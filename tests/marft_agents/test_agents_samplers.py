@@ -16,18 +16,19 @@ from fakes import EVERY_LINEAR, Market, word_model
 
 from baselines.command import main
 from baselines.sampler import check_sampler, open_sampler
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
-from marft_agents.learner import Learner
-from marft_agents.policy import Request, Sampler
-from marft_agents.pretrained import load
-from marft_agents.remote import RemoteError
-from marft_agents.rollout import collect, training_episodes
-from marft_agents.sampler import SamplerError
-from marft_agents.sampling import SamplingLaw
-from marft_agents.scripted import MixedPolicy, ScriptedPolicy
-from marft_agents.server_sampler import ServerSampler
-from marft_agents.settings import LearnerSettings
-from marft_agents.vllm_sampler import VllmSampler
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.pretrained import load
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.policy import Request, Sampler
+from marft_agents.policies.remote import RemoteError
+from marft_agents.policies.sampler import SamplerError
+from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
+from marft_agents.policies.server_sampler import ServerSampler
+from marft_agents.policies.vllm_sampler import VllmSampler
+from marft_agents.rollouts.rollout import collect, training_episodes
 
 LAW = SamplingLaw(temperature=0.7, max_new_tokens=8)
 TEXTS = ["digit 1", "heard 2", "digit 1", "topic a", "digit 1"]

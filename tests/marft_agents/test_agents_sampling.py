@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from marft_agents.sampling import SamplingLaw, choose, draw, support_mask
-from marft_agents.settings import SettingsError
+from marft_agents.generation.sampling import SamplingLaw, choose, draw, support_mask
+from marft_agents.setting_fields import SettingsError
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0, -30.0]])
 

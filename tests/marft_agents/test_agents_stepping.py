@@ -12,14 +12,14 @@ import torch
 from fakes import CopyDigit, Market, word_team
 from naive import adapters, play
 
-from marft_agents.evaluation import evaluate
-from marft_agents.learner import Learner
-from marft_agents.policy import text_action
-from marft_agents.rollout import collect, draw_seed, training_episodes
-from marft_agents.sampling import SamplingLaw
-from marft_agents.scripted import RandomPolicy, ScriptedPolicy
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.policies.policy import text_action
+from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
+from marft_agents.rollouts.rollout import collect, draw_seed, training_episodes
+from marft_agents.runs.evaluation import evaluate
+from marft_agents.runs.trainer import Schedule, Trainer
 
 MARKET = ("buyer_0", "seller_0")
 ALWAYS_A = ScriptedPolicy(lambda agent, observation: "a")
@@ -189,7 +189,7 @@ class SlowPolicy:
 
 def test_a_policy_slower_than_the_steps_keeps_its_batches(monkeypatch):
     policy = SlowPolicy()  # so up to 100 s are waited for steps of at most 5 ms
-    monkeypatch.setattr("marft_agents.rollout.time", policy)
+    monkeypatch.setattr("marft_agents.rollouts.rollout.time", policy)
     collect(lambda: Slow(0.005, rounds=1), policy, training_episodes(0, 0, 8, 1), seed=0)
     assert policy.batches == [8, 8, 8]
 

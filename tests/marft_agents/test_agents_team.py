@@ -10,12 +10,13 @@ import torch
 from fakes import word_model, word_team
 from naive import logprobs
 
-from marft_agents.chat import encode, end_token_ids, merge_turns, messages_of
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat, build_team
-from marft_agents.policy import Request
-from marft_agents.pretrained import ModelError, byte_tokenizer
-from marft_agents.sampling import SamplingLaw
-from marft_agents.scoring import Scorer
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.scoring import Scorer
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.chat_template import encode, end_token_ids, merge_turns, messages_of
+from marft_agents.models.pretrained import ModelError, byte_tokenizer
+from marft_agents.policies.language_model import LanguageModelTeam, Seat, build_team
+from marft_agents.policies.policy import Request
 
 AGENTS = ("a_0", "b_0", "frozen_0")
 LAWS = [

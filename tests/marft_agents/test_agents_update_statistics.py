@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from marft_agents.batch import Sample
-from marft_agents.records import Action
-from marft_agents.update_statistics import UpdateStatistics
+from marft_agents.learning.batch import Sample
+from marft_agents.learning.update_metrics import UpdateStatistics
+from marft_agents.trajectory import Action
 
 
 def sample(tokens, credit, *, stopped=True, values=(), returns=()):

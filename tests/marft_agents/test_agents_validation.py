@@ -8,17 +8,18 @@ import os
 import pytest
 from fakes import CopyDigit, Market, word_team
 
-from marft_agents import checkpoint
-from marft_agents.checkpoint import CheckpointError
-from marft_agents.evaluation import evaluate
-from marft_agents.experience import Sampling, gather
-from marft_agents.learner import Learner
-from marft_agents.records import Trajectory
-from marft_agents.rollout import tasks_of_update, training_episodes
-from marft_agents.run_folder import RunFolder, read_metrics
-from marft_agents.settings import LearnerSettings, SettingsError
-from marft_agents.trainer import Schedule, Trainer
-from marft_agents.validation import Best, Validator, better, validations
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.rollouts.dynamic_sampling import Sampling, gather
+from marft_agents.rollouts.rollout import tasks_of_update, training_episodes
+from marft_agents.runs import checkpoint
+from marft_agents.runs.checkpoint import CheckpointError
+from marft_agents.runs.evaluation import evaluate
+from marft_agents.runs.run_folder import RunFolder, read_metrics
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.validation import Best, Validator, better, validations
+from marft_agents.setting_fields import SettingsError
+from marft_agents.trajectory import Trajectory
 
 SCENARIOS = [{"seed": i} for i in range(6)]
 

@@ -26,7 +26,7 @@ from baselines.benchmarks.gpu.report import page
 from baselines.benchmarks.gpu.shapes import SHAPES
 from baselines.benchmarks.gpu.training import Plan, measure_training
 from baselines.command import guarded
-from marft_agents.run_folder import read_metrics, versions, write_json
+from marft_agents.runs.run_folder import read_metrics, versions, write_json
 
 DOCS = Path("docs/benchmarks")
 ON_CUDA = ("smollm2-135m", "qwen2.5-0.5b", "qwen2.5-3b")

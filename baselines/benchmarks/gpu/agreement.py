@@ -16,11 +16,12 @@ from torch import Tensor
 
 from baselines.benchmarks.gpu.shapes import Shape
 from baselines.environment import factory
-from marft_agents.forward import action_hidden, score_tokens
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
-from marft_agents.records import Turn
-from marft_agents.rollout import collect, training_episodes
-from marft_agents.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.token_log_probs import action_hidden, score_tokens
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.rollouts.rollout import collect, training_episodes
+from marft_agents.trajectory import Turn
 
 STIR = 0.02  # noise on the adapters: an untrained one is the base itself, and its A has no gradient
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from marft_agents.pretrained import Pretrained, byte_tokenizer, default_dtype, load
+from marft_agents.models.pretrained import Pretrained, byte_tokenizer, default_dtype, load
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,14 @@ from baselines.benchmarks.gpu.coin import CoinReward
 from baselines.benchmarks.gpu.limits import Limits, synchronise
 from baselines.benchmarks.gpu.shapes import Shape
 from baselines.environment import factory
-from marft_agents.language_model import AdaptedBase, LanguageModelTeam, LoraSettings, Seat
-from marft_agents.learner import Learner
-from marft_agents.policy import Request
-from marft_agents.records import Action
-from marft_agents.sampling import SamplingLaw
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.policy import Request
+from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.trajectory import Action
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ class Preparation:
     """Makes workloads in another process; use it in a with statement.
 
     Args:
-        model: A name that `marft_agents.pretrained.load` knows.
+        model: A name that `marft_agents.models.pretrained.load` knows.
         folder: For the workloads, and for models that have no folder yet.
         threads: Of torch.
     """
@@ -93,7 +93,7 @@ def model_folder(name: str, vocabulary: int | None, scratch: Path) -> str:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from marft_agents.pretrained import load
+    from marft_agents.models.pretrained import load
 
     pretrained = load(name, device=torch.device("cpu"))
     if vocabulary is None and pretrained.source and Path(pretrained.source).is_dir():

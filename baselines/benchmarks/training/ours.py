@@ -14,13 +14,14 @@ import torch
 from baselines.benchmarks.training.hf_generate import touch
 from baselines.benchmarks.training.workload import END_TOKEN, Workload
 from baselines.benchmarks.training.workload import Turn as Sample
-from marft_agents.algorithms import algorithm as algorithm_named
-from marft_agents.algorithms import learner_settings
-from marft_agents.language_model import LanguageModelTeam, LoraSettings, build_team
-from marft_agents.learner import Learner
-from marft_agents.policy import Request
-from marft_agents.records import Action, Trajectory, Turn
-from marft_agents.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.algorithms import algorithm as algorithm_named
+from marft_agents.learning.algorithms import learner_settings
+from marft_agents.learning.learner import Learner
+from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.policies.language_model import LanguageModelTeam, build_team
+from marft_agents.policies.policy import Request
+from marft_agents.trajectory import Action, Trajectory, Turn
 
 NEVER_END = 0.25  # uniform numbers above this draw no token that begins the vocabulary, hence no `END_TOKEN`
 

@@ -176,7 +176,7 @@ def make_workload(tokenizer: Any, model: str, shape: Shape) -> Workload:
         model: Folder of the model.
         shape: How much.
     """
-    from marft_agents.chat import encode
+    from marft_agents.models.chat_template import encode
     from marft_envs import make
 
     rng = np.random.default_rng(np.random.SeedSequence([shape.seed, 0]))

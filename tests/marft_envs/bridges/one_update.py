@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from fakes import word_team
 
-from marft_agents.learner import Learner
-from marft_agents.sampling import SamplingLaw
-from marft_agents.scripted import MixedPolicy
-from marft_agents.settings import LearnerSettings
-from marft_agents.trainer import Schedule, Trainer, refuse_unsuitable
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.policies.scripted import MixedPolicy
+from marft_agents.runs.trainer import Schedule, Trainer, refuse_unsuitable
 
 
 def one_update(make_env, agents, partners=None):

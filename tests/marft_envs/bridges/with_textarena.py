@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from one_update import one_update
 
-from marft_agents.scripted import ScriptedPolicy
+from marft_agents.policies.scripted import ScriptedPolicy
 from marft_envs.bridges import from_textarena
 from marft_envs.testing import check_environment
 

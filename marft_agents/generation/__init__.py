@@ -1,0 +1,1 @@
+"""Sampling of actions: parameters and log-probabilities, KV cache, continuous batching."""

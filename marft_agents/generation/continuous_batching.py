@@ -1,0 +1,158 @@
+"""Batched sampling of actions with exact log-probabilities.
+
+Rows of all agents are generated in one batch, whatever adapter they wear. What prompts have in common is computed once
+per adapter, and its keys and values are stored and read once; a row that ended leaves at once and the next waiting one
+takes its place. Log-probs come from the very pass that sampled the token. Each row draws from its own generator, so
+what a row samples does not depend on its neighbours (beyond float rounding).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from marft_agents.generation.kv_cache import Slots, families
+from marft_agents.generation.sampling import SamplingLaw, choose
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.prefix_tree import build_levels
+from marft_agents.models.tree_attention import TreeAttention, run
+from marft_agents.trajectory import Action, IntArray
+
+SLOW_ROWS, FAST_ROWS = 8, 16  # on a CPU a matrix product of 8-15 rows takes longer than one of 16 (docs/benchmarks)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What to answer.
+
+    Attributes:
+        ids: int32 [P], P >= 1.
+        generator: gives `max_new_tokens` uniform numbers, however long the action.
+        adapter: who answers; None is the bare base.
+    """
+
+    ids: IntArray
+    generator: np.random.Generator
+    adapter: str | None
+
+
+class _Row:
+    """A growing action."""
+
+    def __init__(self, number: int, prompt: Prompt, law: SamplingLaw) -> None:
+        self.number, self.prompt = number, prompt
+        self.uniforms = prompt.generator.random(law.max_new_tokens)
+        self.tokens: list[int] = []
+        self.logprobs: list[float] = []
+        self.support: list[IntArray] = []
+        self.stopped = False
+
+
+class Generation:
+    """A batch of actions in the making on one base; rows leave when they end, waiting ones join.
+
+    Args:
+        base: the model and its adapters.
+        law: the sampling law.
+        max_rows: actions in the making at once (memory and speed, not results).
+    """
+
+    def __init__(self, base: AdaptedBase, law: SamplingLaw, *, max_rows: int = 128) -> None:
+        self._base, self._law, self._max_rows = base, law, max_rows
+        self._waiting: deque[_Row] = deque()
+        self._rows: list[_Row] = []
+        self._slots = Slots(base.device)
+        self._logits: Tensor | None = None
+        self._submitted = 0
+
+    @property
+    def busy(self) -> bool:
+        """Some action is not finished."""
+        return bool(self._rows or self._waiting)
+
+    def submit(self, prompt: Prompt) -> int:
+        """Ask for an action; return the number by which `step` will give it."""
+        self._waiting.append(_Row(self._submitted, prompt, self._law))
+        self._submitted += 1
+        return self._submitted - 1
+
+    @torch.no_grad()
+    def step(self) -> list[tuple[int, Action]]:
+        """Draw the next token of every row; return the actions that ended with it."""
+        while self._waiting and len(self._rows) < self._max_rows:
+            self._admit()
+        assert self._logits is not None, "nothing was submitted"
+        uniforms = np.asarray([row.uniforms[len(row.tokens)] for row in self._rows])
+        uniform = torch.as_tensor(uniforms, device=self._base.device)
+        tokens, logprobs, support = choose(self._logits, uniform, self._law)
+        self._record(tokens, logprobs, support)
+        over = [row.stopped or len(row.tokens) == self._law.max_new_tokens for row in self._rows]
+        finished = [(row.number, self._action(row)) for row, end in zip(self._rows, over, strict=True) if end]
+        if finished:
+            order = self._slots.keep([k for k, end in enumerate(over) if not end])
+            self._rows = [self._rows[k] for k in order]
+            tokens = tokens[torch.as_tensor(order, dtype=torch.long, device=tokens.device)]
+        self._logits = self._next(tokens) if self._rows else None
+        return finished
+
+    def _admit(self) -> None:
+        """Prefill waiting rows of one adapter."""
+        adapter = self._waiting[0].prompt.adapter
+        room = self._max_rows - len(self._rows)
+        rows = [row for row in self._waiting if row.prompt.adapter == adapter][:room]
+        taken = {row.number for row in rows}
+        self._waiting = deque(row for row in self._waiting if row.number not in taken)
+        with self._base.wearing(adapter):
+            logits = self._prefill([row.prompt.ids for row in rows])
+        self._logits = logits if self._logits is None else torch.cat([self._logits, logits])
+        self._rows += rows
+
+    def _prefill(self, prompts: Sequence[IntArray]) -> Tensor:
+        """Run prompts into slots, common beginnings once; return next-token logits [B, V]."""
+        tree = TreeAttention(build_levels(prompts), self._base.device, keep=True)
+        hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
+        paths = [torch.as_tensor(path, device=self._base.device) for path in tree.paths_of(prompts)]
+        self._slots.add(tree.kept, paths, families(prompts), self._law.max_new_tokens)
+        ends, row = torch.stack([path[-1] for path in paths]).unique(return_inverse=True)
+        logits: Tensor = self._base.head(hidden[ends])
+        return logits[row]
+
+    def _next(self, tokens: Tensor) -> Tensor:
+        """Run one new token per row; return next-token logits [n, V]."""
+        rows = len(self._rows)
+        idle = FAST_ROWS - rows if self._base.device.type == "cpu" and SLOW_ROWS <= rows < FAST_ROWS else 0
+        adapters = [row.prompt.adapter for row in self._rows]
+        with self._base.wearing_each(adapters + adapters[:1] * idle):
+            positions = pad(self._slots.grow(), (0, 0, 0, idle))
+            hidden = run(self._base.trunk, pad(tokens[:, None], (0, 0, 0, idle)), positions, self._slots)
+            logits: Tensor = self._base.head(hidden[:, -1])
+        return logits[:rows]
+
+    def _record(self, tokens: Tensor, logprobs: Tensor, support: Tensor | None) -> None:
+        for k, (row, token, logprob) in enumerate(zip(self._rows, tokens.tolist(), logprobs.tolist(), strict=True)):
+            row.tokens.append(token)
+            row.logprobs.append(logprob)
+            row.stopped = token in self._base.end_ids
+            if support is not None:
+                row.support.append(support[k].nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
+
+    def _action(self, row: _Row) -> Action:
+        support = tuple(row.support) if self._law.restricts_support else None
+        return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
+
+
+def generate(base: AdaptedBase, prompts: Sequence[Prompt], law: SamplingLaw, *, max_rows: int = 128) -> list[Action]:
+    """Sample one action per prompt, in the order of the prompts."""
+    generation = Generation(base, law, max_rows=max_rows)
+    for prompt in prompts:
+        generation.submit(prompt)
+    actions: dict[int, Action] = {}
+    while generation.busy:
+        actions.update(generation.step())
+    return [actions[i] for i in range(len(prompts))]

@@ -1,0 +1,1 @@
+"""Pretrained bases with LoRA adapters, chat templates, and attention over shared prefixes."""

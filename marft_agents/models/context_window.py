@@ -1,0 +1,188 @@
+"""Fit a conversation into a model's context window without losing the problem.
+
+The system prompt, the problem and the latest turn always reach the model whole. Where a prompt is too long, tokens are
+taken out of the middle of the longest other turns, and a marker says how many. Messages are shortened before the chat
+template is applied, so a prompt is always a well-formed conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from marft_agents.setting_fields import check_knobs, knob
+from marft_agents.trajectory import Shortening
+
+LARGEST_DEFAULT = 8192  # tokens; a longer default window would surprise with its memory
+ENVIRONMENT = "environment"  # the author's name of what no agent said
+
+Overflow = Literal["shorten", "error"]
+Message = Mapping[str, str]
+
+
+class ContextOverflowError(ValueError):
+    """A prompt that does not fit the context window; names the agent, tokens found and tokens wanted."""
+
+
+@dataclass(frozen=True)
+class ContextSettings:
+    """How long a prompt and its action may be together, and what happens to longer prompts."""
+
+    context_window: int | None = knob(
+        None,
+        f"tokens of a prompt and its action together; none: what the model can, at most {LARGEST_DEFAULT:,}",
+        lambda value: value is None or value >= 2,
+        ">= 2 or none",
+    )
+    overflow: Overflow = knob(
+        "shorten",
+        "a prompt that is too long: shorten the middle of its longest earlier turns, or end the run with an error",
+    )
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+
+class Shortened(NamedTuple):
+    """A conversation that was shortened until it fits.
+
+    Attributes:
+        messages: The conversation.
+        ids: Its prompt ids, the template included.
+        notes: What was taken out.
+    """
+
+    messages: list[Message]
+    ids: Sequence[int]
+    notes: list[Shortening]
+
+
+def num_fixed(observation: str, messages: Sequence[Message]) -> int:
+    """Return how many leading messages are never shortened: the profile and the problem.
+
+    An observation may say so in an attribute `fixed_messages`. Otherwise these are the messages before the first one
+    that an agent wrote, and at least the first one that is not a system prompt.
+
+    Raises:
+        ValueError: the observation counts more messages than it has, or fewer than none.
+    """
+    told = getattr(observation, "fixed_messages", None)
+    if told is not None:
+        if not 0 <= told <= len(messages):
+            raise ValueError(f"fixed_messages = {told} of an observation: wanted 0 to {len(messages)}, its messages")
+        return int(told)
+    first = next((i for i, message in enumerate(messages) if message["role"] != "system"), len(messages))
+    return next((i for i, message in enumerate(messages) if i > first and _is_turn(message)), len(messages))
+
+
+def _is_turn(message: Message) -> bool:
+    """Return True for what an agent said, oneself included."""
+    return message["role"] == "assistant" or message.get("name", ENVIRONMENT) != ENVIRONMENT
+
+
+def movable(messages: Sequence[Message], fixed: int) -> list[int]:
+    """Return the indices of the messages that may be shortened.
+
+    Args:
+        messages: The conversation.
+        fixed: Number of leading messages that stay whole.
+    """
+    turns = [i for i, message in enumerate(messages) if i >= fixed and _is_turn(message)]
+    kept = {len(messages) - 1, *turns[-1:]}
+    return [i for i in range(fixed, len(messages)) if i not in kept and messages[i]["role"] != "system"]
+
+
+def shorten(
+    messages: Sequence[Message],
+    candidates: Sequence[int],
+    *,
+    excess: int,
+    budget: int,
+    ids_of: Callable[[Sequence[Message]], Sequence[int]],
+    spans: Callable[[str], Sequence[tuple[int, int]]],
+) -> Shortened | None:
+    """Shorten the longest candidates to one common length until the whole prompt fits.
+
+    Templates and tokenizers are not additive, so the length is measured again after each cut, and more is taken out
+    until it fits. Where not even the ends of the candidates fit, all of them are replaced by one marker.
+
+    Args:
+        messages: The conversation.
+        candidates: Indices of the messages that may be shortened.
+        excess: Number of prompt tokens beyond the budget, > 0.
+        budget: Largest number of prompt tokens.
+        ids_of: Messages -> ids of the whole prompt, the template included.
+        spans: Text -> start and end character of each of its tokens.
+
+    Returns:
+        What fits; None where what must stay whole does not.
+    """
+    pieces = {i: spans(messages[i]["content"]) for i in candidates}
+    total = sum(len(piece) for piece in pieces.values())
+    wanted = excess
+    while wanted <= total:
+        level = _common_length([len(piece) for piece in pieces.values()], wanted)
+        cut = {i: _cut(messages[i]["content"], piece, level) for i, piece in pieces.items() if len(piece) > level}
+        shortened = [_with_text(m, cut[i][0]) if i in cut else m for i, m in enumerate(messages)]
+        ids = ids_of(shortened)
+        if len(ids) <= budget:
+            return Shortened(shortened, ids, [_note(messages, i, removed) for i, (_, removed) in cut.items()])
+        wanted += len(ids) - budget
+    if not candidates:
+        return None
+    collapsed = _collapse(messages, pieces, total)
+    ids = ids_of(collapsed)
+    if len(ids) > budget:
+        return None
+    return Shortened(collapsed, ids, [_note(messages, i, len(piece)) for i, piece in pieces.items()])
+
+
+def _note(messages: Sequence[Message], index: int, removed: int) -> Shortening:
+    author = _author(messages[index])
+    return Shortening(index, author, removed, sum(_author(message) == author for message in messages[index + 1 :]))
+
+
+def _common_length(lengths: Sequence[int], wanted: int) -> int:
+    """Return the largest length to which the longest are cut so that at least `wanted` tokens go.
+
+    >>> _common_length([10, 4, 8], 5)
+    6
+    """
+    low, high = 0, max(lengths)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(max(0, length - middle) for length in lengths) >= wanted:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _cut(text: str, piece: Sequence[tuple[int, int]], keep: int) -> tuple[str, int]:
+    """Return a text with `keep` of its tokens, half at each end, around a marker; and how many were removed."""
+    head, tail = keep - keep // 2, keep // 2
+    start = piece[head - 1][1] if head else 0
+    end = piece[len(piece) - tail][0] if tail else len(text)
+    removed = sum(start <= first and last <= end for first, last in piece)
+    return f"{text[:start]}{_marker(removed)}{text[max(start, end) :]}", removed
+
+
+def _marker(removed: int) -> str:
+    return f" [... {removed:,} tokens left out ...] "
+
+
+def _collapse(messages: Sequence[Message], pieces: Mapping[int, Any], total: int) -> list[Message]:
+    """Replace all candidates by one marker in the place of the first."""
+    marker = {"role": "user", "content": _marker(total).strip(), "name": ENVIRONMENT}
+    first = min(pieces)
+    return [marker if i == first else m for i, m in enumerate(messages) if i == first or i not in pieces]
+
+
+def _with_text(message: Message, content: str) -> Message:
+    return {**message, "content": content}
+
+
+def _author(message: Message) -> str:
+    """Return the name of a message's author, or its chat role where it has no name."""
+    return message.get("name") or message["role"]

@@ -1,0 +1,230 @@
+"""Attention over prefix trees and over slots of a growing batch, inside any transformers model.
+
+A model that takes its attention from transformers' registry passes what its forward was given on to the attention of
+every layer. `TreeAttention` and `Slots` are given so: the rest of the network then runs once over exactly the distinct
+tokens, without padding, while here each token sees its own path of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from marft_agents.models.prefix_tree import Indices, Level, build_levels
+from marft_agents.models.pretrained import ModelError
+from marft_agents.trajectory import IntArray
+
+NAME = "marft"
+_WANTED = "wanted a decoder like Llama, Qwen, Mistral, SmolLM or Phi"
+
+
+class LayerAttention(Protocol):
+    """What a forward pass hands to every layer as `seen_by`."""
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
+        """Return [B, S, H, d] for query [B, H, S, d], key and value [B, H_kv, S, d] of this pass."""
+
+
+def install(model: Any) -> None:
+    """Let a transformers model attend by what its forward is given; without that it computes as before.
+
+    Raises:
+        ModelError: its hidden states or logits would not be those of its own forward pass.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    AttentionInterface.register(NAME, _attention)
+    AttentionMaskInterface.register(NAME, sdpa_mask)
+    if not getattr(model, "_supports_attention_backend", False):
+        raise ModelError(f"{type(model).__name__} does not take its attention from transformers' registry: {_WANTED}")
+    probe = torch.tensor([[1, 2, 3, 4, 5, 6], [1, 2, 3, 7, 8, 9]], device=model.device) % model.config.vocab_size
+    sequences = list(probe.cpu().numpy())  # which part: what one leaves behind must not reach the other
+    with torch.no_grad():
+        wanted = model(probe).logits
+        model.set_attn_implementation(NAME)
+        trunk, head = getattr(model, model.base_model_prefix), model.get_output_embeddings()
+        tree = TreeAttention(build_levels(sequences, [3]), model.device)
+        paths = torch.as_tensor(np.stack(tree.paths_of(sequences)), device=model.device)
+        found = head(run(trunk, tree.tokens, tree.positions, tree)[0][paths])
+    tolerance = 1e-3 if wanted.dtype == torch.float32 else 5e-2
+    if not torch.allclose(found, wanted, rtol=0, atol=tolerance * max(1.0, wanted.abs().max().item())):
+        raise ModelError(
+            f"{type(model).__name__} computes more than attention, feed-forward layers and a linear head (it caps or "
+            f"scales its logits, or keeps a state beside its attention): {_WANTED}"
+        )
+
+
+def _attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    seen_by: LayerAttention | None = None,
+    **given: Any,
+) -> tuple[Tensor, None]:
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    if seen_by is None:
+        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **given)
+        return output, None
+    special = [name for name in ("softcap", "s_aux", "position_bias") if given.get(name) is not None]
+    if special:
+        raise ModelError(f"attention of {type(module).__name__} needs {', '.join(special)}: {_WANTED}")
+    scale = given.get("scaling") or query.shape[-1] ** -0.5
+    return seen_by.attend(module.layer_idx, query, key, value, scale, given.get("sliding_window")), None
+
+
+def run(trunk: Any, tokens: Tensor, positions: Tensor, seen_by: LayerAttention) -> Tensor:
+    """Run a transformer without head; return its last hidden state [B, S, D].
+
+    Args:
+        trunk: the transformer, `install`ed.
+        tokens: int64 [B, S].
+        positions: int64 [B, S], of each token in its own sequence.
+        seen_by: the attention of every layer.
+    """
+    prepared = tokens.new_ones(1, 1, 1, 1, dtype=torch.bool)  # a mask of four axes is taken as it is: none is built
+    hidden: Tensor = trunk(
+        input_ids=tokens, position_ids=positions, attention_mask=prepared, use_cache=False, seen_by=seen_by
+    ).last_hidden_state
+    return hidden
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+    """Attend with grouped heads, without repeating keys: a group's query heads follow each other as queries.
+
+    Args:
+        query: [R, W, H, d].
+        key: [R, K, H_kv, d].
+        value: [R, K, H_kv, d].
+        mask: bool broadcastable to [R, 1, W, K], True where seen; None if all is seen.
+        scale: of the scores.
+
+    Returns:
+        [R, W, H, d].
+    """
+    rows, width, heads, size = query.shape
+    groups = heads // key.shape[2]
+    folded = query.reshape(rows, width, -1, groups, size).permute(0, 2, 3, 1, 4).reshape(rows, -1, groups * width, size)
+    if mask is not None and width > 1:
+        mask = mask.repeat(1, 1, groups, 1)
+    out = torch.nn.functional.scaled_dot_product_attention(
+        folded, key.transpose(1, 2), value.transpose(1, 2), attn_mask=mask, scale=scale
+    )
+    return out.view(rows, -1, groups, width, size).permute(0, 3, 1, 2, 4).reshape(rows, width, heads, size)
+
+
+class _Stretch:
+    """The tokens of one level among the packed ones, and what they see.
+
+    Attributes:
+        path: int64 [R, start + W], packed places of the path to and in each row; padding repeats the level's first.
+        size: how many tokens it has, without padding.
+        start: depth of the first token.
+    """
+
+    def __init__(self, level: Level, first: int, before: Indices, device: torch.device) -> None:
+        rows, self.start = len(level.tokens), level.start
+        self.size = int(level.mask.sum())
+        places = np.where(level.mask, np.cumsum(level.mask).reshape(level.mask.shape) - 1, 0)
+        self.path = np.concatenate([before, places + first], axis=1)
+        self._shape = rows, level.width
+        full = self.size == places.size
+        self._padding = None if full else torch.as_tensor(places.reshape(-1), device=device)
+        self._real = None if full else torch.as_tensor(np.nonzero(level.mask.reshape(-1))[0], device=device)
+        self._parents = torch.as_tensor(level.parents, device=device)
+
+    def padded(self, packed: Tensor) -> Tensor:
+        """Return [R, W, ...] of the level's tokens [n, ...]."""
+        chosen = packed if self._padding is None else packed.index_select(0, self._padding)
+        return chosen.view(*self._shape, *packed.shape[1:])
+
+    def unpadded(self, rows: Tensor) -> Tensor:
+        """Return the tokens [n, ...] of [R, W, ...]."""
+        flat = rows.flatten(0, 1)
+        return flat if self._real is None else flat.index_select(0, self._real)
+
+    def continued(self, before: Tensor | None, own: Tensor) -> Tensor:
+        """Return [R, start + W, ...], each row after what its parent row had."""
+        if before is None:
+            return own
+        one = len(before) == 1
+        chosen = before.expand(len(own), *before.shape[1:]) if one else before.index_select(0, self._parents)
+        return torch.cat([chosen, own], dim=1)
+
+    def mask(self, window: int | None, device: torch.device) -> Tensor:
+        """Return bool [1, 1, W, start + W]: a token sees its path up to itself, at most `window` tokens of it."""
+        depth = self.path.shape[1]
+        behind = torch.arange(self.start, depth, device=device)[:, None] - torch.arange(depth, device=device)
+        return (behind >= 0 if window is None else (behind >= 0) & (behind < window))[None, None]
+
+
+class TreeAttention:
+    """Every token of a prefix tree sees its own path.
+
+    Args:
+        levels: of the tree; the pass runs over their real tokens, level after level, row after row, as one sequence.
+        device: where the pass runs.
+        keep: remember keys and values of every layer.
+
+    Attributes:
+        tokens: int64 [1, N], the distinct tokens.
+        positions: int64 [1, N], their depths.
+        kept: layer -> (keys, values), [N, H_kv, d] each; empty unless `keep`.
+    """
+
+    def __init__(self, levels: Sequence[Level], device: torch.device, *, keep: bool = False) -> None:
+        self._levels, self._device, self._keep = levels, device, keep
+        self._stretches: list[_Stretch] = []
+        first, before = 0, np.zeros((len(levels[0].tokens), 0), np.int64)
+        for level in levels:
+            if self._stretches:
+                before = self._stretches[-1].path[level.parents]
+            self._stretches.append(_Stretch(level, first, before, device))
+            first += self._stretches[-1].size
+        depths = [np.broadcast_to(level.start + np.arange(level.width), level.mask.shape) for level in levels]
+        self.tokens = _packed([level.tokens for level in levels], levels, device)
+        self.positions = _packed(depths, levels, device)
+        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
+        self._masks: dict[tuple[int, int | None], Tensor] = {}
+
+    def paths_of(self, sequences: Sequence[IntArray]) -> list[Indices]:
+        """Return per sequence int64 [its length], where its tokens lie among the N."""
+        found = []
+        for i, sequence in enumerate(sequences):
+            size = len(sequence)
+            last = next(k for k, level in enumerate(self._levels) if level.start < size <= level.start + level.width)
+            found.append(self._stretches[last].path[self._levels[last].row_of[i], :size])
+        return found
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
+        """See `LayerAttention`."""
+        packed = [x[0].transpose(0, 1) for x in (query, key, value)]
+        if self._keep:
+            self.kept[layer] = packed[1], packed[2]
+        sizes = [stretch.size for stretch in self._stretches]
+        keys = values = None
+        outputs = []
+        for i, (stretch, q, k, v) in enumerate(zip(self._stretches, *(x.split(sizes) for x in packed), strict=True)):
+            keys = stretch.continued(keys, stretch.padded(k))
+            values = stretch.continued(values, stretch.padded(v))
+            out = attend(stretch.padded(q), keys, values, self._mask(i, window), scale)
+            outputs.append(stretch.unpadded(out))
+        return torch.cat(outputs)[None]
+
+    def _mask(self, index: int, window: int | None) -> Tensor:
+        if (index, window) not in self._masks:
+            self._masks[index, window] = self._stretches[index].mask(window, self._device)
+        return self._masks[index, window]
+
+
+def _packed(values: Sequence[Indices], levels: Sequence[Level], device: torch.device) -> Tensor:
+    flat = np.concatenate([v[level.mask] for v, level in zip(values, levels, strict=True)])
+    return torch.as_tensor(flat, device=device)[None]

@@ -1,0 +1,111 @@
+"""What every agent did in an update, as numbers: how alike, how empty, how copied and how long its actions were."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from marft_agents.metric_names import metric_prefix
+from marft_agents.trajectory import Action, Trajectory
+
+FEWEST_ACTIONS = 8  # shares of fewer actions say little; they are left out
+COPY_TOKENS = 8  # agents that agree on a shorter answer do not copy each other
+
+
+class Deed(NamedTuple):
+    """An action, and whether it repeats what another agent said before it."""
+
+    agent: str
+    action: Action
+    copied: bool
+
+
+def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return statistics of the actions in episodes that did not fail.
+
+    `team/episodes`: how many those are. `team/return_std`: standard deviation of their returns.
+    `team/group_return_std`: the largest one within a group, where groups have several episodes.
+    `team/prompts_shortened`: share of the prompts that lost tokens to fit the context window.
+
+    Per agent that plays tokens: `prompt_tokens_mean`, `prompt_tokens_max`, `tokens_mean`, `cap_hit_share` (actions cut
+    by the token limit), and, from eight actions on, `distinct_share` (different texts per action), `empty_share`
+    (nothing but white space), `copied_share` (eight tokens or more, equal to an earlier action of another agent that
+    was visible) and `same_share` (actions with the most frequent text). The last exists where the agent saw different
+    prompts: who is always asked the same may always answer the same.
+
+    Args:
+        trajectories: of one update. Of a branch only the turn that is compared counts.
+    """
+    played = [t for t in trajectories if t.failure is None]
+    by_agent: dict[str, list[Deed]] = defaultdict(list)
+    for trajectory in played:
+        for deed in _deeds(trajectory):
+            by_agent[deed.agent].append(deed)
+    found = _returns(played) if played else {}
+    if by_agent:
+        actions = [deed.action for deeds in by_agent.values() for deed in deeds]
+        found["team/prompts_shortened"] = float(np.mean([bool(action.shortened) for action in actions]))
+    for agent, deeds in by_agent.items():
+        found |= {f"{metric_prefix(agent)}/{name}": value for name, value in _statistics(deeds).items()}
+    return found
+
+
+def _returns(played: Sequence[Trajectory]) -> dict[str, float]:
+    groups: dict[int, list[float]] = defaultdict(list)
+    for trajectory in played:
+        groups[trajectory.group].append(trajectory.team_return)
+    found = {"team/episodes": float(len(played)), "team/return_std": float(np.std([t.team_return for t in played]))}
+    if len(groups) < len(played):
+        found["team/group_return_std"] = float(max(np.std(returns) for returns in groups.values()))
+    return found
+
+
+def _statistics(deeds: Sequence[Deed]) -> dict[str, float]:
+    actions = [deed.action for deed in deeds]
+    prompts = [len(action.prompt_ids) for action in actions]
+    values = {
+        "prompt_tokens_mean": float(np.mean(prompts)),
+        "prompt_tokens_max": float(max(prompts)),
+        "tokens_mean": float(np.mean([len(action.token_ids) for action in actions])),
+        "cap_hit_share": float(np.mean([not action.stopped for action in actions])),
+    }
+    if len(deeds) < FEWEST_ACTIONS:
+        return values
+    texts = Counter(_plain(action.text) for action in actions)
+    values["distinct_share"] = len(texts) / len(deeds)
+    values["empty_share"] = texts[""] / len(deeds)
+    values["copied_share"] = float(np.mean([deed.copied for deed in deeds]))
+    if len({action.prompt_ids.tobytes() for action in actions}) > 1:
+        values["same_share"] = max(texts.values()) / len(deeds)
+    return values
+
+
+def _deeds(trajectory: Trajectory) -> Iterator[Deed]:
+    """Yield the actions of an episode that have tokens and are trained, in order."""
+    for index, turn in enumerate(trajectory.turns):
+        if len(turn.action.token_ids) and trajectory.branch in (None, index):
+            text = _plain(turn.action.text)
+            copied = len(turn.action.token_ids) >= COPY_TOKENS and text in _heard(trajectory, index)
+            yield Deed(turn.agent, turn.action, copied)
+
+
+def _heard(trajectory: Trajectory, index: int) -> set[str]:
+    """Return what others said before a turn: what its agent saw where the game's record tells, else all of it."""
+    agent = trajectory.turns[index].agent
+    visible = None if trajectory.game is None else _visible(trajectory.game, index)
+    return {
+        _plain(turn.action.text)
+        for turn in trajectory.turns[:index]
+        if turn.agent != agent and (visible is None or (turn.round, turn.agent) in visible)
+    }
+
+
+def _visible(game: Mapping[str, Sequence[Mapping[str, Sequence[Sequence[object]]]]], index: int) -> set[object]:
+    return {(place[0], place[1]) for place in game["turns"][index]["visible"]}
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""Policies that act for agents: language models, scripts, remote endpoints, external samplers."""

@@ -1,0 +1,49 @@
+"""LoRA adapters on disk, in PEFT form: one folder per agent, named for any file system."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from marft_agents.models.pretrained import unlock_weights
+from marft_agents.policies.language_model import Seat
+
+PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def folder_names(agents: Sequence[str]) -> dict[str, str]:
+    """Return a folder name for each agent that any file system takes: a plain id keeps its own.
+
+    The names differ in more than upper and lower case, which some file systems do not tell apart.
+
+    Example:
+        >>> folder_names(["reasoner_0", "a/b"])
+        {'reasoner_0': 'reasoner_0', 'a/b': 'a_b-c14cddc0'}
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for agent in agents:
+        name = agent
+        if not PLAIN_ID.fullmatch(agent) or name.lower() in taken:
+            name = f"{UNSAFE.sub('_', agent)[:80] or 'agent'}-{hashlib.sha256(agent.encode()).hexdigest()[:8]}"
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        names[agent] = name
+    return names
+
+
+def save_adapter(seat: Seat, folder: Path) -> None:
+    """Write one adapter so that `PeftModel.from_pretrained(base, folder)` loads it."""
+    name = seat.base.peft_name(str(seat.adapter))
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".adapter-") as scratch:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a base without a hub id can not be asked for its vocabulary
+            seat.base.peft.save_pretrained(scratch, selected_adapters=[name], save_embedding_layers=False)
+        unlock_weights(Path(scratch))
+        Path(scratch, name).rename(folder)

@@ -1,0 +1,300 @@
+"""A team of language-model agents: frozen bases, one LoRA adapter per agent (or one shared by all).
+
+N agents on one base cost one base in memory; only the adapters (float32) are trained, each by its own optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+
+from marft_agents.generation.continuous_batching import Prompt, generate
+from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.chat_template import ChatPrompt, encode
+from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
+from marft_agents.models.pretrained import ModelError, context_length, load, load_config, load_tokenizer
+from marft_agents.policies.policy import Request, encodable, failed_action
+from marft_agents.setting_fields import SettingsError
+from marft_agents.trajectory import Action, IntArray
+
+SHARED_ADAPTER = "shared"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where an agent's policy lives.
+
+    Attributes:
+        base: the adapted base model.
+        adapter: the adapter's name on it; None for a frozen agent that plays the bare base.
+    """
+
+    base: AdaptedBase
+    adapter: str | None
+
+
+class LanguageModelTeam:
+    """The policies of all agents of a team.
+
+    Args:
+        seats: agent -> where its policy lives.
+        law: how tokens are sampled.
+        context: how long a prompt and its action may be, and what happens to longer prompts.
+        max_batch: at most so many actions are generated at once.
+
+    Attributes:
+        windows: agent -> tokens of a prompt and its action together.
+
+    Raises:
+        ModelError: an agent's id is no text, or adapters of different bases have one name (a trained policy is known by
+            its adapter's name).
+        SettingsError: the window is longer than a base's own, or has no room for a prompt beside `max_new_tokens`.
+    """
+
+    def __init__(
+        self,
+        seats: Mapping[str, Seat],
+        law: SamplingLaw,
+        *,
+        context: ContextSettings | None = None,
+        max_batch: int = 128,
+    ) -> None:
+        self.seats = dict(seats)
+        _check_agent_ids(list(self.seats))
+        _check_adapter_names(self.seats)
+        self.law = law
+        self.context = context or ContextSettings()
+        self.max_batch = max_batch
+        self.windows = {
+            agent: choose_window(seat.base.name, context_length(seat.base.peft.config), self.context, law)
+            for agent, seat in self.seats.items()
+        }
+
+    @property
+    def bases(self) -> list[AdaptedBase]:
+        """The distinct base models, in the order of the team."""
+        return list({id(seat.base): seat.base for seat in self.seats.values()}.values())
+
+    @property
+    def policies(self) -> dict[str, list[str]]:
+        """Trainable policies: policy name -> agents that play it (several where an adapter is shared)."""
+        grouped: dict[str, list[str]] = {}
+        for agent, seat in self.seats.items():
+            if seat.adapter is not None:
+                grouped.setdefault(seat.adapter, []).append(agent)
+        return grouped
+
+    def seat(self, agent: str) -> Seat:
+        """Return an agent's seat, or raise a KeyError that names the agents there are."""
+        if agent not in self.seats:
+            raise KeyError(f"no policy for agent {agent!r}; this team plays {', '.join(self.seats)}")
+        return self.seats[agent]
+
+    def prompt(self, agent: str, observation: str) -> ChatPrompt:
+        """Turn an agent's observation into a prompt that leaves room for its action in the context window.
+
+        Raises:
+            ContextOverflowError: it does not fit; names the agent, tokens found and wanted.
+        """
+        tokenizer = self.seat(agent).base.tokenizer
+        return _encode(agent, tokenizer, observation, self.windows[agent], self.law, self.context)
+
+    def encode(self, agent: str, observation: str) -> IntArray:
+        """Return the ids of an agent's prompt, int32 [P]; see `prompt`."""
+        return self.prompt(agent, observation).ids
+
+    def under(self, law: SamplingLaw) -> LanguageModelTeam:
+        """Return the same policies under another sampling law (evaluation)."""
+        return LanguageModelTeam(self.seats, law, context=self.context, max_batch=self.max_batch)
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Sample an action per request; all requests of a base are generated together, whatever their adapters.
+
+        A prompt that cannot be shortened enough gives an action with a failure.
+
+        Raises:
+            ContextOverflowError: a prompt is too long, and `overflow` is "error".
+        """
+        return self.answer(requests, self._generate)
+
+    def answer(
+        self, requests: Sequence[Request], sample: Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
+    ) -> list[Action]:
+        """Encode requests, sample those whose prompts fit, and note what was shortened.
+
+        Args:
+            requests: the turns that wait for an action.
+            sample: (requests, prompt ids of each) -> an action each; another engine's or this team's own.
+        """
+        prompts: dict[int, ChatPrompt] = {}
+        actions: dict[int, Action] = {}
+        for i, request in enumerate(requests):
+            try:
+                prompts[i] = self.prompt(request.agent, request.observation)
+            except ContextOverflowError as error:
+                if self.context.overflow == "error":
+                    raise
+                actions[i] = failed_action(str(error))
+        sampled = sample([requests[i] for i in prompts], [prompt.ids for prompt in prompts.values()]) if prompts else []
+        for (i, prompt), action in zip(prompts.items(), sampled, strict=True):
+            actions[i] = replace(action, shortened=prompt.shortened) if prompt.shortened else action
+        return [actions[i] for i in range(len(requests))]
+
+    def _generate(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
+        by_base: dict[int, list[int]] = {}
+        for i, request in enumerate(requests):
+            by_base.setdefault(id(self.seat(request.agent).base), []).append(i)
+        actions: dict[int, Action] = {}
+        for members in by_base.values():
+            asked = [Prompt(prompts[i], requests[i].generator, self.seat(requests[i].agent).adapter) for i in members]
+            base = self.seat(requests[members[0]].agent).base
+            actions.update(zip(members, generate(base, asked, self.law, max_rows=self.max_batch), strict=True))
+        return [actions[i] for i in range(len(requests))]
+
+
+Sharing = Literal["separate", "shared"]
+
+
+def build_team(
+    agents: Sequence[str],
+    models: Mapping[str, str],
+    *,
+    lora: LoraSettings,
+    law: SamplingLaw,
+    sharing: Sharing = "separate",
+    seed: int = 0,
+    device: torch.device | None = None,
+    context: ContextSettings | None = None,
+) -> LanguageModelTeam:
+    """Load the bases and give every agent its adapter.
+
+    Args:
+        agents: ids of the team, in its order.
+        models: agent -> model name (see `pretrained.load`); agents of one name share one base in memory. The key
+            "*" stands for all others.
+        lora: shape of the adapters.
+        law: how tokens are sampled.
+        sharing: one adapter per agent, or one for all agents of a base.
+        seed: of the adapters' initial values.
+        device: of the bases; CUDA if there, else CPU.
+        context: how long a prompt and its action may be, and what happens to longer prompts.
+
+    Raises:
+        ModelError: a model cannot be loaded, an agent has none, or an agent's id is no text.
+        SettingsError: the context window does not fit a model; found before any weights are loaded.
+    """
+    _check_agent_ids(agents)
+    _check_models(agents, models)
+    members: dict[str, list[str]] = {}
+    for agent in agents:
+        members.setdefault(models.get(agent, models.get("*", "")), []).append(agent)
+    for name in members:
+        choose_window(name, context_length(load_config(name)), context or ContextSettings(), law)
+    seats: dict[str, Seat] = {}
+    for number, (name, own) in enumerate(members.items()):
+        shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
+        adapters = [shared] if sharing == "shared" else own
+        base = AdaptedBase(load(name, device=device), adapters, lora, seed=seed)
+        seats |= {agent: Seat(base, shared if sharing == "shared" else agent) for agent in own}
+    return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, context=context)
+
+
+def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingLaw, context: ContextSettings) -> None:
+    """Refuse profiles that leave no room for the problem or the action, before any weights are loaded.
+
+    Args:
+        env: an AEC environment; it is reset. An agent that it shows nothing yet is passed over.
+        models: agent -> model name, as in `build_team`.
+        law: how tokens are sampled.
+        context: how long a prompt and its action may be, and what happens to longer prompts.
+
+    Raises:
+        ContextOverflowError: what an agent sees of the first problem does not fit.
+        ModelError, SettingsError: see `build_team`.
+    """
+    _check_models(env.possible_agents, models)
+    env.reset(seed=0)
+    readers: dict[str, tuple[Any, int]] = {}  # model name -> its tokenizer and window
+    for agent in env.possible_agents:
+        name = models.get(agent, models.get("*", ""))
+        if name not in readers:
+            window = choose_window(name, context_length(load_config(name)), context, law)
+            readers[name] = load_tokenizer(name), window
+        try:
+            observation = env.observe(agent)
+        except Exception:  # whatever an environment raises for an agent that does not act yet
+            continue
+        if isinstance(observation, str):
+            tokenizer, window = readers[name]
+            _encode(agent, tokenizer, observation, window, law, context)
+
+
+def _encode(
+    agent: str, tokenizer: Any, observation: str, window: int, law: SamplingLaw, context: ContextSettings
+) -> ChatPrompt:
+    try:
+        return encode(tokenizer, observation, window - law.max_new_tokens, context.overflow)
+    except ContextOverflowError as error:
+        raise ContextOverflowError(
+            f"agent {agent!r}: {error} (context_window = {window} less max_new_tokens = {law.max_new_tokens}): raise "
+            "the window, shorten the profile or the task, or let agents say less"
+        ) from error
+
+
+def _check_models(agents: Sequence[str], models: Mapping[str, str]) -> None:
+    unknown = sorted(set(models) - set(agents) - {"*"})
+    missing = [agent for agent in agents if agent not in models and "*" not in models]
+    if unknown or missing:
+        raise ModelError(
+            f"models name {', '.join(unknown) or 'no'} unknown agents and leave out {', '.join(missing) or 'none'}; "
+            f"the team plays {', '.join(agents)}"
+        )
+
+
+def choose_window(model: str, longest: int | None, context: ContextSettings, law: SamplingLaw) -> int:
+    """Return the context window of a model in tokens.
+
+    Args:
+        model: its name, for the error.
+        longest: the most tokens it can read; None: not known.
+        context: the window that was asked for.
+        law: whose longest action must leave room for a prompt.
+
+    Raises:
+        SettingsError: the model cannot read so many tokens, or an action may fill the whole window.
+    """
+    window = context.context_window or min(longest or LARGEST_DEFAULT, LARGEST_DEFAULT)
+    if longest is not None and window > longest:
+        raise SettingsError(f"context_window = {window}: model {model!r} reads at most {longest} tokens")
+    if law.max_new_tokens >= window:
+        raise SettingsError(
+            f"max_new_tokens = {law.max_new_tokens} leaves no room for a prompt in the context window of model "
+            f"{model!r}: wanted fewer than {window}, which is for prompt and action together"
+        )
+    return window
+
+
+def _check_agent_ids(agents: Sequence[Any]) -> None:
+    """Refuse ids that no file and no log can hold."""
+    for agent in agents:
+        if not isinstance(agent, str) or not encodable(agent):
+            raise ModelError(
+                f"agent id {agent!r}: wanted text that UTF-8 can encode; rename the agent in its environment"
+            )
+
+
+def _check_adapter_names(seats: Mapping[str, Seat]) -> None:
+    first: dict[str, tuple[str, Seat]] = {}
+    for agent, seat in seats.items():
+        if seat.adapter is None:
+            continue
+        other, place = first.setdefault(seat.adapter, (agent, seat))
+        if place.base is not seat.base:
+            raise ModelError(
+                f"agents {other!r} and {agent!r} play adapter {seat.adapter!r} on different bases "
+                f"({place.base.name}, {seat.base.name}): give each base's adapter a name of its own"
+            )

@@ -1,0 +1,221 @@
+"""A running OpenAI-compatible server as the sampler of a learning team: completions of token ids, adapters by name.
+
+    VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve MODEL --enable-lora --max-loras 2 --max-lora-rank 8 \
+        --logprobs-mode processed_logprobs --generation-config vllm
+
+The server must see the folder of adapters under the same path: same machine, or a shared file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.policy import Request
+from marft_agents.policies.remote import NO_KEY, RemoteError, open_client, shorten
+from marft_agents.policies.sampler import (
+    MASKED,
+    AdapterVersions,
+    Sampled,
+    SamplerError,
+    num_logprobs,
+    sole_base,
+    to_action,
+)
+from marft_agents.trajectory import Action, IntArray
+
+T = TypeVar("T")
+ID_MARK = "token_id:"  # how vLLM spells a token where `return_tokens_as_token_ids` is set
+PROBE_WIDTH = 5
+
+
+class ServerSampler:
+    """Samples with `/v1/completions`, one request per action, and loads adapters with `/v1/load_lora_adapter`.
+
+    Args:
+        team: the policies that learn; its law is sampled.
+        folder: where adapters are written for the server to load.
+        base_url: the server, up to and including its version, like `http://localhost:8000/v1`.
+        api_key_env: environment variable that holds the key; an unset one sends no usable key.
+        concurrency: requests in flight at most.
+        timeout_s: seconds until one try is given up.
+        retries: further tries after a failed one.
+
+    Raises:
+        SamplerError: the server can not sample for this team (several bases, top-p without top-k), or tells raw
+            log-probs.
+        RemoteError: the package `openai` is missing, or the server does not answer.
+    """
+
+    def __init__(
+        self,
+        team: LanguageModelTeam,
+        folder: Path,
+        base_url: str,
+        *,
+        api_key_env: str = "OPENAI_API_KEY",
+        concurrency: int = 128,
+        timeout_s: float = 600.0,
+        retries: int = 3,
+    ) -> None:
+        sole_base(team)
+        self.team = team
+        self.base_url = base_url
+        self.concurrency = concurrency
+        self._top = num_logprobs(team.law)
+        self._client = open_client(base_url, os.environ.get(api_key_env) or NO_KEY, timeout_s, retries)
+        self._versions = AdapterVersions(team, folder)
+        self._written: dict[str, Path] = {}
+        try:
+            self._model = self._base_model()
+            self._refuse_raw_logprobs()
+        except (SamplerError, RemoteError):
+            self._client.close()
+            raise
+
+    def refresh(self) -> None:
+        """Write the adapters and have the server load them in place of the last ones.
+
+        Raises:
+            RemoteError: the server refused.
+        """
+        old, self._written = self._written, self._versions.write()
+        self._unload(old)
+        for path in self._written.values():
+            self._post("load_lora_adapter", {"lora_name": path.name, "lora_path": str(path)})
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Ask for one action per request, `concurrency` at a time.
+
+        Raises:
+            SamplerError: `refresh` was never called, or the server told something else than wanted.
+            RemoteError: the server failed after all retries.
+            ContextOverflowError: a prompt is too long, and the team's `overflow` is "error".
+        """
+        return self.team.answer(requests, self._ask)
+
+    def _ask(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
+        seeds = [int(request.generator.integers(2**31)) for request in requests]
+        pool = ThreadPoolExecutor(max_workers=max(1, min(self.concurrency, len(requests))))
+        try:
+            agents = [request.agent for request in requests]
+            sampled = list(pool.map(self._sample, agents, prompts, seeds))
+        finally:
+            pool.shutdown(cancel_futures=True)  # after a failure the requests that wait are not sent
+        return [
+            to_action(self.team, agent, prompt, told)
+            for agent, prompt, told in zip(agents, prompts, sampled, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Take the adapters back from the server and from the disk, and close the connections."""
+        self._unload(self._written)
+        self._written = {}
+        self._client.close()
+
+    def _unload(self, written: dict[str, Path]) -> None:
+        for path in written.values():
+            with contextlib.suppress(RemoteError):  # a server that was started again knows it no more
+                self._post("unload_lora_adapter", {"lora_name": path.name})
+        self._versions.remove(written)
+
+    def _sample(self, agent: str, prompt: IntArray, seed: int) -> Sampled:
+        law = self.team.law
+        choice = self._complete(
+            self._model_of(agent),
+            prompt.tolist(),
+            temperature=law.temperature,
+            top_p=law.top_p,
+            max_tokens=law.max_new_tokens,
+            seed=seed,
+            logprobs=max(1, self._top),
+            top_k=law.top_k,
+            stop_token_ids=sorted(self.team.seat(agent).base.end_ids),
+        )
+        return self._read(choice, prompt)
+
+    def _model_of(self, agent: str) -> str:
+        adapter = self.team.seat(agent).adapter
+        if adapter is None:
+            return self._model
+        if adapter not in self._written:
+            raise SamplerError("refresh() has to be called before act(): the server has no adapters yet")
+        return self._written[adapter].name
+
+    def _complete(self, model: str, prompt: list[int], *, top_k: int, stop_token_ids: list[int], **law: Any) -> Any:
+        beyond_openai = {  # what a server would else take from the model's folder is said as well
+            "top_k": top_k,
+            "min_p": 0.0,
+            "repetition_penalty": 1.0,
+            "stop_token_ids": stop_token_ids,
+            "return_token_ids": True,
+            "return_tokens_as_token_ids": True,
+        }
+
+        def complete() -> Any:
+            completion = self._client.completions.create(model=model, prompt=prompt, extra_body=beyond_openai, **law)
+            return completion.choices[0].to_dict()
+
+        return self._try(f"model {model!r}", complete)
+
+    def _read(self, choice: Any, prompt: IntArray) -> Sampled:
+        try:
+            fed = choice["prompt_token_ids"]
+            if fed != prompt.tolist():
+                raise SamplerError(f"server {self.base_url} was fed other tokens than it was sent: {shorten(fed)}")
+            told = choice["logprobs"]
+            top = [{_id(name): value for name, value in position.items()} for position in told["top_logprobs"]]
+            return Sampled(choice["token_ids"], told["token_logprobs"], top, choice["finish_reason"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise SamplerError(
+                f"server {self.base_url}: wanted a completion with token_ids, prompt_token_ids and logprobs of tokens "
+                f"spelled token_id:N (vLLM 0.11 or newer), found {shorten(choice)}"
+            ) from error
+
+    def _base_model(self) -> str:
+        models = self._try("its models", lambda: [model.to_dict() for model in self._client.models.list().data])
+        names = [model["id"] for model in models if not model.get("parent")]
+        if not names:
+            raise SamplerError(f"server {self.base_url} serves no base model: {shorten(models)}")
+        return str(names[0])
+
+    def _refuse_raw_logprobs(self) -> None:
+        """Ask for one token under top-k 1: under the law all others are impossible, in the raw logits they are not."""
+        prompt = self.team.encode(next(iter(self.team.seats)), "?")
+        law = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 1, "seed": 0, "logprobs": PROBE_WIDTH}
+        choice = self._complete(self._model, prompt.tolist(), top_k=1, stop_token_ids=[], **law)
+        told = self._read(choice, prompt).top[0].values()
+        if len(told) >= PROBE_WIDTH and min(told) > MASKED:
+            raise SamplerError(
+                f"server {self.base_url} tells log-probs of the raw logits, wanted those under the sampling law: start "
+                "it with --logprobs-mode processed_logprobs"
+            )
+
+    def _post(self, route: str, body: dict[str, str]) -> None:
+        self._try(route, lambda: self._client.post(f"/{route}", cast_to=str, body=body))
+
+    def _try(self, what: str, ask: Callable[[], T]) -> T:
+        from openai import NotFoundError, OpenAIError
+
+        try:
+            return ask()
+        except (OpenAIError, ValueError, AttributeError, IndexError, TypeError) as error:
+            hint = (
+                "; a vLLM server loads adapters if started with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
+                if isinstance(error, NotFoundError)
+                else ""
+            )
+            raise RemoteError(
+                f"server {self.base_url}, {what}: {type(error).__name__}: {shorten(error)}{hint}"
+            ) from error
+
+
+def _id(name: str) -> int:
+    if not name.startswith(ID_MARK):
+        raise ValueError(name)
+    return int(name.removeprefix(ID_MARK))

@@ -1,0 +1,134 @@
+"""vLLM in this process as the sampler of a learning team: one engine, one LoRA slot per adapter.
+
+Needs vLLM 0.11 or newer (`pip install 'marft[vllm]'`) and a GPU with room for a second copy of the base.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.policy import Request
+from marft_agents.policies.sampler import AdapterVersions, Sampled, SamplerError, num_logprobs, sole_base, to_action
+from marft_agents.trajectory import Action, IntArray
+
+LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM takes as max_lora_rank
+
+
+class VllmSampler:
+    """Samples with `vllm.LLM.generate`.
+
+    Args:
+        team: the policies that learn; its law is sampled.
+        folder: where adapters are written for the engine to load.
+        gpu_memory_utilization: share of the GPU that the engine takes for weights and cache; the rest is the learner's.
+        **engine: further arguments of `vllm.LLM`; they go before those made here.
+
+    Raises:
+        SamplerError: vLLM is missing, or can not sample for this team (several bases, `tiny`, top-p without top-k).
+    """
+
+    def __init__(
+        self, team: LanguageModelTeam, folder: Path, *, gpu_memory_utilization: float = 0.4, **engine: Any
+    ) -> None:
+        base = sole_base(team)
+        self._top = num_logprobs(team.law)
+        self._vllm, self._lora = _import("vllm"), _import("vllm.lora.request")
+        source = base.peft.config.name_or_path
+        if not source:
+            raise SamplerError(f"vLLM loads models from a folder or hub id; {base.name!r} is neither")
+        rank = max(base.lora_config(policy).r for policy in team.policies)
+        arguments: dict[str, Any] = {
+            "model": source,
+            "dtype": str(next(base.trunk.parameters()).dtype).removeprefix("torch."),
+            "max_model_len": max(team.windows.values()),
+            "gpu_memory_utilization": gpu_memory_utilization,
+            "enable_lora": True,
+            "max_loras": len(team.policies),
+            "max_lora_rank": next((size for size in LORA_RANKS if size >= rank), rank),
+            "logprobs_mode": "processed_logprobs",  # under the law, not of the raw logits
+            "max_logprobs": max(20, self._top),
+            "generation_config": "vllm",  # the law is the team's, nothing of it the model folder's
+        }
+        self.team = team
+        self._engine = self._vllm.LLM(**{**arguments, **engine})
+        self._versions = AdapterVersions(team, folder)
+        self._written: dict[str, Path] = {}
+        self._loras: dict[str, Any] = {}
+        self._numbers = itertools.count(1)
+
+    def refresh(self) -> None:
+        """Write the adapters; the engine loads each on its first request and forgets the oldest."""
+        old, self._written = self._written, self._versions.write()
+        self._loras = {
+            policy: self._lora.LoRARequest(lora_name=path.name, lora_int_id=next(self._numbers), lora_path=str(path))
+            for policy, path in self._written.items()
+        }
+        self._versions.remove(old)
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Sample an action per request, all in one batch, whatever adapters they wear.
+
+        Raises:
+            SamplerError: `refresh` was never called, or the engine told something else than wanted.
+            ContextOverflowError: a prompt is too long, and the team's `overflow` is "error".
+        """
+        return self.team.answer(requests, self._generate)
+
+    def _generate(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
+        outputs = self._engine.generate(
+            [{"prompt_token_ids": prompt.tolist()} for prompt in prompts],
+            [self._law(request) for request in requests],
+            lora_request=[self._lora_of(request.agent) for request in requests],
+            use_tqdm=False,
+        )
+        return [
+            to_action(self.team, request.agent, prompt, _read(output.outputs[0]))
+            for request, prompt, output in zip(requests, prompts, outputs, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Drop the engine and the adapters on disk."""
+        self._engine = None
+        self._versions.remove(self._written)
+        self._written = {}
+
+    def _law(self, request: Request) -> Any:
+        law = self.team.law
+        return self._vllm.SamplingParams(
+            temperature=law.temperature,
+            top_k=law.top_k,
+            top_p=law.top_p,
+            max_tokens=law.max_new_tokens,
+            seed=int(request.generator.integers(2**31)),
+            logprobs=self._top,
+            stop_token_ids=sorted(self.team.seat(request.agent).base.end_ids),
+            detokenize=False,
+        )
+
+    def _lora_of(self, agent: str) -> Any:
+        adapter = self.team.seat(agent).adapter
+        if adapter is None:
+            return None
+        if adapter not in self._loras:
+            raise SamplerError("refresh() has to be called before act(): the engine has no adapters yet")
+        return self._loras[adapter]
+
+
+def _read(output: Any) -> Sampled:
+    tokens = list(output.token_ids)
+    top = [{token: told.logprob for token, told in position.items()} for position in output.logprobs]
+    return Sampled(tokens, [told[token] for token, told in zip(tokens, top, strict=True)], top, output.finish_reason)
+
+
+def _import(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise SamplerError(
+            f"--sampler vllm needs vLLM 0.11 or newer and a GPU: pip install 'marft[vllm]' ({error})"
+        ) from error

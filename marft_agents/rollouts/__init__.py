@@ -1,0 +1,1 @@
+"""Rollouts of PettingZoo AEC environments: many games side by side, dynamic sampling, branching."""

@@ -1,0 +1,132 @@
+"""Branches of finished episodes: other choices at one turn, after the very same history.
+
+A turn's siblings are further episodes that replay the turns before it and then go on under the same policies. Their
+returns differ by what that turn said and by what followed, so comparing them credits the turn alone: leave-one-out over
+the alternatives is the counterfactual credit of C3 (arXiv 2603.06859), and the groups, one per task, history, agent and
+turn, are those of AT-GRPO's tree sampling (arXiv 2510.11062). Unlike AT-GRPO, which goes on from the candidate with the
+highest reward, the stem is an ordinary episode: its states are those that the policies themselves reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from marft_agents.rollouts.running_game import NOT_DETERMINISTIC
+from marft_agents.trajectory import Episode, Trajectory
+
+# Siblings are numbered beyond all draws. SeedSequence reads 32-bit words and pads with zeros: this far beyond, no
+# sibling's randomness is that of another episode at another turn.
+SIBLINGS = 1 << 64
+TURNS = 1 << 16  # group numbers stay within 64 bits; later turns are not branched
+
+
+@dataclass(frozen=True)
+class Branches:
+    """What came of branching one episode.
+
+    Attributes:
+        trained: a group per branched turn: the episode itself, then its siblings that did not fail; `branch` says
+            which turn is trained. Groups of one are left out.
+        siblings: all further episodes that were played, the failed ones too.
+    """
+
+    trained: tuple[Trajectory, ...] = ()
+    siblings: tuple[Trajectory, ...] = ()
+
+
+def branch(
+    play: Callable[[Sequence[Episode]], Sequence[Trajectory]],
+    episodes: Sequence[Episode],
+    trajectories: Sequence[Trajectory],
+    *,
+    alternatives: int,
+    seed: int,
+    most_turns: int = 0,
+    agents: Collection[str] | None = None,
+) -> list[Branches]:
+    """Play the siblings of finished episodes.
+
+    Args:
+        play: plays episodes; returns their trajectories in order.
+        episodes: what was played.
+        trajectories: what came of it, in the same order; failed ones have no branches.
+        alternatives: actions that are compared per turn, the recorded one among them; >= 2.
+        seed: of the choice of turns.
+        most_turns: branch at most so many turns of an episode, drawn uniformly; 0 branches all.
+        agents: whose turns are branched; None: everybody's who plays tokens.
+
+    Returns:
+        The branches of each episode.
+    """
+    forks = [
+        (i, turn)
+        for i, (episode, trajectory) in enumerate(zip(episodes, trajectories, strict=True))
+        for turn in _forked(episode, trajectory, seed, most_turns, agents)
+    ]
+    plan = [
+        _sibling(episodes[i], trajectories[i], turn, turn * alternatives + k)
+        for i, turn in forks
+        for k in range(1, alternatives)
+    ]
+    played = iter(play(plan) if plan else ())
+    found = [Branches()] * len(episodes)
+    for i, turn in forks:
+        siblings = tuple(_compared(trajectories[i], next(played), turn) for _ in range(1, alternatives))
+        group = tuple(sibling for sibling in siblings if sibling.failure is None)
+        if group:
+            group = (replace(trajectories[i], branch=turn, group=group[0].group), *group)
+        found[i] = Branches(found[i].trained + group, found[i].siblings + siblings)
+    return found
+
+
+def _forked(
+    episode: Episode, trajectory: Trajectory, seed: int, most_turns: int, agents: Collection[str] | None
+) -> list[int]:
+    """Return the turns of an episode that are branched, in order."""
+    if trajectory.failure is not None:
+        return []
+    turns = [
+        k
+        for k, turn in enumerate(trajectory.turns[:TURNS])
+        if len(turn.action.token_ids) and (agents is None or turn.agent in agents)
+    ]
+    if most_turns and len(turns) > most_turns:
+        generator = np.random.default_rng(np.random.SeedSequence([seed, episode.number], spawn_key=(0,)))
+        turns = sorted(int(k) for k in generator.choice(turns, size=most_turns, replace=False))
+    return turns
+
+
+def _sibling(base: Episode, trajectory: Trajectory, turn: int, index: int) -> Episode:
+    """Return the plan of one sibling; `index` > 0 is its own among those of this episode."""
+    return replace(
+        base,
+        number=base.number + index * SIBLINGS,
+        group=base.number * TURNS + turn,
+        prefix=tuple(earlier.action for earlier in trajectory.turns[:turn]),
+    )
+
+
+def _compared(base: Trajectory, sibling: Trajectory, turn: int) -> Trajectory:
+    """Return a sibling that is known to be one up to its turn, or that failed."""
+    failure = sibling.failure or _divergence(base, sibling, turn)
+    return replace(sibling, branch=turn, failure=failure)
+
+
+def _divergence(base: Trajectory, sibling: Trajectory, turn: int) -> str | None:
+    """Say where a sibling left its base before it was free to; None if nowhere."""
+    if len(sibling.turns) <= turn:
+        return f"replay: the game was over before turn {turn}; {NOT_DETERMINISTIC}"
+    for k, (was, now) in enumerate(zip(base.turns[: turn + 1], sibling.turns, strict=False)):
+        compared = [("agent", was.agent, now.agent), ("round", was.round, now.round)]
+        if k < turn:
+            compared.append(("reward", was.reward, now.reward))
+        for name, recorded, found in compared:
+            if recorded != found:
+                return f"replay of turn {k}: {name} {recorded!r} was recorded, found {found!r}; {NOT_DETERMINISTIC}"
+    if not np.array_equal(base.turns[turn].action.prompt_ids, sibling.turns[turn].action.prompt_ids):
+        agent = base.turns[turn].agent
+        return f"replay of turn {turn}: {agent} sees another prompt than was recorded; {NOT_DETERMINISTIC}"
+    return None

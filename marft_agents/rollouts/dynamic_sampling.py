@@ -1,0 +1,247 @@
+"""What one update plays and learns from: task draws, their episodes, the branches of these.
+
+Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): a draw whose compared episodes all come to the same teaches
+a group baseline nothing and is replaced by a further draw, or left out where none was better. What is reported is the
+first draw alone, since draws that were kept for being informative are no fair sample of the tasks. With epochs only the
+first draws follow their order; further draws are drawn with replacement, so the place in the epoch stays a function of
+the update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from marft_agents.learning.advantages import SMALLEST_SPREAD
+from marft_agents.rollouts.branching import Branches, branch
+from marft_agents.rollouts.rollout import tasks_of_update, training_episodes
+from marft_agents.trajectory import Episode, Trajectory, score
+
+
+class AllEpisodesFailedError(RuntimeError):
+    """No episode of an update could be played, or none of its branches; names the first cause."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How much an update plays.
+
+    Attributes:
+        seed: of the run.
+        groups: task draws.
+        group_size: episodes per draw.
+        extra_rounds: how often draws that teach nothing may be drawn again (dynamic sampling); 0: never.
+        branches: actions compared per branched turn; 0: whole episodes are trained.
+        branched_turns: turns of an episode that are branched; 0: all.
+        by_turn: what follows each turn of an episode is compared, not the episode's return.
+        tasks: reset options of all tasks, drawn without replacement epoch by epoch; none: drawn with replacement.
+    """
+
+    seed: int
+    groups: int
+    group_size: int
+    extra_rounds: int = 0
+    branches: int = 0
+    branched_turns: int = 0
+    by_turn: bool = False
+    tasks: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One task draw.
+
+    Attributes:
+        episodes: what was played from its start.
+        trained: what is learnt from: the episodes, or groups of their branches.
+        siblings: the further episodes of the branches, the failed ones too.
+        differing: of each compared group, whether its outcomes differ.
+    """
+
+    episodes: tuple[Trajectory, ...]
+    trained: tuple[Trajectory, ...]
+    siblings: tuple[Trajectory, ...]
+    differing: tuple[bool, ...]
+
+    @property
+    def informative(self) -> bool:
+        """The outcomes of some compared group differ."""
+        return any(self.differing)
+
+
+@dataclass(frozen=True)
+class Experience:
+    """All that was played for one update.
+
+    Attributes:
+        first: the update's own draws: what is reported.
+        further: what was drawn in place of some of them.
+        batch: what is learnt from: the first draws; with dynamic sampling the informative ones of all rounds, at most
+            as many (all first draws if there is none).
+    """
+
+    first: tuple[Draw, ...]
+    further: tuple[Draw, ...]
+    batch: tuple[Draw, ...]
+
+    @property
+    def trained(self) -> list[Trajectory]:
+        """What the update learns from."""
+        return [trajectory for draw in self.batch for trajectory in draw.trained]
+
+    @property
+    def reported(self) -> list[Trajectory]:
+        """The episodes of the first draws: a fair sample of tasks and policies."""
+        return [trajectory for draw in self.first for trajectory in draw.episodes]
+
+    @property
+    def played(self) -> list[Trajectory]:
+        """Everything that was played, draw by draw."""
+        return [trajectory for draw in self.first + self.further for trajectory in draw.episodes + draw.siblings]
+
+    def metrics(self) -> dict[str, float]:
+        """Return `episode_metrics` of the first draws, and what else was played.
+
+        `team/informative_groups`: share of the compared groups of the first draws whose outcomes differ (the
+        others teach a group baseline nothing); `team/draws`: task draws of all rounds; `team/branches` and
+        `team/branches_failed`: siblings played, and those of them that failed or did not replay; `team/extra_tokens`:
+        tokens sampled in further draws and in siblings, without what was replayed.
+        """
+        siblings = [sibling for draw in self.first + self.further for sibling in draw.siblings]
+        extra = [episode for draw in self.further for episode in draw.episodes] + siblings
+        informative = [differs for draw in self.first for differs in draw.differing]
+        return episode_metrics(self.reported) | {
+            "team/informative_groups": float(np.mean(informative)) if informative else 0.0,
+            "team/draws": float(len(self.first + self.further)),
+            "team/branches": float(len(siblings)),
+            "team/branches_failed": float(sum(sibling.failure is not None for sibling in siblings)),
+            "team/extra_tokens": float(sum(_sampled_tokens(trajectory) for trajectory in extra)),
+        }
+
+
+def gather(
+    play: Callable[[Sequence[Episode]], Sequence[Trajectory]],
+    update: int,
+    sampling: Sampling,
+    agents: Collection[str] | None = None,
+) -> Experience:
+    """Play what one update learns from; which tasks are drawn is a function of seed, update and round.
+
+    Args:
+        play: plays episodes; returns their trajectories in order.
+        update: index of the update.
+        sampling: how much.
+        agents: whose turns are branched; None: everybody's who plays tokens.
+
+    Raises:
+        AllEpisodesFailedError: all episodes of the first draws failed, or all branches.
+    """
+    rounds = 1 + sampling.extra_rounds
+    tasks = tasks_of_update(sampling.seed, update, sampling.groups, sampling.tasks) if sampling.tasks else ()
+    first = _draw(play, update * rounds, sampling.groups, sampling, agents, tasks)
+    _refuse_all_failed("episodes", [trajectory for draw in first for trajectory in draw.episodes])
+    _refuse_all_failed("branches", [trajectory for draw in first for trajectory in draw.siblings])
+    batch, further = list(first), list[Draw]()
+    for block in range(update * rounds + 1, (update + 1) * rounds):
+        dull = [i for i, draw in enumerate(batch) if not draw.informative]
+        if not dull:
+            break
+        drawn = _draw(play, block, len(dull), sampling, agents)
+        further += drawn
+        for i, draw in zip(dull, drawn, strict=True):
+            if draw.informative:
+                batch[i] = draw
+    if sampling.extra_rounds:
+        batch = [draw for draw in batch if draw.informative] or batch
+    return Experience(tuple(first), tuple(further), tuple(batch))
+
+
+def _draw(
+    play: Callable[[Sequence[Episode]], Sequence[Trajectory]],
+    block: int,
+    draws: int,
+    sampling: Sampling,
+    agents: Collection[str] | None,
+    tasks: Sequence[Mapping[str, Any]] = (),
+) -> list[Draw]:
+    """Play the first `draws` of a block of task draws, and their branches."""
+    size = sampling.group_size
+    episodes = training_episodes(sampling.seed, block, sampling.groups, size, tasks)[: draws * size]
+    played = play(episodes)
+    found = [Branches((trajectory,)) for trajectory in played]
+    if sampling.branches:
+        found = branch(
+            play,
+            episodes,
+            played,
+            alternatives=sampling.branches,
+            seed=sampling.seed,
+            most_turns=sampling.branched_turns,
+            agents=agents,
+        )
+    made = []
+    for i in range(0, len(played), size):
+        trained = tuple(trajectory for own in found[i : i + size] for trajectory in own.trained)
+        siblings = tuple(trajectory for own in found[i : i + size] for trajectory in own.siblings)
+        differs = differing(trained, by_turn=sampling.by_turn)
+        made.append(Draw(tuple(played[i : i + size]), trained, siblings, tuple(differs)))
+    return made
+
+
+def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:
+    causes = [t.failure for t in trajectories if t.failure is not None]
+    if causes and len(causes) == len(trajectories):
+        raise AllEpisodesFailedError(f"all {len(causes)} {what} of the update failed; the first: {causes[0]}")
+
+
+def differing(trajectories: Sequence[Trajectory], *, by_turn: bool = False) -> list[bool]:
+    """Return per group of the episodes that did not fail whether their outcomes differ.
+
+    Args:
+        trajectories: of any groups.
+        by_turn: an outcome is what each agent's turn of a round was followed by, not the return.
+    """
+    groups: dict[int, dict[Hashable, list[float]]] = {}
+    for trajectory in trajectories:
+        if trajectory.failure is None:
+            outcomes = groups.setdefault(trajectory.group, {})
+            for place, outcome in _outcomes(trajectory, by_turn):
+                outcomes.setdefault(place, []).append(outcome)
+    return [
+        any(max(alike) - min(alike) > SMALLEST_SPREAD for alike in outcomes.values()) for outcomes in groups.values()
+    ]
+
+
+def _outcomes(trajectory: Trajectory, by_turn: bool) -> Iterator[tuple[Hashable, float]]:
+    """Yield what is compared, with what it is compared by."""
+    if not by_turn:
+        yield (), trajectory.team_return
+        return
+    following = 0.0
+    for turn in reversed(trajectory.turns):
+        following += turn.reward
+        yield (turn.agent, turn.round), following
+
+
+def _sampled_tokens(trajectory: Trajectory) -> int:
+    return sum(len(turn.action.token_ids) for turn in trajectory.turns[trajectory.branch or 0 :])
+
+
+def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return what episodes were like: means over those that were played to an end.
+
+    `team/success` and `team/return`: means; `team/tokens`: sum; `team/failed`: number of failed episodes.
+    """
+    played = [t for t in trajectories if t.failure is None]
+    return {
+        "team/success": float(np.mean([score(t) for t in played])),
+        "team/return": float(np.mean([t.team_return for t in played])),
+        "team/invalid": float(np.mean([t.infos.get("invalid", 0.0) for t in played])),
+        "team/turns": float(np.mean([len(t.turns) for t in played])),
+        "team/tokens": float(sum(t.num_tokens for t in played)),
+        "team/truncated": float(np.mean([t.truncated for t in played])),
+        "team/failed": float(len(trajectories) - len(played)),
+    }

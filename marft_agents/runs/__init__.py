@@ -1,0 +1,1 @@
+"""Training runs: the loop, checkpoints, rollback, run folder, evaluation and validation."""

@@ -1,0 +1,374 @@
+"""Checkpoints: adapters in standard PEFT form, one folder per agent, and all that an exact resume needs.
+
+A checkpoint is written to a temporary folder, synced and renamed: a kill at any moment leaves either the old or
+the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.policies.adapter_files import folder_names, save_adapter
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.runs.validation import Best
+
+STATE_FILE = "state.json"
+LEARNER_FILE = "learner.pt"
+STATE_KEYS = {"updates", "team", "settings"}
+BEST = "best"  # a link to the checkpoint of the best validated update
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that can not be written or does not fit; says where, what was found and what was wanted."""
+
+
+def describe(team: LanguageModelTeam) -> dict[str, Any]:
+    """Return what two teams must share for one to load the other's checkpoint."""
+    described: dict[str, Any] = {}
+    for agent, seat in team.seats.items():
+        shape = {} if seat.adapter is None else _adapter_shape(seat)
+        described[agent] = {"base": seat.base.name, "adapter": seat.adapter, **shape}
+    return described
+
+
+def _adapter_shape(seat: Seat) -> dict[str, Any]:
+    config = seat.base.lora_config(str(seat.adapter))
+    return {"rank": config.r, "alpha": config.lora_alpha, "targets": sorted(config.target_modules)}
+
+
+def save(
+    folder: Path,
+    team: LanguageModelTeam,
+    learner: Learner,
+    *,
+    keep: int = 2,
+    keep_every: int = 0,
+    notes: Mapping[str, str] | None = None,
+    guard: Mapping[str, Any] | None = None,
+    best: Best | None = None,
+) -> Path:
+    """Write a checkpoint `folder/update-N` and drop old ones.
+
+    Args:
+        folder: the run's folder of checkpoints.
+        team: whose adapters are written, one folder per agent.
+        learner: whose state is written.
+        keep: how many of the newest to keep.
+        keep_every: also keep those whose number is a multiple of this; 0 keeps none extra.
+        notes: what else to remember of the training; see `notes_of`.
+        guard: state of the run's guard, JSON-able; see `guard_of`.
+        best: the best validated update so far: its checkpoint is kept, and `folder/best` leads to it.
+
+    Raises:
+        CheckpointError: the disk refused; nothing half-written is left and older checkpoints are untouched.
+    """
+    final = folder / name_of(learner.updates)
+    part: Path | None = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob(".part-*"):  # left by a kill
+            shutil.rmtree(stale, ignore_errors=True)
+        part = folder / ".part-new"
+        part.mkdir()
+        beside = {"notes": dict(notes or {}), "guard": dict(guard or {}), BEST: best and best._asdict()}
+        _write(part, team, learner, beside)
+        _sync(part)
+        if final.exists():  # the same update, repeated after a resume
+            _remove(final)
+        part.rename(final)
+        _link(folder, best)
+    except (OSError, SafetensorError) as error:  # how Python and safetensors say: disk full
+        if part is not None:
+            shutil.rmtree(part, ignore_errors=True)
+        raise CheckpointError(
+            f"checkpoint {final} could not be written: {error}; free some space and resume: "
+            f"the newest complete checkpoint is {latest(folder) or 'none'}"
+        ) from error
+    _drop_old(folder, keep, keep_every, best)
+    return final
+
+
+def _link(folder: Path, best: Best | None) -> None:
+    """Let `best` lead to the best checkpoint; the link is replaced in one step."""
+    if best is None:
+        return
+    link, part = folder / BEST, folder / ".part-best"
+    if not (link.is_symlink() and os.readlink(link) == name_of(best.updates)):
+        part.unlink(missing_ok=True)
+        part.symlink_to(name_of(best.updates), target_is_directory=True)
+        part.replace(link)
+
+
+def resume_best(folder: Path, updates: int) -> Best | None:
+    """Return the best validated update that the checkpoint after so many updates knows of; None where there is none.
+
+    A kill right after that checkpoint was written left `best` leading to the one before; it is set right.
+    """
+    path = folder / name_of(updates)
+    best = _best_of(path) if updates and path.exists() else None
+    _link(folder, best)
+    return best
+
+
+def _best_of(path: Path) -> Best | None:
+    best = _read_state(path).get(BEST)
+    return None if best is None else Best(best["updates"], best["success"])
+
+
+def name_of(updates: int) -> str:
+    """Return the name of the checkpoint after so many updates."""
+    return f"update-{updates:05d}"
+
+
+def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mapping[str, Any]) -> None:
+    folders = folder_names([agent for agent, seat in team.seats.items() if seat.adapter is not None])
+    for agent, folder in folders.items():
+        save_adapter(team.seats[agent], part / folder)
+    learned = io.BytesIO()
+    torch.save(learner.state_dict(), learned)  # not to the file itself: torch hides a full disk behind its own checks
+    (part / LEARNER_FILE).write_bytes(learned.getbuffer())
+    state = {
+        "updates": learner.updates,
+        "team": describe(team),
+        "settings": dataclasses.asdict(learner.settings),
+        "context": {**dataclasses.asdict(team.context), "windows": team.windows},
+        "folders": folders,
+        **beside,
+    }
+    with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
+        json.dump(state, stream, indent=1)
+
+
+def _sync(folder: Path) -> None:
+    """Force all files of a folder to the disk, so that a rename never outlives what it names."""
+    for path in [*folder.rglob("*"), folder]:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def latest(folder: Path) -> Path | None:
+    """Return the newest complete checkpoint of a run, or None."""
+    complete = [path for path in folder.glob("update-*") if (path / STATE_FILE).is_file()]
+    return max(complete, key=lambda path: int(path.name.removeprefix("update-")), default=None)
+
+
+def _drop_old(folder: Path, keep: int, keep_every: int, best: Best | None) -> None:
+    numbers = sorted((int(p.name.removeprefix("update-")), p) for p in folder.glob("update-*"))
+    for number, path in numbers[:-keep]:
+        kept = (keep_every and number % keep_every == 0) or (best is not None and number == best.updates)
+        if not kept:
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint: first its name, so that one that is half removed is never taken for a whole one."""
+    doomed = path.with_name(f".part-{path.name}")
+    with contextlib.suppress(OSError):
+        path.rename(doomed)
+        shutil.rmtree(doomed)
+
+
+def resolve(path: Path) -> Path:
+    """Accept a checkpoint, a folder of checkpoints or a run folder; return the checkpoint.
+
+    The newest one, or with a name behind the folder, `RUN@best` and `RUN@update-00012`, that one.
+
+    Raises:
+        CheckpointError: there is no complete checkpoint, or none of that name.
+    """
+    folder, sign, name = str(path).rpartition("@")
+    if sign and not path.exists():
+        return _named(Path(folder), name)
+    if (path / STATE_FILE).is_file():
+        return path
+    found = latest(path / "checkpoints") or latest(path)
+    if found is None:
+        raise CheckpointError(
+            f"no complete checkpoint in {path}: wanted a folder with {STATE_FILE}, "
+            "or a run folder with checkpoints/update-*"
+        )
+    return found
+
+
+def _named(folder: Path, name: str) -> Path:
+    """Return the checkpoint `best` or `update-N` of a run."""
+    newest = resolve(folder)
+    found = newest.parent / name
+    if name == BEST:
+        best = _best_of(newest)
+        if best is None:
+            raise CheckpointError(f"{folder}@best: the run was not validated; train with --validate-every, or name one")
+        found = newest.parent / name_of(best.updates)
+    elif name.startswith("update-") and name.removeprefix("update-").isdecimal():
+        found = newest.parent / name_of(int(name.removeprefix("update-")))
+    if not (found / STATE_FILE).is_file():
+        there = ", ".join(sorted(path.name for path in newest.parent.glob("update-*")))
+        raise CheckpointError(f"{folder}@{name}: no complete checkpoint of that name; there are {there}")
+    return found
+
+
+def notes_of(path: Path) -> dict[str, str]:
+    """Return what was noted of the training (the hash of its tool surface, ...); empty where nothing was.
+
+    Raises:
+        CheckpointError: there is no complete checkpoint, or it is damaged.
+    """
+    return dict(_read_state(resolve(path)).get("notes", {}))
+
+
+def guard_of(path: Path) -> dict[str, Any]:
+    """Return the state of the guard that was saved with a checkpoint; empty where none was.
+
+    Raises:
+        CheckpointError: there is no complete checkpoint, or it is damaged.
+    """
+    return dict(_read_state(resolve(path)).get("guard", {}))
+
+
+def load_adapters(path: Path, team: LanguageModelTeam) -> None:
+    """Load the adapters of a checkpoint into a team of the same agents, bases and shapes.
+
+    Raises:
+        CheckpointError: the checkpoint is of another team or is damaged.
+    """
+    path = resolve(path)
+    state = _read_state(path)
+    _check_same_team(path, state["team"], describe(team))
+    _put(team, _read_adapters(path, state, team))
+
+
+def _read_adapters(path: Path, state: Mapping[str, Any], team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
+    """Return the saved tensors of every trained agent; all are read and checked before any is used."""
+    folders = state.get("folders", {})  # older checkpoints: each agent's own id
+    return {
+        agent: _read_adapter(seat, path / folders.get(agent, agent))
+        for agent, seat in team.seats.items()
+        if seat.adapter is not None
+    }
+
+
+def _read_adapter(seat: Seat, folder: Path) -> dict[str, Tensor]:
+    from peft import get_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    file = folder / "adapter_model.safetensors"
+    try:
+        found: dict[str, Tensor] = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"adapter {file} could not be read: {error}") from error
+    wanted = get_peft_model_state_dict(
+        seat.base.peft, adapter_name=seat.base.peft_name(str(seat.adapter)), save_embedding_layers=False
+    )
+    for name in sorted(found.keys() | wanted.keys()):
+        shapes = [tuple(tensors[name].shape) if name in tensors else "no such tensor" for tensors in (found, wanted)]
+        if shapes[0] != shapes[1]:
+            raise CheckpointError(f"adapter {file} does not fit: {name}: found {shapes[0]}, wanted {shapes[1]}")
+    return found
+
+
+def _put(team: LanguageModelTeam, adapters: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Copy saved tensors into the team's adapters."""
+    from peft import set_peft_model_state_dict
+
+    for agent, tensors in adapters.items():
+        seat = team.seats[agent]
+        set_peft_model_state_dict(seat.base.peft, dict(tensors), adapter_name=seat.base.peft_name(str(seat.adapter)))
+
+
+def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
+    """Restore team and learner exactly; return the number of updates done.
+
+    Raises:
+        CheckpointError: the checkpoint is of another team or other settings, or is damaged.
+    """
+    path = resolve(path)
+    state = _read_state(path)
+    _check_same_settings(path, state["settings"], learner.settings)
+    _check_same_team(path, state["team"], describe(team))
+    adapters = _read_adapters(path, state, team)
+    file = path / LEARNER_FILE
+    try:
+        learner.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
+    except (OSError, RuntimeError, EOFError, ValueError, LookupError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"{file} is damaged: {type(error).__name__}: {str(error)[:200]}") from error
+    _put(team, adapters)
+    return learner.updates
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path / STATE_FILE} is damaged: {error}") from error
+    if not isinstance(state, dict) or not state.keys() >= STATE_KEYS:
+        raise CheckpointError(f"{path / STATE_FILE} is damaged: wanted an object with {', '.join(sorted(STATE_KEYS))}")
+    return state
+
+
+def _check_same_settings(path: Path, record: Any, settings: LearnerSettings) -> None:
+    """Compare field by field; a field that the record does not have was added later and had its default."""
+    defaults, wanted = dataclasses.asdict(LearnerSettings()), dataclasses.asdict(settings)
+    found = _settings_of(path, record)
+    unknown = sorted(found.keys() - wanted.keys())
+    if unknown:
+        raise CheckpointError(
+            f"checkpoint {path} has settings that this version of marft does not know: {', '.join(unknown)}; "
+            "resume with the version that wrote it"
+        )
+    found = defaults | found
+    others = [
+        f"{name}: found {found[name]!r}, wanted {wanted[name]!r}" for name in wanted if found[name] != wanted[name]
+    ]
+    if others:
+        raise CheckpointError(
+            f"checkpoint {path} was trained with other settings: {'; '.join(others)}; "
+            "resume with the settings in the run's config.json"
+        )
+
+
+def _settings_of(path: Path, record: Any) -> dict[str, Any]:
+    """Return recorded settings by name; in older records they are the text `LearnerSettings(level='action', ...)`."""
+    if isinstance(record, dict):
+        return record
+    try:
+        call = ast.parse(record, mode="eval").body
+        if not isinstance(call, ast.Call):
+            raise ValueError("no call")
+        # the repr of an infinite number is a name
+        return {
+            str(item.arg): float(item.value.id) if isinstance(item.value, ast.Name) else ast.literal_eval(item.value)
+            for item in call.keywords
+        }
+    except (SyntaxError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path / STATE_FILE} is damaged: its settings are {record!r:.100}") from error
+
+
+def _check_same_team(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    if list(found) != list(wanted):
+        raise CheckpointError(
+            f"checkpoint {path} is of another team: found agents {', '.join(found)}, wanted {', '.join(wanted)}"
+        )
+    for agent, description in wanted.items():
+        if found[agent] != description:
+            raise CheckpointError(
+                f"checkpoint {path} does not fit agent {agent!r}: found {found[agent]}, wanted {description}"
+            )

@@ -1,0 +1,186 @@
+"""Evaluation: the rollout path of training on a fixed list of scenarios, with intervals and paired comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from marft_agents.metric_names import agent_of
+from marft_agents.monitoring.action_statistics import behaviour
+from marft_agents.policies.policy import Policy
+from marft_agents.rollouts.rollout import MAX_TURNS, Episode, collect
+from marft_agents.trajectory import Trajectory, score
+
+Z_95 = 1.959963984540054  # 97.5 % quantile of the normal distribution
+
+
+class Interval(NamedTuple):
+    """A 95 % confidence interval around a mean."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def wilson(mean: float, count: int) -> Interval:
+    """Return the Wilson score interval of a share (Wilson 1927); never degenerate at 0 or 1.
+
+    Args:
+        mean: observed share in [0, 1].
+        count: independent observations; 0 gives [0, 1].
+
+    Example:
+        >>> str(wilson(0.5, 100))
+        '0.500 [0.404, 0.596]'
+    """
+    if count == 0:
+        return Interval(math.nan, 0.0, 1.0)
+    square = Z_95 * Z_95 / count
+    centre = (mean + square / 2) / (1 + square)
+    half = Z_95 / (1 + square) * math.sqrt(mean * (1 - mean) / count + square / (4 * count))
+    return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Outcome of playing every scenario once per seed.
+
+    Attributes:
+        scores: float64 [scenarios, seeds], 1 for success; NaN where the episode failed (unscored is not wrong).
+        trajectories: all episodes, seed by seed.
+    """
+
+    scores: npt.NDArray[np.float64]
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def per_scenario(self) -> npt.NDArray[np.float64]:
+        """Mean score of each scored scenario over its seeds."""
+        means = _scenario_means(self.scores)
+        return means[~np.isnan(means)]
+
+    @property
+    def accuracy(self) -> Interval:
+        """Mean score; scenarios are the unit, since seeds of one scenario are not independent."""
+        values = self.per_scenario
+        return wilson(float(values.mean()) if len(values) else math.nan, len(values))
+
+    @property
+    def tokens_per_episode(self) -> float:
+        """Mean number of sampled tokens of the whole team, over the episodes that did not fail."""
+        counts = [t.num_tokens for t in self.trajectories if t.failure is None]
+        return float(np.mean(counts)) if counts else 0.0
+
+    @property
+    def violations(self) -> float | None:
+        """Share of the episodes that did not fail in which the team broke a rule; None where no infos tell."""
+        told = [t.infos["violation"] for t in self.trajectories if t.failure is None and "violation" in t.infos]
+        return float(np.mean(told)) if told else None
+
+    @cached_property
+    def _behaviour(self) -> dict[str, float]:
+        return behaviour(self.trajectories)
+
+    @property
+    def prompts_shortened(self) -> float:
+        """Share of the prompts that lost tokens to fit the context window, over the episodes that did not fail."""
+        return self._behaviour.get("team/prompts_shortened", 0.0)
+
+    @property
+    def prompt_tokens(self) -> dict[str, dict[str, float]]:
+        """Mean and largest number of prompt tokens of each agent that plays tokens."""
+        found = self._behaviour
+        prefixes = [name.removesuffix("/prompt_tokens_mean") for name in found if name.endswith("/prompt_tokens_mean")]
+        return {
+            agent_of(prefix): {
+                "mean": found[f"{prefix}/prompt_tokens_mean"],
+                "max": found[f"{prefix}/prompt_tokens_max"],
+            }
+            for prefix in prefixes
+        }
+
+    @property
+    def failures(self) -> int:
+        """Number of episodes that failed for reasons that are not the agents'."""
+        return sum(t.failure is not None for t in self.trajectories)
+
+
+def evaluate(
+    make_env: Callable[[], Any],
+    policy: Policy,
+    scenarios: Sequence[Mapping[str, Any]],
+    *,
+    seeds: Sequence[int] = (0,),
+    num_envs: int = 128,
+    on_end: Callable[[Trajectory], None] | None = None,
+    patience: float = 0.25,
+    max_turns: int = MAX_TURNS,
+) -> Evaluation:
+    """Play every scenario once per seed, along the very path that training uses.
+
+    Args:
+        make_env: makes an independent AEC environment.
+        policy: answers all agents.
+        scenarios: reset options of each scenario; an optional key "seed" is its environment seed.
+        seeds: of the policies' sampling.
+        num_envs: games in flight.
+        on_end: called with each finished episode.
+        patience: see `rollouts.rollout.collect`; `math.inf` makes results a function of the arguments alone.
+        max_turns: an episode that is not over after so many turns has failed; 0: no limit.
+    """
+    columns, trajectories = [], []
+    for seed in seeds:
+        episodes = [
+            Episode(i, i, int(options.get("seed", i)), {k: v for k, v in options.items() if k != "seed"})
+            for i, options in enumerate(scenarios)
+        ]
+        played = collect(
+            make_env,
+            policy,
+            episodes,
+            seed=seed,
+            num_envs=num_envs,
+            on_end=on_end,
+            patience=patience,
+            max_turns=max_turns,
+        )
+        columns.append([score(trajectory) for trajectory in played])
+        trajectories += played
+    return Evaluation(np.asarray(columns, np.float64).T.reshape(len(scenarios), len(seeds)), tuple(trajectories))
+
+
+def _scenario_means(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return [scenarios], the mean over the scored seeds; NaN where no seed was scored."""
+    scored = ~np.isnan(scores)
+    counts = scored.sum(axis=1)
+    means: npt.NDArray[np.float64] = np.where(scored, scores, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    means[counts == 0] = math.nan
+    return means
+
+
+def paired_difference(after: Evaluation, before: Evaluation) -> Interval:
+    """Return the mean gain per scenario with its 95 % interval (paired normal approximation).
+
+    Raises:
+        ValueError: the two did not play the same number of scenarios.
+    """
+    if len(after.scores) != len(before.scores):
+        raise ValueError(
+            f"paired comparison needs the same scenarios: found {len(after.scores)} and {len(before.scores)}"
+        )
+    gains = _scenario_means(after.scores) - _scenario_means(before.scores)
+    gains = gains[~np.isnan(gains)]
+    if len(gains) == 0:
+        return Interval(math.nan, -math.inf, math.inf)
+    mean = float(gains.mean())
+    half = Z_95 * float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
+    return Interval(mean, mean - half, mean + half)

@@ -1,0 +1,214 @@
+"""The training loop: play, learn, record, save; one update after the other.
+
+The data position is the number of updates done: which tasks an update draws, and draws again, and which random numbers
+it uses follow from (seed, update, round) alone, so k updates, a kill and a resume equal an uninterrupted run.
+Validation happens after the updates that ask for it and before the first one; it is recorded on the line of its update,
+the one before the first update on the first line under names of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marft_agents.learning.learner import Learner
+from marft_agents.monitoring.alarm_rules import HealthSettings
+from marft_agents.monitoring.alarms import Alarm
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.policy import Policy, Sampler
+from marft_agents.rollouts.dynamic_sampling import Sampling, gather
+from marft_agents.rollouts.rollout import MAX_TURNS, collect
+from marft_agents.runs import checkpoint
+from marft_agents.runs.rollback import Guard
+from marft_agents.runs.run_folder import RunFolder
+from marft_agents.runs.validation import AFTER, BEFORE, Validator, better
+from marft_agents.setting_fields import SettingsError, check_knobs, knob
+from marft_agents.trajectory import Episode, Trajectory
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How much is played and how often it is saved."""
+
+    updates: int = knob(100, "updates of the whole run", lambda v: v >= 1, ">= 1")
+    epochs: int = knob(
+        0,
+        "passes over the tasks, each drawn once per pass in a seeded order; updates then follow. 0: tasks are drawn "
+        "with replacement",
+        lambda v: v >= 0,
+        ">= 0",
+    )
+    groups: int = knob(8, "task draws per update", lambda v: v >= 1, ">= 1")
+    group_size: int = knob(4, "episodes per task draw", lambda v: v >= 1, ">= 1")
+    num_envs: int = knob(64, "games in flight (memory and speed, not results)", lambda v: v >= 1, ">= 1")
+    max_turns: int = knob(
+        MAX_TURNS,
+        "an episode that is not over after so many turns has failed; 0: no limit",
+        lambda v: v >= 0,
+        ">= 0",
+    )
+    branched_turns: int = knob(
+        0, "with branches: branch so many turns of an episode, drawn at random; 0: all", lambda v: v >= 0, ">= 0"
+    )
+    seed: int = knob(0, "of everything random in the run", lambda v: v >= 0, ">= 0")
+    keep: int = knob(2, "newest checkpoints to keep; one is written after every update", lambda v: v >= 1, ">= 1")
+    keep_every: int = knob(0, "also keep every n-th checkpoint; 0 keeps none extra", lambda v: v >= 0, ">= 0")
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+    def for_tasks(self, count: int) -> Schedule:
+        """Return the schedule with the updates that its epochs over so many tasks take; itself without epochs.
+
+        Every update is a full one: the last draws of the run are, where they do not come out even, the first tasks
+        of a further epoch.
+        """
+        return dataclasses.replace(self, updates=-(-self.epochs * count // self.groups)) if self.epochs else self
+
+
+class Trainer:
+    """Trains a team on any AEC environment with text observations and actions.
+
+    Args:
+        make_env: makes an independent environment.
+        team: the policies that are trained.
+        learner: how they are trained.
+        schedule: how much.
+        folder: where records and checkpoints go; None keeps nothing.
+        policy: who answers the environment; None is the team itself. A `MixedPolicy` of the team and frozen
+            agents (scripted, remote) lets the team learn beside them.
+        on_update: called with (update, metrics) after each update.
+        health: when alarms are raised and whether the run is rolled back; None for the defaults.
+        on_alarm: called with each alarm.
+        tasks: reset options of all tasks, for a schedule of epochs.
+        validator: plays held-out tasks between updates; `checkpoints/best` is then the best validated update.
+
+    Raises:
+        SettingsError: episodes of a group are to be compared, and groups are of one episode; or there are epochs, and
+            no tasks.
+    """
+
+    def __init__(
+        self,
+        make_env: Callable[[], Any],
+        team: LanguageModelTeam,
+        learner: Learner,
+        schedule: Schedule,
+        *,
+        folder: RunFolder | None = None,
+        policy: Policy | None = None,
+        on_update: Callable[[int, Mapping[str, float]], None] | None = None,
+        health: HealthSettings | None = None,
+        on_alarm: Callable[[Alarm], None] | None = None,
+        tasks: Sequence[Mapping[str, Any]] = (),
+        validator: Validator | None = None,
+    ) -> None:
+        settings = learner.settings
+        if schedule.group_size == 1 and settings.compares_draws:
+            raise SettingsError(
+                "episodes of one task draw are compared with each other: wanted group_size >= 2, found 1"
+            )
+        if schedule.epochs and not tasks:
+            raise SettingsError(f"epochs = {schedule.epochs} goes through a list of tasks, and none is given")
+        self.make_env = make_env
+        self.team = team
+        self.learner = learner
+        self.schedule = schedule.for_tasks(len(tasks))
+        self.folder = folder
+        self.policy = policy or team
+        self.on_update = on_update
+        self.validator = validator
+        self.best = None if folder is None else checkpoint.resume_best(folder.checkpoints, learner.updates)
+        self.guard = Guard(team, learner, health, folder=folder, on_alarm=on_alarm)
+        self.sampling = Sampling(
+            schedule.seed,
+            schedule.groups,
+            schedule.group_size,
+            extra_rounds=settings.dynamic_sampling,
+            branches=settings.branches,
+            branched_turns=schedule.branched_turns,
+            by_turn=settings.compare == "turn" and not settings.branches,
+            tasks=tuple(tasks) if schedule.epochs else (),
+        )
+
+    def run(self) -> None:
+        """Do the updates that are left."""
+        while self.learner.updates < self.schedule.updates:
+            self.step()
+
+    def step(self) -> dict[str, float]:
+        """Do one update: play, learn, record, save; return its metrics."""
+        update = self.learner.updates
+        before = self._validate(BEFORE) if update == 0 else {}
+        if self.best is not None and update == 0:  # the untrained team may stay the best
+            self._save()
+        started = time.perf_counter()
+        learners = [agent for members in self.team.policies.values() for agent in members]
+        if isinstance(self.policy, Sampler):
+            self.policy.refresh()
+        experience = gather(self._play, update, self.sampling, learners)
+        played = time.perf_counter()
+        metrics = experience.metrics() | self.guard.update(experience.trained)
+        metrics = self.guard.judge(update, metrics, experience.reported)
+        metrics["seconds/rollout"] = played - started
+        metrics["seconds/update"] = time.perf_counter() - played
+        metrics |= before | self._validate(AFTER)
+        if self.folder is not None:
+            self.folder.log(update, metrics, experience.played, self.guard.alarms)
+        self._save()
+        if self.on_update is not None:
+            self.on_update(update, metrics)
+        return metrics
+
+    def _validate(self, prefix: str) -> dict[str, float]:
+        """Play the held-out tasks where they are due; return the metrics, and remember the best."""
+        done = self.learner.updates
+        if self.validator is None or not self.validator.due(done, self.schedule.updates):
+            return {}
+        metrics = self.validator.metrics(prefix)
+        self.best = better(self.best, done, metrics, prefix)
+        return metrics
+
+    def _save(self) -> None:
+        if self.folder is not None:
+            checkpoint.save(
+                self.folder.checkpoints,
+                self.team,
+                self.learner,
+                keep=max(self.schedule.keep, self.guard.keep),
+                keep_every=self.schedule.keep_every,
+                notes=self.folder.notes,
+                guard=self.guard.state_dict(),
+                best=self.best,
+            )
+
+    def _play(self, episodes: Sequence[Episode]) -> list[Trajectory]:
+        return collect(
+            self.make_env,
+            self.policy,
+            episodes,
+            seed=self.schedule.seed,
+            num_envs=self.schedule.num_envs,
+            encode=self.team.encode,
+            max_turns=self.schedule.max_turns,
+            patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
+        )
+
+
+def refuse_unsuitable(env: Any) -> None:
+    """Raise SettingsError unless an environment's spaces are text, naming the first that is not."""
+    from gymnasium.spaces import Text
+
+    for agent in env.possible_agents:
+        for kind, space in (
+            ("observation", env.observation_space(agent)),
+            ("action", env.action_space(agent)),
+        ):
+            if not isinstance(space, Text):
+                raise SettingsError(
+                    f"the learner plays text: {kind} space of agent {agent!r} is {space}, wanted gymnasium.spaces.Text"
+                )

@@ -1,0 +1,107 @@
+"""Validation: held-out tasks played while a team trains, along the path of evaluation, and the best update so far.
+
+What is played uses no randomness of training: adapters are the same bytes with and without it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from marft_agents.policies.policy import Policy
+from marft_agents.rollouts.rollout import MAX_TURNS
+from marft_agents.runs.evaluation import Interval, evaluate
+
+AFTER, BEFORE = "validation", "validation_before"  # prefixes of metrics: after an update, and before the first one
+
+
+class Best(NamedTuple):
+    """The best validated update of a run.
+
+    Attributes:
+        updates: Updates done when it was validated; 0 is the untrained team.
+        success: Its share of solved tasks.
+    """
+
+    updates: int
+    success: float
+
+
+@dataclass(frozen=True)
+class Validator:
+    """Plays held-out tasks with a team.
+
+    Attributes:
+        make_env: Makes an independent environment of the held-out tasks.
+        policy: Answers all agents: the team, under the law of validation.
+        scenarios: Reset options of each task.
+        every: Updates between two validations, >= 1.
+        seed: Of the sampling; the same each time, so that updates are compared on common random numbers.
+        num_envs: Games in flight.
+        max_turns: An episode that is not over after so many turns has failed; 0: no limit.
+        on_failures: Told, once per validation, how many episodes failed and why the first one did.
+    """
+
+    make_env: Callable[[], Any]
+    policy: Policy
+    scenarios: Sequence[Mapping[str, Any]]
+    every: int
+    seed: int = 0
+    num_envs: int = 64
+    max_turns: int = MAX_TURNS
+    on_failures: Callable[[str], None] | None = None
+
+    def due(self, done: int, total: int) -> bool:
+        """Tell whether to validate after so many of all updates."""
+        return done % self.every == 0 or done == total
+
+    def metrics(self, prefix: str = AFTER) -> dict[str, float]:
+        """Play every task once.
+
+        Returns:
+            `{prefix}/success`, `low` and `high` (95 % Wilson interval; missing where every episode failed), `tokens`
+            (mean per episode), `episodes`, `failed`, and `seconds/{prefix}`.
+        """
+        started = time.perf_counter()
+        played = evaluate(
+            self.make_env,
+            self.policy,
+            self.scenarios,
+            seeds=[self.seed],
+            num_envs=self.num_envs,
+            patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
+            max_turns=self.max_turns,
+        )
+        causes = [t.failure for t in played.trajectories if t.failure is not None]
+        if causes and self.on_failures is not None:
+            self.on_failures(f"{len(causes)} of {len(played.trajectories)} episodes failed; the first: {causes[0]}")
+        success = played.accuracy
+        scored = {} if math.isnan(success.mean) else dict(zip(("success", "low", "high"), success, strict=True))
+        found = scored | {
+            "tokens": played.tokens_per_episode,
+            "episodes": float(len(played.trajectories)),
+            "failed": float(len(causes)),
+        }
+        named = {f"{prefix}/{name}": value for name, value in found.items()}
+        return named | {f"seconds/{prefix}": time.perf_counter() - started}
+
+
+def better(best: Best | None, updates: int, metrics: Mapping[str, float], prefix: str = AFTER) -> Best | None:
+    """Return the better of the best so far and what was validated now; the earlier one of two that are equal."""
+    success = metrics.get(f"{prefix}/success")
+    if success is None or (best is not None and success <= best.success):
+        return best
+    return Best(updates, success)
+
+
+def validations(history: Sequence[Mapping[str, float]]) -> list[tuple[int, Interval]]:
+    """Return the validations in the metrics of a run, as (updates done, success with its interval)."""
+    found = []
+    for update, metrics in enumerate(history):
+        for prefix, done in ((BEFORE, 0), (AFTER, update + 1)):
+            if f"{prefix}/success" in metrics:
+                found.append((done, Interval(*(metrics[f"{prefix}/{name}"] for name in ("success", "low", "high")))))
+    return found
