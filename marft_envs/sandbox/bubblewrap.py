@@ -105,6 +105,10 @@ class BubblewrapSlot:
             path.rmdir() if path.is_dir() else path.unlink()
         self._jail = self._start()
 
+    def ran_out_of_memory(self) -> bool:
+        """Return False: a jail has no memory of its own."""
+        return self._jail.ran_out_of_memory()
+
     def abort(self) -> None:
         """End the jail at once."""
         self._aborted = True

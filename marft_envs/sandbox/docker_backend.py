@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import socket
 import struct
+import time
 from typing import Any
 
 import docker
@@ -33,6 +35,7 @@ OWNER_LABEL = "marft.owner"
 _BOX_MB = (3 * MAX_TEST_BYTES >> 20) + 16
 _LOG_BYTES = 2048
 _STDOUT, _HEADER = 1, struct.Struct(">BxxxI")
+_KILLED = "137"  # exit status in the engine's words: 128 + SIGKILL
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
 
 
@@ -181,6 +184,7 @@ class ContainerJail:
     """
 
     def __init__(self, client: docker.DockerClient, options: dict[str, Any]) -> None:
+        self._client = client
         self._packets = bytearray()
         self._log = b""
         self._attached = None
@@ -211,6 +215,20 @@ class ContainerJail:
                 self._log = (self._log + content)[-_LOG_BYTES:]
             del self._packets[:end]
         return bytes(found)
+
+    def ran_out_of_memory(self) -> bool:
+        """Return True if the container ran out of memory and its process 1 was killed; by the engine's events.
+
+        The container itself is gone with its end, and what it was with it.
+        """
+        events: list[dict[str, Any]] = []
+        with contextlib.suppress(*ENGINE_ERRORS):
+            _knock()
+            wanted = {"container": self._container.id, "event": ["oom", "die"]}
+            until = math.ceil(time.time()) + 1  # the engine may need a moment to hear of it
+            events += self._client.api.events(since=0, until=until, filters=wanted, decode=True)
+        died = [event["Actor"]["Attributes"].get("exitCode") for event in events if event["Action"] == "die"]
+        return died == [_KILLED] and any(event["Action"] == "oom" for event in events)
 
     def kill(self) -> None:
         """Remove the container; one that is gone, or an engine that is, is fine."""

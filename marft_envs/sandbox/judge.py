@@ -24,6 +24,7 @@ from marft_envs.sandbox.selection import open_pool
 from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test
 
+_RUNNER_MB = 64  # the runner and what was built
 _log = logging.getLogger(__name__)
 _open_pools: weakref.WeakSet[SlotPool] = weakref.WeakSet()
 
@@ -92,7 +93,7 @@ class Judge:
         """Queue a submission; first come, first served.
 
         Raises:
-            ValueError: Its memory limit is more than a slot has.
+            ValueError: Its memory limit, or what it reads and writes on top, is more than a slot has.
             SandboxError: No compiler for the language here, or the judge is closed.
         """
         words = " ".join((*submission.spoken.build, *submission.spoken.run))
@@ -108,6 +109,13 @@ class Judge:
             raise ValueError(
                 f"Limits.memory_mb: found {submission.limits.memory_mb}, wanted at most {most}, half of slot_memory_mb:"
                 f" make the judge with slot_memory_mb={2 * submission.limits.memory_mb}"
+            )
+        # A slot that runs out of memory speaks against the program, so what it may use must fit.
+        needed = submission.limits.memory_mb + submission.files_mb + _RUNNER_MB
+        if needed > self._slot_memory_mb:
+            raise ValueError(
+                f"slot_memory_mb: found {self._slot_memory_mb}, wanted at least {needed} for the memory limit, the"
+                f" largest input and the outputs: make the judge with slot_memory_mb={needed}"
             )
         return self._pool.submit(submission)
 

@@ -17,7 +17,7 @@ from marft_envs.sandbox.compilation import BuildCache
 from marft_envs.sandbox.slot import Slot
 from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.trial import Trial
-from marft_envs.sandbox.verdict import Judgement, SandboxError, Verdict
+from marft_envs.sandbox.verdict import Judgement, SandboxError, TestResult, Verdict
 
 RECYCLE_AFTER = 500  # submissions; then the slot gives way to a new one
 _PAUSE_S = 0.5  # before the second attempt: an engine may be coming back
@@ -46,6 +46,13 @@ class Backend(Protocol):
 class _Job:
     submission: Submission
     future: Future[Judgement] = field(default_factory=Future)
+
+
+def _memory_judgement(num_tests: int) -> Judgement:
+    """Return the judgement of a program that made its slot run out of memory; on which test, nobody knows."""
+    first = TestResult(Verdict.MLE, reason="the slot ran out of memory, and so did a fresh one")
+    others = TestResult(Verdict.SKIPPED, reason="the slot ran out of memory")
+    return Judgement(Verdict.MLE, (first, *[others] * (num_tests - 1)))
 
 
 class SlotPool:
@@ -151,9 +158,13 @@ class SlotPool:
                     return job
 
     def _judge(self, index: int, submission: Submission) -> Judgement:
-        """Judge on this slot; where that fails by our fault, once more on a fresh one."""
+        """Judge on this slot; where that fails by our fault, once more on a fresh one.
+
+        If both ran out of their memory, it was the program's doing: nothing else is judged in a slot meanwhile.
+        """
         trial = Trial(submission, self._builds, lambda: self._num_busy > 1)
         failures: dict[str, str | int | float] = {}
+        num_starved = 0
         for attempt in ("first attempt", "second attempt"):
             try:
                 judgement = trial.judge(self._slots.get(index) or self._open(index))
@@ -166,9 +177,12 @@ class SlotPool:
             if self._closing:
                 break
             _log.warning("slot %d, %s: %s", index, attempt, failures[attempt])
+            num_starved += index in self._slots and self._slots[index].ran_out_of_memory()
             self._drop(index)
             if len(failures) == 1:
                 self._refill(index)
+        if num_starved == len(failures) == 2:
+            judgement = _memory_judgement(len(submission.tests))
         return replace(judgement, backend=self.backend.name, details=failures)
 
     def _tidy(self, index: int, worn: bool) -> None:

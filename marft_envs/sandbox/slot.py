@@ -42,6 +42,9 @@ class Slot(Protocol):
     def reset(self) -> None:
         """Forget everything: no process, no file is left, the next program has another uid."""
 
+    def ran_out_of_memory(self) -> bool:
+        """Return True if the jail failed because the memory that it has for itself ran out; ask before `close`."""
+
     def abort(self) -> None:
         """End the jail at once; usable from any thread."""
 
@@ -51,6 +54,9 @@ class Slot(Protocol):
 
 class Jail(Protocol):
     """What a runner lives in: a container or a process."""
+
+    def ran_out_of_memory(self) -> bool:
+        """Return True if the kernel ended the runner because the jail's memory ran out."""
 
     def kill(self) -> None:
         """End it; may be called twice and from any thread, never raises."""
@@ -123,6 +129,10 @@ class RunnerSlot:
     def reset(self) -> None:
         """Forget everything: no process, no file is left, the next program has another uid."""
         _check_status(self._ask(wire.RESET, b"", 1 << 12), "RESET")
+
+    def ran_out_of_memory(self) -> bool:
+        """Return True if the jail failed because the memory that it has for itself ran out; ask before `close`."""
+        return self._jail.ran_out_of_memory()
 
     def abort(self) -> None:
         """End the jail at once; usable from any thread."""

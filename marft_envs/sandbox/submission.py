@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -51,6 +52,12 @@ class Submission:
     def source(self) -> bytes:
         """The program as bytes; lone surrogates pass, and fail to compile."""
         return self.program if isinstance(self.program, bytes) else self.program.encode("utf-8", "surrogatepass")
+
+    @property
+    def files_mb(self) -> int:
+        """MiB of the files of a run, which lie in memory: the outputs, and the input (it may write to that as well)."""
+        largest = max(len(test.input) for test in self.tests) / 2**20
+        return math.ceil(2 * self.limits.output_mb + max(self.limits.output_mb, largest))
 
     @property
     def spoken(self) -> Language:

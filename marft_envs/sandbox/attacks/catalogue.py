@@ -89,7 +89,9 @@ CATALOGUE: tuple[Attack, ...] = (
     # CPython reports some failed allocations as a SystemError; a program too large to start has used nothing yet.
     *_group("memory", "MLE RE", "memory_recursion.py giant_bss.cpp", SMALL),
     *_group("memory", "WA", "memory_shared.cpp memory_memfd.cpp memory_pipes.cpp memory_reserve.cpp", SMALL),
-    *_group("memory", "WA", "memory_lock.cpp", SMALL),
+    *_group("memory", "WA", "memory_lock.cpp memory_unmapped.cpp socket_buffers.cpp pinned_pages.cpp", SMALL),
+    *_group("memory", "WA", "huge_pages.cpp", SMALL),
+    *_group("memory", "MLE", "page_tables.cpp", SMALL),
     *_group("output", "OLE", "stdout_flood.py stdout_flood.cpp stdout_far_away.cpp stderr_flood.cpp stderr_flood.py"),
     *_group("output", "WA", "token_flood.py binary_output.py terminal_escapes.py unread_stdin.py"),
     *_group("output", "WA", "stdout_seal.cpp", tests=2),

@@ -16,7 +16,8 @@ from .wire import KIND_BUILD, RunRequest
 
 MODES = ("uid", "namespace", "landlock", "none")
 ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
-DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/random", "/dev/urandom")
+ZEROS = "/dev/zero"  # whoever may write there can map it, and has shared memory that no limit counts
 PATH = "/usr/local/bin:/usr/bin:/bin"
 THREADS = 64  # of a solution; a process limit that counts per uid where the uid is its own
 
@@ -156,7 +157,7 @@ class Isolation:
             shown = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "sys", "etc")]
             rules = [(path, landlock.READ) for path in (*shown, *ETC)]
             rules.append(("/", landlock.LIST))
-        return rules + [(path, landlock.DEVICE) for path in DEVICES]
+        return [*rules, (ZEROS, landlock.READ), *((path, landlock.DEVICE) for path in DEVICES)]
 
     def _environment(self, build: bool) -> tuple[bytes, ...]:
         words = [f"PATH={PATH}", f"HOME={self.box}", "LANG=C.UTF-8", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1"]

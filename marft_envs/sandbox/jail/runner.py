@@ -18,13 +18,13 @@ import struct
 import sys
 import time
 
-from . import wire
+from . import landlock, wire
 from .box import Box
 from .channel import Channel, Request, Slice, write_all
 from .native import load
 from .plan import Isolation
 from .spawn import Forked
-from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, prctl
+from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, prctl
 from .watch import Outcome, Watch, end_leftovers
 
 _OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--native")
@@ -134,6 +134,9 @@ class Runner:
         build = run.kind == wire.KIND_BUILD
         if build:
             self._box.open_for_build()
+        # A huge page stays whole while a byte of it is mapped, so most of it would count against no limit.
+        with contextlib.suppress(OSError):  # a kernel that has none
+            prctl(PR_SET_THP_DISABLE, int(not build))
         ruleset = self._isolation.ruleset(run.kind)
         plan = self._isolation.plan(run, self._box.descriptor, stdio, ruleset)
         try:
@@ -141,7 +144,8 @@ class Runner:
                 start = time.monotonic()
                 pid = self._spawner.start(plan)
                 count = self._isolation.counts_threads(run.kind)
-                outcome = self._watch.over(pid, run.cpu_ms / 1000, run.wall_ms / 1000, start, count)
+                memory_kb = 0 if build else run.memory_kb
+                outcome = self._watch.over(pid, run.cpu_ms / 1000, run.wall_ms / 1000, start, count, memory_kb)
                 if end_leftovers(self._isolation) and not outcome.flags:
                     outcome = outcome._replace(flags=wire.LEFTOVERS)
                 code, text = self._spawner.failure()
@@ -186,9 +190,11 @@ def _memory_file(stack: contextlib.ExitStack, name: str) -> int:
 
 def _harden(mode: str) -> None:
     """Become a process that programs can't reach."""
-    if mode == "landlock":  # where memory runs out, the kernel ends us and our programs before the user's own work
+    # Where memory runs out, the kernel ends programs first (see spawn.py), then us, before the user's own work. But not
+    # where a program could lower its own score again: the kernel would end us then. In a container it is its memory.
+    if mode == "landlock" or (mode == "namespace" and landlock.abi() > 0):
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")  # in the other modes a program could lower its own again, and the kernel would end us
+            file.write("900")
     prctl(PR_SET_DUMPABLE, 0)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     os.umask(0o022)

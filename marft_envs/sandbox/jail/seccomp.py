@@ -3,8 +3,10 @@
 A solution gets threads but no other process, no socket but a connected pair, no call that changes a file by name,
 its owner, mode or time, and no way to send a signal to anybody but itself (kill, tgkill, fcntl F_SETOWN, ioctl
 FIOSETOWN, PDEATHSIG). It may neither change what the machine caches nor ask what it caches, and it may ask about no
-process but itself: what a program that saw hidden tests leaves there, a later one would find. A compiler gets
-processes and files on top. See `syscalls` for the lists.
+process but itself: what a program that saw hidden tests leaves there, a later one would find. It gets no memory that no
+limit counts: no larger buffers (setsockopt, F_SETPIPE_SZ), no sockets in flight (sendmsg), no pages that a byte pins
+(sendfile), and no file without a name, as shared memory is (mmap). A compiler gets processes and files on top. See
+`syscalls` for the lists.
 """
 
 import errno
@@ -42,6 +44,8 @@ _FCNTL = (
 _FCNTL_LOCKS = (6, 7, 37, 38)  # SETLK, SETLKW and the OFD ones: linkers lock
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
 _MADVISE = (4, 8, 14, 102, 103)  # DONTNEED, FREE, HUGEPAGE, GUARD_INSTALL, GUARD_REMOVE; the rest is advice not taken
+_SHARED, _PRIVATE, _SHARED_VALIDATE, _DROPPABLE, _ANONYMOUS = 1, 2, 3, 8, 0x20
+_MMAP = (_SHARED, _SHARED_VALIDATE, _PRIVATE, _PRIVATE | _ANONYMOUS, _DROPPABLE | _ANONYMOUS)
 _PRCTL = (2, 3, 15, 16, 21, 23, 30, 38, 39, 42, 0x53564D41)  # gets, SET_NAME, SET_NO_NEW_PRIVS, SET_VMA
 
 
@@ -69,6 +73,7 @@ def _checks(build: bool) -> dict[str, Check]:
         **dict.fromkeys(("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create"), Check((clock,), _EINVAL)),
         # glibc asks about the cores of its threads too, and takes this for an answer
         **dict.fromkeys(("getpgid", "getsid", "sched_getaffinity"), Check(((0, _WORD, (0, _PID)),), _ENOSYS)),
+        "mmap": Check(((3, 0xF | _ANONYMOUS, _MMAP),)),
     }
 
 

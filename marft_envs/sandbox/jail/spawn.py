@@ -3,6 +3,7 @@
 Nothing may be added here that spawn.c doesn't do too, and in the same order; a test compares what comes out.
 """
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -53,7 +54,7 @@ class Forked:
         """Do as the plan says and never return."""
         step = "fork"
         try:
-            for part in (_attach, _limit, _drop, _tie, _confine, _execute):
+            for part in (_attach, _offer, _limit, _drop, _tie, _confine, _execute):
                 step = part.__name__.strip("_")
                 part(plan, parent)
         except BaseException as error:
@@ -70,6 +71,13 @@ def _attach(plan: Plan, parent: int) -> None:
     os.fchdir(plan.folder)
     for number, descriptor in enumerate(plan.stdio):
         os.dup2(descriptor, number)
+
+
+def _offer(plan: Plan, parent: int) -> None:
+    """Where memory runs out, the kernel is to end the program and not the runner; while it is root it may say so."""
+    with contextlib.suppress(OSError):
+        file = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(file, b"1000")
 
 
 def _limit(plan: Plan, parent: int) -> None:

@@ -15,12 +15,12 @@ MACHINES = ("x86_64", "aarch64")
 
 # name, number on x86_64, number on aarch64; - where there is none
 _RUN = """
-read 0 63, write 1 64, open 2 -, close 3 57, stat 4 -, fstat 5 80, lstat 6 -, poll 7 -, lseek 8 62, mmap 9 222,
+read 0 63, write 1 64, open 2 -, close 3 57, stat 4 -, fstat 5 80, lstat 6 -, poll 7 -, lseek 8 62,
 mprotect 10 226, munmap 11 215, brk 12 214, rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139,
 pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, preadv 295 69, pwritev 296 70, access 21 -, pipe 22 -,
 select 23 -, sched_yield 24 124, mremap 25 216, msync 26 227, dup 32 23, dup2 33 -, pause 34 -, nanosleep 35 101,
-getitimer 36 102, alarm 37 -, setitimer 38 103, getpid 39 172, sendfile 40 71, sendto 44 206, recvfrom 45 207,
-sendmsg 46 211, recvmsg 47 212, shutdown 48 210, getsockname 51 204, getpeername 52 205, setsockopt 54 208,
+getitimer 36 102, alarm 37 -, setitimer 38 103, getpid 39 172, sendto 44 206, recvfrom 45 207,
+recvmsg 47 212, shutdown 48 210, getsockname 51 204, getpeername 52 205,
 execve 59 221, exit 60 93, wait4 61 260, uname 63 160, fsync 74 82, fdatasync 75 83, ftruncate 77 46, getdents 78 -,
 getdents64 217 61, getcwd 79 17, chdir 80 49, fchdir 81 50, readlink 89 -, umask 95 166, gettimeofday 96 169,
 getrlimit 97 163, setrlimit 160 164, getrusage 98 165, times 100 153, getuid 102 174, getgid 104 176, geteuid 107 175,
@@ -39,7 +39,7 @@ membarrier 324 283, statx 332 291, rseq 334 293, close_range 436 436, futex_wait
 _CHECKED = """
 kill 62 129, tgkill 234 131, clone 56 220, ioctl 16 29, fcntl 72 25, socketpair 53 199, prlimit64 302 261,
 prctl 157 167, madvise 28 233, getpgid 121 155, getsid 124 156, sched_getaffinity 204 123, timer_create 222 107,
-clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115
+clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, mmap 9 222
 """
 # advice that is not taken
 _NOTHING = "fadvise64 221 223"
@@ -50,7 +50,8 @@ _BUILD = """
 fork 57 -, vfork 58 -, creat 85 -, mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, rename 82 -,
 renameat 264 38, renameat2 316 276, link 86 -, linkat 265 37, symlink 88 -, symlinkat 266 36, truncate 76 45,
 chmod 90 -, fchmod 91 52, fchmodat 268 53, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88,
-setpgid 109 154, flock 73 32, fallocate 285 47, copy_file_range 326 285, statfs 137 43, fstatfs 138 44, sysinfo 99 179
+setpgid 109 154, flock 73 32, fallocate 285 47, copy_file_range 326 285, statfs 137 43, fstatfs 138 44, sysinfo 99 179,
+sendfile 40 71
 """
 # what nobody makes but to break out: the program dies of SIGSYS
 _ATTACK = """
@@ -145,4 +146,4 @@ def prctl(option: int, value: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_SET_THP_DISABLE = 1, 4, 36, 38, 41

@@ -14,6 +14,8 @@ MOST_THREADS = 256  # where the kernel can't count a program's own ones; checked
 _TICK_S = 0.02
 _SHORT_S = 0.001
 _PATIENCE_S = 5.0
+_PAGES_IN_TABLE = 512
+_DENSE_KB = 1024  # tables of an ordinary program: of its libraries, its stacks
 
 
 class Outcome(NamedTuple):
@@ -39,7 +41,9 @@ class Watch:
         self._host = select.poll()
         self._host.register(host, 0)  # tells of its end alone
 
-    def over(self, pid: int, cpu_s: float, wall_s: float, start_s: float, count_threads: bool) -> Outcome:
+    def over(
+        self, pid: int, cpu_s: float, wall_s: float, start_s: float, count_threads: bool, memory_kb: int = 0
+    ) -> Outcome:
         """Wait for a program, ending it at its limits, and reap it.
 
         Args:
@@ -48,9 +52,10 @@ class Watch:
             wall_s: Wall limit.
             start_s: time.monotonic() when it was started.
             count_threads: Also end it beyond `MOST_THREADS`.
+            memory_kb: Also end it where its pages and page tables are more; 0 is no limit.
         """
         clock = (~pid << 3) | 2  # its CPU clock, see clock_getcpuclockid(3): exact, and needs no /proc
-        flags = 0
+        flags = held_kb = 0
         while not flags and not _ended(pid):
             wall_left = start_s + wall_s - time.monotonic()
             cpu_left = cpu_s - time.clock_gettime(clock)
@@ -58,19 +63,24 @@ class Watch:
             flags = CPU_LIMIT * (cpu_left <= 0) or WALL_LIMIT * bool(unwanted)
             if count_threads and _threads(pid) > MOST_THREADS:
                 flags |= THREAD_LIMIT
+            if memory_kb and held_kb > memory_kb:
+                flags |= OOM
             if not flags:
                 # at its fastest it uses all cores; so we are never late by more than _SHORT_S
-                signal.sigtimedwait({signal.SIGCHLD}, min(wall_left, max(cpu_left / self._cores, _SHORT_S), _TICK_S))
+                wait_s = min(wall_left, max(cpu_left / self._cores, _SHORT_S), _TICK_S)
+                if signal.sigtimedwait({signal.SIGCHLD}, wait_s) is None:  # so what ends at once costs nothing
+                    held_kb = _held_kb(pid)
         if flags:
             os.kill(pid, signal.SIGKILL)
         _, raw, used = os.wait4(pid, 0)
         wall_used, cpu_used = time.monotonic() - start_s, used.ru_utime + used.ru_stime
+        peak_kb = max(used.ru_maxrss, held_kb if flags & OOM else 0)
         status = os.waitstatus_to_exitcode(raw)
         if cpu_used >= cpu_s:
             flags = flags & ~WALL_LIMIT | CPU_LIMIT  # also where it ended by itself, or by RLIMIT_CPU
         if status == -signal.SIGKILL and not flags and self._kernel_killed():
             flags |= OOM
-        return Outcome(flags, status, round(cpu_used * 1e6), round(wall_used * 1e6), used.ru_maxrss)
+        return Outcome(flags, status, round(cpu_used * 1e6), round(wall_used * 1e6), peak_kb)
 
     def _kernel_killed(self) -> bool:
         """Tell whether memory ran out; where the kernel does not count that, a SIGKILL of unknown origin means so."""
@@ -87,6 +97,22 @@ def _threads(pid: int) -> int:
         return os.stat(f"/proc/{pid}/task").st_nlink - 2
     except OSError:
         return 0
+
+
+def _held_kb(pid: int) -> int:
+    """Return the pages of a program and its sparse page tables; 0 where /proc does not tell.
+
+    No limit of the kernel counts the tables: a page of 4 KiB, far from any other, takes two of them. What dense pages
+    need is left out, so that a program may use its memory limit up.
+    """
+    with contextlib.suppress(OSError):
+        for task in (pid, *map(int, os.listdir(f"/proc/{pid}/task"))):  # its first thread may have ended
+            with open(f"/proc/{pid}/task/{task}/status", "rb") as file:
+                fields = dict(line.split(b":", 1) for line in file)
+            if b"VmPTE" in fields:
+                pages, tables = (int(fields[name].split()[0]) for name in (b"VmRSS", b"VmPTE"))
+                return pages + max(0, tables - _DENSE_KB - pages // _PAGES_IN_TABLE)
+    return 0
 
 
 def _oom_kills() -> int | None:

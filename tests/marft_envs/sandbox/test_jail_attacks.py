@@ -131,6 +131,11 @@ def test_plain_attacks_die_of_sigsys(jail, number, words):
         "call(49, 0, bytes(16), 16)",  # bind
         "call(42, 0, bytes(16), 16)",  # connect
         "call(135, 0x0040000)",  # personality
+        "call(54, 0, 1, 7, bytes(4), 4)",  # setsockopt
+        "call(46, 0, 0, 0)",  # sendmsg
+        "call(40, 1, 0, 0, 1)",  # sendfile
+        "call(9, 0, 4096, 3, 0x21, -1, 0)",  # mmap of shared memory
+        "os.open('/dev/zero', os.O_RDWR); print('REACHED')",
         "call(317, 1, 0, 0)",  # seccomp
         "call(157, 1, 0, 0, 0, 0)",  # survive the runner
         "call(157, 36, 1, 0, 0, 0)",  # become a subreaper

@@ -29,6 +29,27 @@ async def square(x):
 async def main(): print(sum(await asyncio.gather(*map(square, range(100)))))
 asyncio.run(main())
 """
+STREAMS = """
+import asyncio, socket
+async def main():
+    ours, theirs = socket.socketpair()
+    reader, _ = await asyncio.open_connection(sock=ours)
+    _, writer = await asyncio.open_connection(sock=theirs)
+    lines, loop = asyncio.Queue(), asyncio.get_running_loop()
+    async def read():
+        while line := await reader.readline(): await lines.put(int(line))
+        await lines.put(None)
+    task = asyncio.create_task(read())
+    for i in range(1000):
+        writer.write(b'%d\\n' % i)
+        await writer.drain()
+    writer.close()
+    total = 0
+    while (number := await lines.get()) is not None: total += number
+    await task
+    print(total, await asyncio.to_thread(sum, range(10)), await loop.run_in_executor(None, len, 'four'))
+asyncio.run(main())
+"""
 POOL = """
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(8) as pool: print(sum(pool.map(lambda x: x + 1, range(100))))
@@ -60,13 +81,14 @@ sys.stdout.write(str(sum(map(int, data.split()))))
     [
         (RECURSION, b"", b"1000000\n"),
         (ASYNCIO, b"", b"328350\n"),
+        (STREAMS, b"", b"499500 45 4\n"),
         (POOL, b"", b"5050\n"),
         (LIBRARIES, b"", "alarm\né Linux True\n".encode()),
         (FAST_INPUT, b" ".join(b"%d" % i for i in range(100_000)), b"4999950000"),
         ("print(input()); print(input())\ntry: input()\nexcept EOFError: print('end')", b"a\nb\n", b"a\nb\nend\n"),
         ("import sys\nfor line in sys.stdin: print(line, end='', file=sys.stderr)\nprint('x')", b"1\n2\n", b"x\n"),
     ],
-    ids=["recursion", "asyncio", "pool", "libraries", "fast input", "end of input", "stderr"],
+    ids=["recursion", "asyncio", "streams", "pool", "libraries", "fast input", "end of input", "stderr"],
 )
 def test_python(jail, program, stdin, stdout):
     result = jail.python(program, stdin, memory_kb=1 << 20)

@@ -69,6 +69,48 @@ def test_memory_limit_is_the_address_space(jail):
     assert b"MemoryError" in result.stderr
 
 
+SPARSE = """
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+void *work(void *) {
+    for (long k = 0; k < 9000; k++) {  // a page in every gibibyte: two tables of a page each, 70 MiB
+        void *page = mmap((void *)((k + 8) << 30), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (page != MAP_FAILED) (void)*(volatile char *)page;
+    }
+    pause();
+    return nullptr;
+}
+int main(int count, char **words) {
+    pthread_t thread;
+    pthread_create(&thread, nullptr, work, nullptr);
+    if (count > 1) pthread_exit(nullptr);
+    pause();
+}"""
+
+
+@pytest.mark.parametrize("words", [(), ("leave",)], ids=["all threads", "the first thread has ended"])
+def test_page_tables_count_as_memory(jail, tmp_path, words):
+    program = compile_cpp(SPARSE, tmp_path / "a", "-static", "-pthread")
+    result = jail.program(program, *words, memory_kb=64 << 10, wall_ms=20_000)
+    assert (result.flags, result.exit_status) == (wire.OOM, -9)
+    assert result.peak_kb > 64 << 10
+
+
+def test_the_memory_limit_may_be_used_up(jail, tmp_path):
+    source = """
+#include <unistd.h>
+static char room[250 << 20];
+int main() {
+    for (long i = 0; i < (long)sizeof room; i += 4096) room[i] = 1;
+    usleep(60000);
+    return room[1];
+}"""
+    result = jail.program(compile_cpp(source, tmp_path / "a", "-static"), memory_kb=256 << 10)
+    assert (result.flags, result.exit_status) == (0, 0)
+    assert result.peak_kb > 250 << 10
+
+
 def test_peak_memory_is_measured_and_not_inherited_from_a_large_input(jail):
     large = jail.python("import sys; print(len(sys.stdin.buffer.read()))", bytes(50 << 20))
     small = jail.python("pass")

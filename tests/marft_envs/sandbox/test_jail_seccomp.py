@@ -133,6 +133,13 @@ def test_arguments_decide(machine):
         *(("madvise", (0, 0, advice), NOTHING) for advice in (0, 3, 9, 12, 20, 21, 22, 23, 25, 100, 101, 2**32 - 1)),
         *((name, (clock,), answer) for name in CLOCK_CALLS for clock, answer in CLOCKS),
         *((name, (pid,), answer) for name in PID_CALLS for pid, answer in ((0, ALLOW), (PID, ALLOW), (1, ENOSYS))),
+        ("mmap", (0, 4096, 3, 0x22), ALLOW),
+        ("mmap", (0, 4096, 3, 0x22 | 0x20000 | 0x4000), ALLOW),  # a stack
+        ("mmap", (0, 4096, 3, 0x12 | 0x800), ALLOW),  # a library
+        ("mmap", (0, 4096, 1, 1), ALLOW),  # a file
+        ("mmap", (0, 4096, 3, 0x21), EPERM),  # shared memory
+        ("mmap", (0, 4096, 3, 0x21 | 0x40000), EPERM),
+        ("mmap", (0, 4096, 3, 0x23), EPERM),
     ]
     for name, arguments, expected in cases:
         assert verdict(machine, KIND_RUN, number[name], *arguments) == expected, (name, arguments)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 
 import pytest
-from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient
+from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, needs_root, run_request
 
 from marft_envs.sandbox.jail import native, wire
 
@@ -65,6 +67,22 @@ def test_both_ways_leave_the_same_state(carrier, kind):
     assert forked["root"] == ("landlock" not in carrier)
     ignored = {number for number, what in forked["dispositions"].items() if what == "1" or "IGN" in what}
     assert ignored <= {"13", "25"}  # the interpreter's own doing: SIGPIPE, SIGXFSZ
+
+
+@pytest.mark.parametrize("use_native", [False, True], ids=["forked", "native"])
+@pytest.mark.parametrize("carrier", ["landlock", "uid"])
+@needs_root
+def test_where_memory_runs_out_the_program_goes_first(carrier, use_native):
+    with JailClient(carrier, native=use_native) as jail:
+        jail.put("main.py", b"import sys, time; time.sleep(0.5)")
+        asked = wire.pack_run(run_request(SYSTEM_PYTHON, "-I", "-S", "main.py"))
+        nonce = jail.send(wire.RUN, asked)
+        while not (below := Path(f"/proc/{jail.process.pid}/task/{jail.process.pid}/children").read_text().split()):
+            time.sleep(0.001)
+        time.sleep(0.1)
+        scores = [int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in (jail.process.pid, *below)]
+        jail.receive(wire.RUN, nonce)
+    assert scores == [900 if carrier == "landlock" else 0, 1000]
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

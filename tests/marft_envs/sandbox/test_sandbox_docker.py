@@ -16,7 +16,7 @@ import docker
 import pytest
 from interruption import interrupted
 
-from marft_envs.sandbox import Judge, SandboxError, Submission, Test
+from marft_envs.sandbox import Judge, Limits, SandboxError, Submission, Test
 from marft_envs.sandbox import pool as pool_module
 from marft_envs.sandbox.docker_backend import OWNER_LABEL, ContainerJail, DockerBackend, connect
 from marft_envs.sandbox.image import DEFAULT_IMAGE, TOOLS, build_image
@@ -86,6 +86,24 @@ def test_killing_containers_in_the_middle_of_a_batch_loses_no_verdict(client):
         judgements = judge.run_many(interrupted(NEXT, 8, kill))
         assert [judgement.verdict for judgement in judgements] == ["OK"] * 8
         assert 1 <= sum("first attempt" in judgement.details for judgement in judgements) <= 2
+
+
+def test_a_container_says_whether_its_memory_ran_out(client, monkeypatch):
+    """An input that is larger than the container takes the runner along, since it is the runner's memory."""
+    told = []
+    found_out = ContainerJail.ran_out_of_memory
+    monkeypatch.setattr(ContainerJail, "ran_out_of_memory", lambda jail: told.append(found_out(jail)) or told[-1])
+    with Judge(backend="docker", workers=1, slot_memory_mb=48, self_test=False) as judge:
+        asked = Submission("pass", "python", [Test(bytes(60 << 20), b"")], Limits(memory_mb=24))
+        with pytest.raises(ValueError, match="slot_memory_mb=180"):
+            judge.submit(asked)
+        large = judge._pool.submit(asked).result()
+        assert told == [True, True]
+        assert (large.verdict, large.tests[0].verdict) == ("MLE", "MLE")
+    with Judge(backend="docker", workers=1, self_test=False) as judge:
+        judge._pool._slots[0]._jail._container.kill()
+        assert judge.run(NEXT, tests=TESTS).verdict == "OK"
+    assert told[2:] == [False]
 
 
 def test_the_box_holds_what_a_checker_program_may_get():

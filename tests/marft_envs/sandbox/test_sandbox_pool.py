@@ -52,6 +52,10 @@ class FakeSlot:
         if self.backend.num_resets in self.backend.broken_resets:
             raise OSError("too many open files")
 
+    def ran_out_of_memory(self):
+        assert not self.gone.is_set()  # a jail that is closed can not say so any more
+        return self.backend.starved.pop(0) if self.backend.starved else False
+
     def abort(self):
         self.gone.set()
 
@@ -64,7 +68,8 @@ class FakeBackend:
     name = "fake"
     tools = PLACES
 
-    def __init__(self, crashes=0, slow_runs=0, broken_opens=(), broken_resets=()):
+    def __init__(self, crashes=0, slow_runs=0, broken_opens=(), broken_resets=(), starved=()):
+        self.starved = list(starved)
         self.crashes, self.slow_runs, self.broken_opens = crashes, slow_runs, broken_opens
         self.broken_resets = broken_resets
         self.num_opened = self.num_closed = self.num_builds = self.num_resets = 0
@@ -128,6 +133,25 @@ def test_a_second_crash_is_internal_and_the_next_is_judged(open_pool):
     assert bad.result().verdict == "INTERNAL"
     assert bad.result().details == {"first attempt": "it crashed", "second attempt": "it crashed"}
     assert good.result().verdict == "OK"
+
+
+@pytest.mark.parametrize(
+    ("starved", "verdict"),
+    [((True, True), "MLE"), ((True, False), "INTERNAL"), ((False, True), "INTERNAL")],
+    ids=["twice", "first time", "second time"],
+)
+def test_a_program_that_makes_its_slot_run_out_of_memory_twice_has_failed(open_pool, starved, verdict):
+    pool = open_pool(crashes=2, starved=starved)
+    bad, good = pool.submit(submission(CRASH, b"1")), pool.submit(submission(b"1"))
+    assert bad.result().verdict == verdict
+    assert bad.result().details == {"first attempt": "it crashed", "second attempt": "it crashed"}
+    assert [test.verdict for test in bad.result().tests] == (["MLE", "SKIPPED"] if verdict == "MLE" else [])
+    assert good.result().verdict == "OK"
+
+
+def test_a_slot_that_ran_out_of_memory_once_is_no_failure_of_the_program(open_pool):
+    pool = open_pool(crashes=1, broken_opens=(2,), starved=(True,))
+    assert pool.submit(submission(CRASH)).result().verdict == "OK"
 
 
 def test_slots_that_can_not_be_opened_again_lose_nothing(open_pool):
