@@ -72,6 +72,8 @@ import os, sys, mmap
 data = sys.stdin.buffer.read()
 os.lseek(0, 0, 0)
 assert os.read(0, 10) == data[:10] and mmap.mmap(0, 0, access=mmap.ACCESS_READ)[:] == data
+private = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE)
+private[5] = 7
 sys.stdout.write(str(sum(map(int, data.split()))))
 """
 
