@@ -96,6 +96,16 @@ def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
     return lambda: marft_envs.make(env_id, **keywords)
 
 
+def versioned_id(env_id: str) -> str:
+    """Return an id with the version that `marft_envs.make` chooses, so that a record names what was played.
+
+    Raises:
+        UnknownEnvironmentError: nothing is registered under it.
+    """
+    module, colon, _ = env_id.rpartition(":")
+    return f"{module}{colon}{marft_envs.spec(env_id).id}"
+
+
 def notes_of(env: Any) -> dict[str, str]:
     """Return what a run and its checkpoints note of the environment: the hash of its tool surface, if it has tools."""
     game = env.unwrapped

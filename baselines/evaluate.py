@@ -15,7 +15,15 @@ from rich.console import Console
 from rich.table import Table
 
 from baselines.config import add_config
-from baselines.environment import add_environment_flags, add_run_flags, factory, notes_of, read_keywords, scenarios
+from baselines.environment import (
+    add_environment_flags,
+    add_run_flags,
+    factory,
+    notes_of,
+    read_keywords,
+    scenarios,
+    versioned_id,
+)
 from baselines.experiment import Experiment, read_models
 from baselines.flags import add_knobs, given_knobs, read_knobs
 from baselines.progress import EpisodeCount
@@ -89,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = scenarios(env, arguments.limit)
     result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
     record = {
-        "env": arguments.env,
+        "env": versioned_id(arguments.env),
         "keywords": keywords,
         "models": arguments.model,
         "endpoint": arguments.endpoint,

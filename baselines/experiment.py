@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from baselines.environment import factory, model_folder_or_name, read_keywords, tasks_of
+from baselines.environment import factory, model_folder_or_name, read_keywords, tasks_of, versioned_id
 from baselines.flags import from_record, given_knobs, read_knobs
 from baselines.presets import PRESETS
 from baselines.sampler import OWN, check_play
@@ -93,7 +93,7 @@ class Experiment:
         }
         parts["learner"] = learner_settings(arguments.algorithm, defaults, **given_knobs(arguments, LearnerSettings))
         return cls(
-            env=arguments.env,
+            env=versioned_id(arguments.env),
             keywords=read_keywords(arguments),
             algorithm=arguments.algorithm,
             models=read_models(arguments.model),

@@ -14,6 +14,7 @@ from baselines.train import experiment_of
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.runs.run_folder import write_json
 from marft_agents.setting_fields import SettingsError
+from marft_envs import UnknownEnvironmentError
 
 DUO, SOLO = "marft/gsm8k_duo-v0", "marft/gsm8k_solo-v0"
 [COMMANDS] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
@@ -43,6 +44,13 @@ def test_the_printed_config_makes_the_same_experiment(tmp_path, name, preset):
     file = write(tmp_path / "c.toml", to_toml(first))
     assert experiment("--config", file) == first
     assert to_toml(experiment("--config", file)) == file.read_text(encoding="utf-8")
+
+
+def test_an_id_without_a_version_is_recorded_with_the_one_that_was_played():
+    assert experiment("--env", "marft/codeforces_duo").env == "marft/codeforces_duo-v1"
+    assert experiment("--env", "marft_envs:marft/math_duo").env == "marft_envs:marft/math_duo-v0"
+    with pytest.raises(UnknownEnvironmentError, match="marft/nothing"):
+        experiment("--env", "marft/nothing")
 
 
 def test_a_printed_config_holds_every_setting(tmp_path):
@@ -158,12 +166,24 @@ def test_eval_takes_its_flags_from_a_file(tmp_path):
 
 
 def test_the_record_of_an_evaluation_plays_it_again(capsys, tmp_path):
-    flags = ["--env", DUO, "--data", "embedded:stories", "--model", "tiny", "--limit", "2", "--max-new-tokens", "3"]
+    flags = [
+        "--env",
+        DUO.removesuffix("-v0"),
+        "--data",
+        "embedded:stories",
+        "--model",
+        "tiny",
+        "--limit",
+        "2",
+        "--max-new-tokens",
+        "3",
+    ]
     assert main(["eval", *flags, "--seeds", "0,5", "--max-turns", "1", "--out", str(tmp_path / "one")]) == 0
     record = tmp_path / "one" / "evaluation.json"
     assert main(["eval", "--config", str(record), "--out", str(tmp_path / "two")]) == 0
     one, two = (json.loads((tmp_path / name / "evaluation.json").read_text()) for name in ("one", "two"))
     assert one == two
+    assert one["env"] == DUO
     assert one["failures"] == 4  # two scenarios and seeds: a duo needs two turns
     capsys.readouterr()
     assert main(["train", "--config", str(record)]) == 1
