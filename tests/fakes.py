@@ -22,7 +22,7 @@ class Probe(AECEnv):
     """A one-round game: agents speak in order, the last one's first word is judged, all are paid alike.
 
     Args:
-        mute: the last speaker hears "?" instead of what was said before it.
+        mute: speakers hear "?" instead of what was said before them.
     """
 
     metadata: ClassVar = {"name": "probe", "render_modes": []}
@@ -96,6 +96,20 @@ class CopyDigit(Probe):
         return f"digit {self.answer}" if agent == "speaker_0" else f"heard {self.heard('speaker_0')}"
 
 
+class RelayDigit(Probe):
+    """`agent_0` sees one of three digits; the others hear only who spoke before them; `agent_2` answers the digit."""
+
+    chance = 1 / 3
+    speakers = ("agent_0", "agent_1", "agent_2")
+
+    def draw(self, rng):
+        self.answer = str(rng.integers(3))
+
+    def observe(self, agent):
+        place = self.speakers.index(agent)
+        return f"heard {self.heard(self.speakers[place - 1])}" if place else f"digit {self.answer}"
+
+
 class SumDigits(Probe):
     """`left_0` and `right_0` see one digit each, 0 to 2; `right_0` hears `left_0` and answers the sum."""
 
@@ -131,7 +145,7 @@ class RouteToExpert(Probe):
         return f"value {self.answer if agent == f'expert_{self.topic}' else '?'}"
 
     def following(self, agent):
-        chosen = "expert_1" if self.said["router_0"] == "1" else "expert_0"
+        chosen = "expert_1" if self.said.get("router_0") == "1" else "expert_0"
         return [chosen] if agent == "router_0" else []
 
 
