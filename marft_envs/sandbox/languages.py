@@ -93,7 +93,7 @@ LANGUAGES: dict[str, Language] = {
     "python": Language(
         "python",
         "main.py",
-        build=("{python}", "-sS", "-c", _PYTHON_BUILD, "main.py", "build/main.bin"),
+        build=("{python}", "-sSWignore", "-c", _PYTHON_BUILD, "main.py", "build/main.bin"),
         product="main.bin",
         run=("{python}", "-sS", "-c", _PYTHON_START, "main.bin"),
         extra_memory_mb=32,

@@ -60,6 +60,8 @@ class Bait:
                 (folder / name).write_text(self._in_files + "\n")
                 (folder / name).chmod(0o644)
                 self.files.append(folder / name)
+                (folder / f"{name}.link").symlink_to(self._in_files)
+                os.setxattr(folder / name, "user.marft_canary", self._in_files.encode())
         for folder in map(Path, _FOLDERS):
             with contextlib.suppress(OSError):
                 (folder / name).mkdir()
@@ -73,6 +75,7 @@ class Bait:
     ) -> None:
         for path in self.files:
             path.unlink(missing_ok=True)
+            path.with_name(f"{path.name}.link").unlink(missing_ok=True)
         for path in self._folders:
             path.rmdir()
         if self._before is None:

@@ -14,6 +14,7 @@ LANGUAGES = {".py": "python", ".cpp": "c++"}
 
 # Small, so that the whole suite takes about a minute on two cores.
 USUAL = Limits(cpu_s=1.0, wall_s=6.0, memory_mb=128, output_mb=1.0)
+BRIEF = Limits(cpu_s=0.15, wall_s=6.0, memory_mb=128, output_mb=1.0)
 BUSY = Limits(cpu_s=0.3, wall_s=6.0, memory_mb=128, output_mb=1.0)
 IDLE = Limits(cpu_s=1.0, wall_s=0.45, memory_mb=128, output_mb=1.0)
 SMALL = Limits(cpu_s=2.0, wall_s=8.0, memory_mb=64, output_mb=1.0)
@@ -136,6 +137,47 @@ CATALOGUE: tuple[Attack, ...] = (
     *_group("compiler", "CE WA", "include_probe.cpp nesting_bomb.cpp warning_flood.cpp"),
     *_group("compiler", "WA", "output_path.cpp huge_source.py"),
     *_group("compiler", "MLE", "constant_bomb.py"),
+    *_group(
+        "protocol", "OK", "stdout_flags.py stdout_chmod.py stdout_locked.cpp swap_descriptors.py", tests=2, answers=True
+    ),
+    *_group("protocol", "OK", "stdin_offset.py", tests=5, answers=True),
+    *_group("protocol", "WA", "stdin_rewrite.py", tests=2),
+    *_group("protocol", "WA", "answer_into_pipe.py answer_on_stderr.py stdout_sparse_tail.cpp", answers=True),
+    *_group("protocol", "WA", "wakeup_descriptor.py", answers=True),
+    *_group("protocol", "OK WA SV", "stdout_splice.cpp", tests=4, answers=True),
+    *_group("protocol", "OK WA", "stdout_race.cpp", answers=True),
+    *_group("protocol", "OLE", "stderr_far_away.cpp stdout_feeds_itself.cpp output_past_limit.py"),
+    *_group("protocol", "WA", "stdout_allocate.cpp frames_in_stdout.py output_at_limit.py"),
+    *_group("exit", "OK", "exit_256.cpp stop_signals.cpp exit_in_thread.cpp", answers=True),
+    *_group("exit", "OK RE", "leader_fails.cpp", answers=True),
+    *_group("exit", "RE", "every_signal.cpp", tests=24, answers=True),
+    *_group("exit", "RE", "uncaught.cpp", tests=6, answers=True),
+    *_group("exit", "RE", "faults.cpp", tests=8, answers=True),
+    *_group("exit", "OK RE", "kill_group.cpp", answers=True),
+    *_group("exit", "RE", "closed_before_flush.py faulthandler_later.py", answers=True),
+    *_group("exit", "SV", "sigsys_handler.cpp", answers=True),
+    *_group(
+        "accounting", "TLE", "short_threads_burn.cpp signal_storm.cpp fault_storm.cpp name_like_a_table.cpp", BRIEF
+    ),
+    *_group("accounting", "TLE", "exec_from_thread.cpp", BRIEF),
+    *_group("accounting", "TLE", "cpu_of_the_dead.cpp tick_dodger.cpp", BRIEF, answers=True),
+    *_group("accounting", "WA MLE RE", "memory_kinds.cpp", SMALL, tests=9),
+    *_group("accounting", "MLE RE", "giant_thread_local.cpp", SMALL),
+    *_group("accounting", "WA", "descriptor_bomb.cpp map_bomb.cpp"),
+    *_group("accounting", "ILE", "own_session.cpp", IDLE),
+    *_group("state", "OK", "lower_limits.cpp lost_folder.py", tests=2, answers=True),
+    *_group("state", "WA", "inherited_state.cpp file_marks.py", tests=2),
+    *_group("state", "WA", "host_marks.py host_tags.py"),
+    *_group("state", "WA SV", "process_settings.cpp", tests=9),
+    *_group("state", "WA SV", "late_disk.cpp", tests=3),
+    *_group("state", "WA SV", "new_calls.cpp", tests=8),
+    *_group("building", "CE", "line_marker_leak.cpp assembler_tables.cpp embed_host_file.cpp assembler_recursion.cpp"),
+    *_group("building", "CE", "assembler_endless.cpp"),
+    *_group("building", "CE", "sequence_bomb.cpp", slow=True),
+    *_group("building", "CE RE", "interpreter_is_itself.cpp huge_alignment.cpp"),
+    *_group("building", "WA", "early_code.cpp large_product.cpp own_library.cpp told_by_macros.cpp warning_bomb.py"),
+    *_group("building", "CE", "slow_codec.py source_turned.py digits_bomb.py"),
+    *_group("building", "CE RE", "attribute_chain.py elif_bomb.py format_bomb.py"),
 )
 
 

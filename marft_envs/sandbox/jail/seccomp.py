@@ -217,6 +217,7 @@ def filter_for(kind: int, machine: str = os.uname().machine, truncates: bool = T
     """
     tables, build = calls(machine), kind == KIND_BUILD
     actions = _numbered(tables.run.values(), _ALLOW) | _numbered(tables.attack.values(), _KILL)
+    actions |= _numbered(tables.links.values(), _ALLOW if build else _EINVAL)
     if build:
         actions |= _numbered(tables.build.values(), _ALLOW)
     actions |= {tables.checked[name]: check for name, check in _checks(build).items()}

@@ -22,7 +22,7 @@ select 23 -, sched_yield 24 124, mremap 25 216, msync 26 227, dup 32 23, dup2 33
 getitimer 36 102, alarm 37 -, setitimer 38 103, getpid 39 172, sendto 44 206, recvfrom 45 207,
 recvmsg 47 212, shutdown 48 210, getsockname 51 204, getpeername 52 205,
 execve 59 221, exit 60 93, wait4 61 260, uname 63 160, fsync 74 82, fdatasync 75 83, ftruncate 77 46, getdents 78 -,
-getdents64 217 61, getcwd 79 17, chdir 80 49, fchdir 81 50, readlink 89 -, umask 95 166, gettimeofday 96 169,
+getdents64 217 61, getcwd 79 17, chdir 80 49, fchdir 81 50, umask 95 166, gettimeofday 96 169,
 getrlimit 97 163, setrlimit 160 164, getrusage 98 165, times 100 153, getuid 102 174, getgid 104 176, geteuid 107 175,
 getegid 108 177, getppid 110 173, getpgrp 111 -, getgroups 115 158, getresuid 118 148, getresgid 120 150,
 rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspend 130 133, sigaltstack 131 132,
@@ -30,7 +30,7 @@ sched_get_priority_max 146 125, sched_get_priority_min 147 126, arch_prctl 158 -
 time 201 -, epoll_create 213 -, epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -, epoll_pwait 281 22,
 epoll_pwait2 441 441, set_tid_address 218 96, restart_syscall 219 128, timer_settime 223 110, timer_gettime 224 108,
 timer_getoverrun 225 109, timer_delete 226 111, exit_group 231 94, waitid 247 95, openat 257 56, openat2 437 437,
-newfstatat 262 79, readlinkat 267 78, faccessat 269 48, faccessat2 439 439, pselect6 270 72, ppoll 271 73,
+newfstatat 262 79, faccessat 269 48, faccessat2 439 439, pselect6 270 72, ppoll 271 73,
 set_robust_list 273 99, signalfd 282 -, signalfd4 289 74, timerfd_create 283 85, timerfd_settime 286 86,
 timerfd_gettime 287 87, eventfd 284 -, eventfd2 290 19, dup3 292 24, pipe2 293 59, getcpu 309 168, getrandom 318 278,
 membarrier 324 283, statx 332 291, rseq 334 293, close_range 436 436, futex_waitv 449 449
@@ -45,6 +45,8 @@ clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, mmap 9 222
 _NOTHING = "fadvise64 221 223"
 # what libc does without: their flags ask what is cached
 _ABSENT = "preadv2 327 286, pwritev2 328 287"
+# where links lead is what is in them, and Landlock does not guard it: for programs nothing is a link
+_LINKS = "readlink 89 -, readlinkat 267 78"
 # what a compiler needs on top
 _BUILD = """
 fork 57 -, vfork 58 -, creat 85 -, mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, rename 82 -,
@@ -81,6 +83,7 @@ class Calls:
         checked: What it may call with some arguments.
         nothing: What succeeds and does nothing.
         absent: What is answered as if the kernel lacked it.
+        links: What reads links: allowed in builds.
         build: What a compiler may call on top.
         attack: What kills.
         own: What the runner calls.
@@ -93,6 +96,7 @@ class Calls:
         self.checked = _numbers(_CHECKED, machine)
         self.nothing = _numbers(_NOTHING, machine)
         self.absent = _numbers(_ABSENT, machine)
+        self.links = _numbers(_LINKS, machine)
         self.build = _numbers(_BUILD, machine)
         self.attack = _numbers(_ATTACK, machine)
         self.own = _numbers(_OWN, machine)

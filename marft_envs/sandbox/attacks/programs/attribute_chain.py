@@ -1,0 +1,2 @@
+"""A chain of attributes, calls and subscripts as long as the source may be."""
+chain = ""@REPEAT:200000:.a@
