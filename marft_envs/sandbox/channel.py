@@ -10,7 +10,7 @@ import contextlib
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from marft_envs.sandbox.jail import wire
 
@@ -40,9 +40,15 @@ class Channel:
         self._nonce = int.from_bytes(time.time_ns().to_bytes(8, "little")[:6], "little") << 8
 
     def send(self, op: int, payload: bytes, deadline: float) -> int:
-        """Send a request; return its nonce. Reads while it writes: both sides may be full at once."""
-        self._nonce += 1
-        rest = memoryview(wire.pack_frame(op, self._nonce, payload))
+        """Send a request; return its nonce."""
+        return self.send_all(op, [payload], deadline)[0]
+
+    def send_all(self, op: int, payloads: Sequence[bytes], deadline: float) -> range:
+        """Send requests at once; return their nonces. Reads while it writes: both sides may be full at once."""
+        nonces = range(self._nonce + 1, self._nonce + 1 + len(payloads))
+        self._nonce += len(payloads)
+        frames = (wire.pack_frame(op, nonce, payload) for nonce, payload in zip(nonces, payloads, strict=True))
+        rest = memoryview(b"".join(frames))
         while rest:
             try:
                 rest = rest[self._stream.send(rest[:_CHUNK]) :]
@@ -51,7 +57,7 @@ class Channel:
                     self._fill()
             except OSError as error:
                 raise SlotError(f"the runner is gone: {error}") from error
-        return self._nonce
+        return nonces
 
     def receive(self, op: int, nonce: int, most: int, deadline: float) -> bytes:
         """Return the payload of the answer to a request.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from marft_envs.sandbox import ruling
-from marft_envs.sandbox.checkers import Check, Checker, ProgramChecker
+from marft_envs.sandbox.checkers import Check, ProgramChecker
 from marft_envs.sandbox.languages import Language
 from marft_envs.sandbox.slot import Slot
 from marft_envs.sandbox.submission import Submission
@@ -30,7 +30,7 @@ def apply(check: Check, result: TestResult) -> TestResult:
 def check_here(submission: Submission, place: int, output: bytes) -> Check:
     """Compare on the host; a checker of the caller's that raises is our fault, not the program's."""
     test, checker = submission.tests[place], submission.checker
-    assert isinstance(checker, Checker)
+    assert not isinstance(checker, str | ProgramChecker)
     try:
         return checker.check(test.input, output, test.output)
     except Exception as error:

@@ -74,15 +74,12 @@ def _rule_space(request: RunRequest, result: RunResult) -> tuple[Verdict, str] |
         return Verdict.OLE, f"output over {(request.output_bytes - 1) / _MIB:g} MiB"
     if result.flags & wire.THREAD_LIMIT:
         return Verdict.RE, "too many threads"
-    reason = f"{result.peak_kb / 1024:.0f} of {request.memory_kb / 1024:.0f} MiB"
     used_kb = result.peak_kb if result.peak_kb > _FLOOR_KB else 0
-    if result.flags & wire.OOM or used_kb > request.memory_kb:
-        return Verdict.MLE, reason
-    failed = result.exit_status not in (0, -signal.SIGSYS)
-    refused = any(word in result.stderr[-1024:] for word in _OUT_OF_MEMORY)
-    if failed and (refused or used_kb >= _NEARLY_ALL * request.memory_kb):
-        return Verdict.MLE, reason
-    return None
+    too_large = result.flags & wire.OOM or used_kb > request.memory_kb
+    if not too_large and result.exit_status not in (0, -signal.SIGSYS):
+        refused = any(word in result.stderr[-1024:] for word in _OUT_OF_MEMORY)
+        too_large = refused or used_kb >= _NEARLY_ALL * request.memory_kb
+    return (Verdict.MLE, f"{result.peak_kb / 1024:.0f} of {request.memory_kb / 1024:.0f} MiB") if too_large else None
 
 
 def describe_exit(exit_status: int) -> str:

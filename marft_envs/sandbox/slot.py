@@ -17,7 +17,7 @@ MAX_PRODUCT_BYTES = (BUILD_FILE_MB << 20) + 1
 GRACE_S = 10.0  # for the runner's own work and the carrier, on a busy machine
 START_S = 60.0
 _BYTES_PER_S = 10e6  # the slowest carrier, for deadlines
-_WINDOW = 4  # requests under way: the runner starts the next test while we compare the last
+_WINDOW = 2 * wire.TOGETHER  # requests under way: the runner starts the next tests while we compare the last
 _SMALL = 1 << 15  # a larger input goes alone
 
 
@@ -118,12 +118,14 @@ class RunnerSlot:
         """Run programs one after the other; `ahead` lets the next start before its turn is asked for."""
         nonces: list[int] = []
         for turn, request in enumerate(requests):
-            window = _WINDOW if ahead else 1
-            while len(nonces) < min(turn + window, len(requests)):
-                following = requests[len(nonces)]
-                if len(nonces) > turn and len(following.stdin) > _SMALL:
-                    break
-                nonces.append(self._send(wire.RUN, wire.pack_run(following)))
+            # Several go at once: each write wakes the runner, and an engine's processes between us.
+            if len(nonces) - turn <= (_WINDOW - wire.TOGETHER if ahead else 0):
+                following = requests[len(nonces) : turn + _WINDOW if ahead else turn + 1]
+                large = (place for place, each in enumerate(following) if len(each.stdin) > _SMALL)
+                count = next(large, len(following))
+                if len(nonces) == turn:
+                    count = max(count, 1)
+                nonces += self._send_all(wire.RUN, [wire.pack_run(each) for each in following[:count]])
             yield self._receive_run(request, nonces[turn])
 
     def reset(self) -> None:
@@ -147,7 +149,7 @@ class RunnerSlot:
 
     def _say_hello(self) -> None:
         try:
-            nonce = self._send(wire.HELLO, struct.pack("<I", wire.VERSION))
+            (nonce,) = self._send_all(wire.HELLO, [struct.pack("<I", wire.VERSION)])
             answer = self._channel.receive(wire.HELLO, nonce, 64, time.monotonic() + START_S)
             if len(answer) != 8 or struct.unpack("<II", answer)[0] != wire.VERSION:
                 raise SlotError(f"the runner speaks another protocol: {answer!r}")
@@ -172,12 +174,12 @@ class RunnerSlot:
         return result
 
     def _ask(self, op: int, payload: bytes, most: int) -> bytes:
-        nonce = self._send(op, payload)
+        (nonce,) = self._send_all(op, [payload])
         return self._channel.receive(op, nonce, most, time.monotonic() + GRACE_S + most / _BYTES_PER_S)
 
-    def _send(self, op: int, payload: bytes) -> int:
+    def _send_all(self, op: int, payloads: Sequence[bytes]) -> range:
         # What is sent ahead waits behind programs that still run, so a full pipe is no sign of trouble by itself.
-        return self._channel.send(op, payload, time.monotonic() + 3600)
+        return self._channel.send_all(op, payloads, time.monotonic() + 3600)
 
 
 def _check_status(answer: bytes, what: str) -> None:

@@ -18,6 +18,7 @@ class _Limit(ctypes.Structure):
 class _Plan(ctypes.Structure):
     """struct plan of spawn.c."""
 
+    kept: object = None  # what its addresses lead to
     _fields_ = (
         ("folder", ctypes.c_int32),
         ("stdio", ctypes.c_int32 * 3),
@@ -50,31 +51,15 @@ class Native(Forked):
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._failure = (0, "")
+        self._plan: Plan | None = None
+        self._data = _Plan()
 
     def start(self, plan: Plan) -> int:
         """Start a program; see `Forked.start`."""
-        limits = (_Limit * len(plan.limits))(*(_Limit(*limit) for limit in plan.limits))
-        code = ctypes.create_string_buffer(plan.filter.code, len(plan.filter.code)) if plan.filter else None
-        pid_places = plan.filter.pid_places if plan.filter else ()
-        places = (ctypes.c_uint32 * len(pid_places))(*pid_places)
-        argv = (ctypes.c_char_p * (len(plan.argv) + 1))(*plan.argv, None)
-        environment = (ctypes.c_char_p * (len(plan.environment) + 1))(*plan.environment, None)
-        data = _Plan(
-            folder=plan.folder,
-            stdio=plan.stdio,
-            uid=-1 if plan.uid is None else plan.uid,
-            ruleset=-1 if plan.ruleset is None else plan.ruleset,
-            limits=len(limits),
-            steps=len(plan.filter.code) // 8 if plan.filter else 0,
-            places=len(places),
-            limit=ctypes.addressof(limits),
-            memory=plan.memory % 2**64,  # RLIM_INFINITY is -1
-            filter=ctypes.addressof(code) if code else None,
-            place=ctypes.addressof(places),
-            path=plan.path,
-            argv=ctypes.addressof(argv),
-            environment=ctypes.addressof(environment),
-        )
+        if plan is not self._plan:  # the tests of a submission share one
+            self._plan, self._data = plan, _packed(plan)
+        data = self._data
+        data.error, data.failed = 0, None
         pid: int = self._library.jail_start(ctypes.byref(data))
         if pid < 0:
             raise OSError(-pid, os.strerror(-pid))
@@ -85,6 +70,34 @@ class Native(Forked):
     def failure(self) -> tuple[int, str]:
         """Return errno and text; see `Forked.failure`."""
         return self._failure
+
+
+def _packed(plan: Plan) -> _Plan:
+    """Return the plan for spawn.c."""
+    limits = (_Limit * len(plan.limits))(*(_Limit(*limit) for limit in plan.limits))
+    code = ctypes.create_string_buffer(plan.filter.code, len(plan.filter.code)) if plan.filter else None
+    pid_places = plan.filter.pid_places if plan.filter else ()
+    places = (ctypes.c_uint32 * len(pid_places))(*pid_places)
+    argv = (ctypes.c_char_p * (len(plan.argv) + 1))(*plan.argv, None)
+    environment = (ctypes.c_char_p * (len(plan.environment) + 1))(*plan.environment, None)
+    data = _Plan(
+        folder=plan.folder,
+        stdio=plan.stdio,
+        uid=-1 if plan.uid is None else plan.uid,
+        ruleset=-1 if plan.ruleset is None else plan.ruleset,
+        limits=len(limits),
+        steps=len(plan.filter.code) // 8 if plan.filter else 0,
+        places=len(places),
+        limit=ctypes.addressof(limits),
+        memory=plan.memory % 2**64,  # RLIM_INFINITY is -1
+        filter=ctypes.addressof(code) if code else None,
+        place=ctypes.addressof(places),
+        path=plan.path,
+        argv=ctypes.addressof(argv),
+        environment=ctypes.addressof(environment),
+    )
+    data.kept = limits, code, places, argv, environment
+    return data
 
 
 def load(path: str | None = None) -> Forked:

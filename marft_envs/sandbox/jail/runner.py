@@ -22,12 +22,13 @@ from . import landlock, wire
 from .box import Box
 from .channel import Channel, Request, Slice, write_all
 from .native import load
-from .plan import Isolation
+from .plan import Isolation, Plan
 from .spawn import Forked
 from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, prctl
 from .watch import Outcome, Watch, end_leftovers
 
 _OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--native")
+_NO_RUN = wire.RunRequest(wire.KIND_RUN, 0, 0, 0, 0, 0, 0, (), b"")
 _BUSY_TRIES = 100  # of 2 ms: somebody else's fork holds a program that was just written open, for an instant
 
 
@@ -43,7 +44,10 @@ class Runner:
 
     def __init__(self, channel: Channel, isolation: Isolation, box: Box, spawner: Forked) -> None:
         self._channel, self._isolation, self._box, self._spawner = channel, isolation, box, spawner
-        self._watch = Watch(channel.source)
+        self._watch = Watch(channel.source, channel.flush)
+        # Of the last program: the tests of a submission are alike but for their input.
+        self._head, self._last = b"", _NO_RUN
+        self._plan: Plan | None = None
         self._answers = {
             wire.HELLO: self._hello,
             wire.PUT: self._put,
@@ -96,6 +100,7 @@ class Runner:
     def _reset(self, request: Request) -> None:
         end_leftovers(self._isolation)
         self._isolation.next_submission()
+        self._plan = None
         try:
             if self._isolation.mode != "namespace":  # there it is bound read-only, and the jail ends with it
                 self._box.empty()
@@ -108,14 +113,16 @@ class Runner:
         self._channel.answer(request, bytes([wire.FAILED]) + str(error)[:1000].encode(errors="replace"))
 
     def _run(self, request: Request) -> None:
-        run = wire.unpack_run(request.head)
-        _check(run)
-        with contextlib.ExitStack() as stack:
-            stdin, stdout, stderr = (_memory_file(stack, name) for name in ("stdin", "stdout", "stderr"))
-            for piece in itertools.chain([run.stdin], self._channel.rest()):
+        run, start_of_input = self._read(request.head)
+        stdio = []
+        try:
+            for name in ("stdin", "stdout", "stderr"):
+                stdio.append(os.memfd_create(name))
+            stdin, stdout, stderr = stdio
+            for piece in itertools.chain([start_of_input], self._channel.rest()):
                 write_all(stdin, piece)
             os.lseek(stdin, 0, os.SEEK_SET)
-            outcome, failure = self._outcome(run._replace(stdin=b""), (stdin, stdout, stderr))
+            outcome, failure = self._outcome(run, (stdin, stdout, stderr))
             if failure and self._is_the_programs_own(run, failure):
                 os.write(stderr, failure)  # its exit status is 127, as in a shell
                 self._report(request, run, outcome, stdout, stderr)
@@ -123,6 +130,17 @@ class Runner:
                 self._not_started(request, failure[: run.stderr_bytes])
             else:
                 self._report(request, run, outcome, stdout, stderr)
+        finally:
+            for descriptor in stdio:
+                os.close(descriptor)
+
+    def _read(self, head: bytes) -> tuple[wire.RunRequest, bytes]:
+        """Return a request without its input, and the start of the input."""
+        if not self._head or not head.startswith(self._head):  # it says itself how long it is
+            run = wire.unpack_run(head)
+            _check(run)
+            self._head, self._last, self._plan = head[: len(head) - len(run.stdin)], run._replace(stdin=b""), None
+        return self._last, head[len(self._head) :]
 
     def _is_the_programs_own(self, run: wire.RunRequest, failure: bytes) -> bool:
         """Tell whether what could not be executed is what was built of the submission (a bad header, too large)."""
@@ -138,7 +156,7 @@ class Runner:
         with contextlib.suppress(OSError):  # a kernel that has none
             prctl(PR_SET_THP_DISABLE, int(not build))
         ruleset = self._isolation.ruleset(run.kind)
-        plan = self._isolation.plan(run, self._box.descriptor, stdio, ruleset)
+        plan = self._planned(run, stdio, ruleset)
         try:
             for _ in range(_BUSY_TRIES):
                 start = time.monotonic()
@@ -159,12 +177,18 @@ class Runner:
                     os.close(ruleset)
         return outcome, f"{plan.path.decode(errors='replace')}: {text}".encode() if code else b""
 
+    def _planned(self, run: wire.RunRequest, stdio: tuple[int, int, int], ruleset: int | None) -> Plan:
+        """Return the plan of a program, that of the last one where it is the same; a build's process limit changes."""
+        if self._plan is None or self._plan.stdio != stdio or run.kind == wire.KIND_BUILD:
+            self._plan = self._isolation.plan(run, self._box.descriptor, stdio, ruleset)
+        return self._plan
+
     def _not_started(self, request: Request, why: bytes) -> None:
         result = wire.RunResult(wire.NOT_STARTED, 0, 0, 0, 0, 0, 0, b"", why)
         self._channel.answer(request, wire.pack_result(result))
 
     def _report(self, request: Request, run: wire.RunRequest, outcome: Outcome, stdout: int, stderr: int) -> None:
-        written, said = os.fstat(stdout).st_size, os.fstat(stderr).st_size
+        written, said = (os.lseek(file, 0, os.SEEK_END) for file in (stdout, stderr))
         flags = outcome.flags
         if outcome.status == -signal.SIGXFSZ or max(written, said) > run.output_bytes:
             flags |= wire.OUTPUT_LIMIT
@@ -180,12 +204,6 @@ def _check(run: wire.RunRequest) -> None:
         raise wire.WireError(f"found the arguments {run.argv!r}, wanted a program, and no NUL")
     if run.kind not in (wire.KIND_RUN, wire.KIND_BUILD) or not (run.cpu_ms and run.wall_ms):
         raise wire.WireError(f"found kind {run.kind}, {run.cpu_ms} and {run.wall_ms} ms, wanted limits above 0")
-
-
-def _memory_file(stack: contextlib.ExitStack, name: str) -> int:
-    descriptor = os.memfd_create(name)
-    stack.callback(os.close, descriptor)
-    return descriptor
 
 
 def _harden(mode: str) -> None:

@@ -98,6 +98,7 @@ static int close_others(void) {
 
 static int become(void *argument) {
     struct plan *plan = argument;
+    /* also a group of the scheduler of its own: the runner gets its share beside a fork bomb */
     TRY("attach", syscall(SYS_setsid) < 0 || syscall(SYS_fchdir, plan->folder));
     for (int number = 0; number < 3; number++) TRY("attach", syscall(SYS_dup3, plan->stdio[number], number, 0) < 0);
     offer();

@@ -67,7 +67,7 @@ class Forked:
 
 
 def _attach(plan: Plan, parent: int) -> None:
-    os.setsid()
+    os.setsid()  # also a group of the scheduler of its own: the runner gets its share beside a fork bomb
     os.fchdir(plan.folder)
     for number, descriptor in enumerate(plan.stdio):
         os.dup2(descriptor, number)

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .plan import Isolation
@@ -13,6 +14,7 @@ from .wire import CPU_LIMIT, OOM, THREAD_LIMIT, WALL_LIMIT
 MOST_THREADS = 256  # where the kernel can't count a program's own ones; checked every _TICK_S
 _TICK_S = 0.02
 _SHORT_S = 0.001
+_CHILD = {signal.SIGCHLD}
 _PATIENCE_S = 5.0
 _PAGES_IN_TABLE = 512
 _DENSE_KB = 1024  # tables of an ordinary program: of its libraries, its stacks
@@ -33,9 +35,11 @@ class Watch:
 
     Args:
         host: Descriptor whose end is the host's end: then a program is ended, for nobody is left to tell.
+        on_long: Called while a program goes on after a tick.
     """
 
-    def __init__(self, host: int) -> None:
+    def __init__(self, host: int, on_long: Callable[[], None] = lambda: None) -> None:
+        self._on_long = on_long
         self._cores = len(os.sched_getaffinity(0))
         self._kills = _oom_kills()
         self._host = select.poll()
@@ -55,8 +59,16 @@ class Watch:
             memory_kb: Also end it where its pages and page tables are more; 0 is no limit.
         """
         clock = (~pid << 3) | 2  # its CPU clock, see clock_getcpuclockid(3): exact, and needs no /proc
-        flags = held_kb = 0
-        while not flags and not _ended(pid):
+        flags, held_kb, wall_left, cpu_left = 0, 0, wall_s, cpu_s
+        while True:
+            # at its fastest it uses all cores; so we are never late by more than _SHORT_S
+            wait_s = min(wall_left, max(cpu_left / self._cores, _SHORT_S), _TICK_S)
+            told = signal.sigtimedwait(_CHILD, wait_s)
+            ended, raw, used = os.wait4(pid, os.WNOHANG)
+            if ended:
+                break
+            if told is None:  # so what ends at once costs nothing
+                held_kb = _held_kb(pid)
             wall_left = start_s + wall_s - time.monotonic()
             cpu_left = cpu_s - time.clock_gettime(clock)
             unwanted = wall_left <= 0 or self._host.poll(0)
@@ -65,14 +77,11 @@ class Watch:
                 flags |= THREAD_LIMIT
             if memory_kb and held_kb > memory_kb:
                 flags |= OOM
-            if not flags:
-                # at its fastest it uses all cores; so we are never late by more than _SHORT_S
-                wait_s = min(wall_left, max(cpu_left / self._cores, _SHORT_S), _TICK_S)
-                if signal.sigtimedwait({signal.SIGCHLD}, wait_s) is None:  # so what ends at once costs nothing
-                    held_kb = _held_kb(pid)
-        if flags:
-            os.kill(pid, signal.SIGKILL)
-        _, raw, used = os.wait4(pid, 0)
+            if flags:
+                os.kill(pid, signal.SIGKILL)
+                _, raw, used = os.wait4(pid, 0)
+                break
+            self._on_long()
         wall_used, cpu_used = time.monotonic() - start_s, used.ru_utime + used.ru_stime
         peak_kb = max(used.ru_maxrss, held_kb if flags & OOM else 0)
         status = os.waitstatus_to_exitcode(raw)
@@ -86,10 +95,6 @@ class Watch:
         """Tell whether memory ran out; where the kernel does not count that, a SIGKILL of unknown origin means so."""
         before, self._kills = self._kills, _oom_kills()
         return before is None or self._kills is None or self._kills > before
-
-
-def _ended(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _threads(pid: int) -> int:

@@ -20,6 +20,7 @@ HELLO, PUT, FETCH, RUN, RESET = 1, 2, 3, 4, 5
 # FETCH  payload: u16 n | name                     answer: u8 status | bytes of /box/NAME
 # RUN    payload: RunRequest                       answer: RunResult
 # RESET  payload: -                                answer: u8 status; kills leftovers, empties /box, next uid
+TOGETHER = 4  # answers that the runner holds back at most; the host keeps twice as many requests under way
 OK, FAILED = 0, 1  # status; FAILED is followed by a message in UTF-8
 
 HEADER = struct.Struct("<IBQ")

@@ -11,6 +11,7 @@ import pytest
 from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, open_client, run_request
 
 from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.jail.channel import Channel
 
 
 @pytest.fixture(params=[*CARRIERS, "none"])
@@ -31,6 +32,40 @@ def test_answers_come_in_order_each_with_its_nonce(jail):
         payload = jail.receive(wire.RUN, nonce)
         result = wire.unpack_result(payload, request.output_bytes, request.stderr_bytes)
         assert result.stdout == b"%d\n" % i
+
+
+def test_no_answer_waits_for_a_long_program(jail):
+    jail.put("main.py", b"import time; time.sleep(float(input()))")
+    words = (SYSTEM_PYTHON, "-I", "-S", jail.box / "main.py")
+    requests = [run_request(*words, stdin=seconds, wall_ms=60_000) for seconds in (b"0", b"30")]
+    frames = [wire.pack_frame(wire.RUN, nonce, wire.pack_run(each)) for nonce, each in enumerate(requests)]
+    start = time.monotonic()
+    jail.process.stdin.write(b"".join(frames))
+    jail.process.stdin.flush()
+    assert jail.receive(wire.RUN, 0)
+    assert time.monotonic() - start < 25
+
+
+def test_short_answers_go_together_and_none_is_held_back_while_the_runner_waits():
+    (requests_in, requests), (answers, answers_out) = os.pipe(), os.pipe()
+    try:
+        channel = Channel(requests_in, answers_out)
+        os.set_blocking(answers, False)
+        os.write(requests, b"".join(wire.pack_frame(wire.RESET, nonce, b"") for nonce in range(9)))
+        sizes = []
+        for nonce in range(9):
+            request = channel.receive()
+            assert (request.op, request.nonce) == (wire.RESET, nonce)
+            channel.answer(request, b"\0")
+            with contextlib.suppress(BlockingIOError):
+                sizes.append(len(os.read(answers, 1000)))
+        assert sizes == [wire.TOGETHER * 14] * 2
+        os.close(requests)
+        assert channel.receive() is None
+        assert os.read(answers, 1000) == wire.pack_frame(wire.RESET, 8, b"\0")
+    finally:
+        for end in (requests_in, answers, answers_out):
+            os.close(end)
 
 
 def test_files_come_back_as_they_were_sent(jail):
