@@ -1,4 +1,4 @@
-"""`marft sandbox build` and `marft sandbox check`: make the image of the judge, attack what is installed."""
+"""`marft sandbox build`, `check` and `agree`: make the judge's image, attack what is installed, compare verdicts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from baselines import verdicts
 from marft_envs.sandbox import Judge, SandboxError
 from marft_envs.sandbox.image import DEFAULT_BASE, DEFAULT_IMAGE, build_image, import_rootfs
 from marft_envs.sandbox.selection import ISOLATING
@@ -38,6 +39,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     check.add_argument("--image", default=DEFAULT_IMAGE, help="of the Docker backend (default: %(default)s)")
     check.add_argument("--full", action="store_true", help="run the whole attack suite: a minute for each backend")
     check.set_defaults(run=check_sandbox)
+
+    verdicts.add_action(actions)
 
 
 def build_sandbox(arguments: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from envs_data import DataError
 from marft_envs.data.code_formats import read_problem
+from marft_envs.data.files import Row
 from marft_envs.data.limits import UnsuitedError
 from marft_envs.data.sources import Hub, installed_hub, open_source
 from marft_envs.problem import Problem
@@ -44,10 +45,15 @@ def load_problems(
         DataError: A broken row, two rows of one id, or no row that can be judged; with place, what was found, what
             was wanted and what to do.
     """
+    return [problem for problem, _ in read_problems(kind, data, split, hub)]
+
+
+def read_problems(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> list[tuple[Problem, Row]]:
+    """Return the problems of one split with their rows; see `load_problems`."""
     if not isinstance(data, str) or not data:
         raise DataError("data", repr(data), '"embedded", "hub:OWNER/NAME" or a path', "name one of these")
     source = open_source(kind, data, split, hub)
-    problems: list[Problem] = []
+    problems: list[tuple[Problem, Row]] = []
     places: dict[str, str] = {}
     unsuited: list[UnsuitedError] = []
     for number, row in enumerate(source.rows):
@@ -59,10 +65,10 @@ def load_problems(
         if problem.id in places:
             raise DataError(row.where, f"id {problem.id!r} as in {places[problem.id]}", "unique ids", "rename one")
         places[problem.id] = row.where
-        problems.append(problem)
+        problems.append((problem, row))
     if not problems:
         raise unsuited[0]
-    _warn(data, problems, unsuited)
+    _warn(data, [problem for problem, _ in problems], unsuited)
     return problems
 
 
@@ -70,11 +76,11 @@ def _warn(data: str, problems: list[Problem], unsuited: list[UnsuitedError]) -> 
     if unsuited:
         why = ", ".join(f"{count} {found}" for found, count in Counter(error.found for error in unsuited).items())
         first = f"the first: {unsuited[0]}"
-        warnings.warn(f"{data}: {len(unsuited)} problems are left out ({why}); {first}", stacklevel=3)
+        warnings.warn(f"{data}: {len(unsuited)} problems are left out ({why}); {first}", stacklevel=4)
     if several := [problem.id for problem in problems if problem.meta.get("several_answers")]:
         warnings.warn(
             f"{data}: {len(several)} problems ({', '.join(several[:3])}, ...) take several answers but bring no "
             "checker program: only the given answer passes; add one as column generated_checker, or leave those out "
             "whose meta has several_answers",
-            stacklevel=3,
+            stacklevel=4,
         )

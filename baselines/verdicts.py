@@ -1,0 +1,121 @@
+"""`marft sandbox agree`: run solutions whose verdicts are known, right and wrong ones, and compare with the judge's."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from marft_envs.data.solutions import Solution, load_solutions
+from marft_envs.problem import Problem
+from marft_envs.sandbox import Judge, Judgement, Submission
+from marft_envs.sandbox.image import DEFAULT_IMAGE
+from marft_envs.sandbox.selection import ISOLATING
+
+_WALL_S = 60.0  # that a machine is busy says nothing of a solution
+
+
+class Outcome(NamedTuple):
+    """A solution and what the judge says of it."""
+
+    solution: Solution
+    judgement: Judgement
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the judge says what is stated."""
+        return self.solution.agrees(self.judgement.verdict)
+
+    def describe(self) -> str:
+        """Return a line: which solution, stated, found, and at which test."""
+        solution, found = self.solution, self.judgement
+        place = next((at for at, test in enumerate(found.tests) if test.verdict == found.verdict != "OK"), None)
+        reason = "all tests pass" if place is None else f"test {place}: {found.tests[place].reason}"
+        said = found.compile_output or (reason if found.tests else str(dict(found.details)))
+        return f"{solution.problem}, {solution.language} ({solution.where}): stated {solution.stated}, found " + (
+            f"{found.verdict}; {said}"
+        )
+
+
+def add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `marft sandbox agree`."""
+    agree = actions.add_parser("agree", help="compare the judge's verdicts with those that data sets state")
+    agree.add_argument(
+        "data",
+        nargs="*",
+        default=["embedded"],
+        metavar="DATA",
+        help="embedded, hub:OWNER/NAME or files that bring solutions (default: embedded)",
+    )
+    agree.add_argument("--split", action="append", help="of the data; may be repeated (default: train and test)")
+    agree.add_argument(
+        "--solutions", type=Path, metavar="FILE", help="solutions of DATA: problem, language, verdict, source"
+    )
+    agree.add_argument("--backend", default="auto", choices=("auto", *ISOLATING), help="(default: %(default)s)")
+    agree.add_argument("--image", default=DEFAULT_IMAGE, help="of the Docker backend (default: %(default)s)")
+    agree.add_argument("--json", action="store_true", help="counts as JSON")
+    agree.set_defaults(run=agree_with)
+
+
+def agree_with(arguments: argparse.Namespace) -> int:
+    """Run `marft sandbox agree`: 0 if all verdicts are the stated ones, else 1."""
+    console = Console()
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    left_out: Counter[str] = Counter()
+    apart: list[str] = []
+    with Judge(arguments.backend, image=arguments.image) as judge:
+        for data in arguments.data:
+            for split in arguments.split or (("train", "test") if data.startswith("embedded") else ("train",)):
+                solved = load_solutions(data, split, arguments.solutions)
+                left_out.update(solved.left_out)
+                for outcome in compare(judge, solved.cases):
+                    name = data if data.startswith(("embedded", "hub:")) else Path(data).name
+                    found = str(outcome.judgement.verdict)
+                    counts[name, outcome.solution.language, outcome.solution.stated, found] += 1
+                    if not outcome.agrees:
+                        apart.append(outcome.describe())
+        backend = judge.backend
+    if arguments.json:
+        fields = ("data", "language", "stated", "found")
+        rows = [{**dict(zip(fields, key, strict=True)), "count": count} for key, count in sorted(counts.items())]
+        print(json.dumps({"backend": backend, "rows": rows, "left_out": left_out, "disagreements": apart}, indent=1))
+    else:
+        console.print(confusion_table(counts, backend))
+        for reason, count in left_out.items():
+            console.print(f"{count} solutions left out: {reason}", markup=False, highlight=False)
+        for line in (f"{len(apart)} of {sum(counts.values())} verdicts differ", *apart):
+            console.print(line, markup=False, highlight=False)
+    return 1 if apart else 0
+
+
+def compare(judge: Judge, cases: Sequence[tuple[Problem, Solution]]) -> list[Outcome]:
+    """Judge solutions; those that should pass on all tests, the others up to the first failure."""
+    submissions = [
+        Submission(
+            problem.complete(solution.source),
+            solution.language,
+            problem.all_tests,
+            replace(problem.limits, wall_s=_WALL_S + 3 * problem.limits.cpu_s),
+            problem.checker,
+            stop_on_failure=solution.stated != "OK",
+        )
+        for problem, solution in cases
+    ]
+    judged = zip(cases, judge.run_many(submissions), strict=True)
+    return [Outcome(solution, judgement) for (_, solution), judgement in judged]
+
+
+def confusion_table(counts: Counter[tuple[str, str, str, str]], backend: str) -> Table:
+    """Draw the counts of (data, language, stated, found): a column for each verdict that was found."""
+    verdicts = sorted({found for *_, found in counts})
+    table = Table("data", "language", "stated", *verdicts, title=f"verdicts of {backend}", title_justify="left")
+    for key in sorted({key[:3] for key in counts}):
+        table.add_row(*key, *(str(counts[*key, verdict] or "") for verdict in verdicts))
+    return table

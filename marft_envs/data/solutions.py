@@ -1,0 +1,171 @@
+"""Solutions with the verdict that their source states: by them a judge is compared with the world outside.
+
+| source | columns | states |
+|---|---|---|
+| embedded sets | the attachment `solutions` | a verdict of `marft_envs.sandbox.Verdict` |
+| DeepMind code_contests | solutions, incorrect_solutions | right; wrong in some way |
+| APPS, TACO | solutions | right |
+| a file of solutions | problem, language, verdict, source | a verdict, ours or Codeforces', or `WRONG` |
+| open-r1/codeforces-submissions | problem_id, programmingLanguage, verdict, source | a verdict of Codeforces |
+
+Python 2, PyPy, Java and others are left out: another interpreter keeps other times.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import envs_data
+from envs_data import DataError
+from marft_envs.data.files import Row, read_file
+from marft_envs.data.formats import Fields
+from marft_envs.data.problems import read_problems
+from marft_envs.data.sources import Hub, installed_hub
+from marft_envs.problem import Problem
+from marft_envs.sandbox.verdict import Verdict
+
+WRONG = "WRONG"  # some verdict other than OK
+_OF_CODEFORCES = {
+    "OK": "OK",
+    "WRONG_ANSWER": "WA",
+    "PRESENTATION_ERROR": "WA",
+    "TIME_LIMIT_EXCEEDED": "TLE",
+    "IDLENESS_LIMIT_EXCEEDED": "ILE",
+    "MEMORY_LIMIT_EXCEEDED": "MLE",
+    "RUNTIME_ERROR": "RE",
+    "COMPILATION_ERROR": "CE",
+    "CHALLENGED": WRONG,
+}
+_STATED = {WRONG: WRONG, **{each.value: each.value for each in Verdict}, **_OF_CODEFORCES}
+_OF_CODE_CONTESTS = {1: "python2", 2: "c++17", 3: "python", 4: "java"}
+
+
+class Solution(NamedTuple):
+    """A program and what is said of it.
+
+    Attributes:
+        problem: Id of its problem.
+        language: As `Submission` takes it.
+        stated: A verdict, or `WRONG`.
+        source: The program.
+        where: Its place, for messages.
+    """
+
+    problem: str
+    language: str
+    stated: str
+    source: str
+    where: str
+
+    def agrees(self, verdict: Verdict) -> bool:
+        """Return whether a verdict is the stated one."""
+        if self.stated == WRONG:
+            return verdict not in (Verdict.OK, Verdict.INTERNAL)
+        return verdict == self.stated
+
+
+class Solved(NamedTuple):
+    """Problems with the solutions that can be judged here.
+
+    Attributes:
+        cases: A problem and a solution of it.
+        left_out: Solutions that cannot be compared, by the reason.
+    """
+
+    cases: list[tuple[Problem, Solution]]
+    left_out: dict[str, int]
+
+
+def load_solutions(
+    data: str = "embedded", split: str = "train", file: Path | None = None, *, hub: Callable[[], Hub] = installed_hub
+) -> Solved:
+    """Return the solutions of one split of a data set.
+
+    Args:
+        data: As `load_problems` takes it.
+        split: Name of the split.
+        file: Solutions of the problems of `data`, instead of those that it brings.
+        hub: See `load_problems`.
+
+    Raises:
+        DataError: `data` or `file` is broken, or there is no solution.
+    """
+    problems = {problem.id: (problem, row) for problem, row in read_problems("codeforces", data, split, hub)}
+    if file is not None:
+        found = list(_of_file(file))
+    elif data.startswith("embedded"):
+        found = [
+            Solution(each["problem"], each["language"], each["verdict"], each["source"], f"{data}: {each['idea']}")
+            for each in envs_data.attachment("codeforces", "solutions")
+            if each["problem"] in problems
+        ]
+    else:
+        found = [each for problem, row in problems.values() for each in _of_row(problem, row)]
+    if not found:
+        raise DataError(
+            str(file or data), "no solutions", "columns with solutions, or a file of them", "give --solutions FILE"
+        )
+    cases: list[tuple[Problem, Solution]] = []
+    left_out: dict[str, int] = {}
+    for solution in found:
+        reason = _unfit(problems[solution.problem][0] if solution.problem in problems else None, solution)
+        if reason:
+            left_out[reason] = left_out.get(reason, 0) + 1
+        else:
+            cases.append((problems[solution.problem][0], solution))
+    return Solved(cases, left_out)
+
+
+def _unfit(problem: Problem | None, solution: Solution) -> str:
+    if problem is None:
+        return "its problem is not in the data"
+    if solution.language not in ("python", "c++17", "c++20"):
+        return f"in {solution.language}"
+    if problem.driver and solution.language != "python":
+        return f"a function in {solution.language}"
+    return "several answers are right, and there is no checker" if problem.meta.get("several_answers") else ""
+
+
+def _of_row(problem: Problem, row: Row) -> Iterator[Solution]:
+    fields = Fields(row.columns)
+    for column, stated in (("solutions", "OK"), ("incorrect_solutions", WRONG)):
+        for language, source in _programs(row, column, fields.get(column)):
+            yield Solution(problem.id, language, stated, source, f"{row.where}, {column}")
+
+
+def _programs(row: Row, column: str, value: Any) -> list[tuple[str, str]]:
+    """Return languages and programs: two lists (code_contests), or a list of Python programs, perhaps as JSON text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else []
+        except ValueError as error:
+            raise DataError(row.where, f"{column} that is no JSON ({error})", "JSON", "mend the row") from error
+    if isinstance(value, dict):
+        languages = [_OF_CODE_CONTESTS.get(each, "another language") for each in value.get("language") or []]
+        return list(zip(languages, value.get("solution") or [], strict=True))
+    return [("python", source) for source in value or []]
+
+
+def _of_file(file: Path) -> Iterator[Solution]:
+    for row in read_file(file):
+        fields = Fields(row.columns)
+        problem, language, verdict, source = (
+            next((text for name in names if (text := fields.text(name))), "")
+            for names in (("problem", "problem_id"), ("language", "programminglanguage"), ("verdict",), ("source",))
+        )
+        if not (problem and language and source):
+            raise DataError(row.where, "no problem, language or source", "a solution", "complete or remove the row")
+        if verdict not in _STATED:
+            raise DataError(row.where, f"verdict {verdict!r}", f"one of {', '.join(_STATED)}", "mend or remove the row")
+        yield Solution(problem, _language(language), _STATED[verdict], source, row.where)
+
+
+def _language(name: str) -> str:
+    """Return our name of a language of Codeforces."""
+    if found := re.search(r"(?i)c\+\+(?:\D*)(\d\d)?", name):
+        return "c++20" if found[1] in ("20", "23") else "c++17"
+    return "python" if name.lower() in ("python", "python 3", "py", "python3") else name
