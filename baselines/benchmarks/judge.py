@@ -1,10 +1,12 @@
 """Tests per second of the judge, per backend, beside plain subprocess, `docker exec` and `docker run` per test.
 
     python -m baselines.benchmarks.judge [--backends docker,bubblewrap,landlock] [--tests 200] [--json]
+        [--languages python,c++17] [--at-once 1,2] [--rounds 1]
 
 One batch of short tests (the sum of a few numbers) in Python and as a compiled C++ program. The wall time is from
 the first submission to the last judgement, with as many submissions as workers; compilation and start of the jails
-come before it. CPU is that of the whole machine (/proc/stat) over the same time: run it on a quiet one.
+come before it. CPU is that of the whole machine (/proc/stat) over the same time: run it on a quiet one. Rounds take
+turns: the table has the medians, and the median of the ratios to plain subprocess in the same round.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -61,10 +64,10 @@ def machine_cpu_s() -> float:
     return sum(busy) / os.sysconf("SC_CLK_TCK")
 
 
-def judged(backend: str, language: str, workers: int, tests: int) -> Row:
+def judged(backend: str, image: str, language: str, workers: int, tests: int) -> Row:
     """Run a batch in the judge."""
     batch = [Test(INPUT, OUTPUT)] * (tests // workers)
-    with Judge(backend, workers) as judge:
+    with Judge(backend, workers, image, self_test=False) as judge:
         submissions = [Submission(SOURCES[language], language, batch) for _ in range(workers)]
         warm = [Submission(SOURCES[language], language, batch[:2]) for _ in range(workers)]
         for judgement in judge.run_many(warm):
@@ -129,10 +132,16 @@ def in_docker(image: str, tests: int) -> list[Row]:
 
 def table(rows: list[Row]) -> Table:
     """Draw the rows."""
-    found = Table("how", "language", "at once", "tests", "tests/s", "CPU ms/test")
-    for row in rows:
-        per_s, per_test = row.tests / row.wall_s, 1000 * row.cpu_s / row.tests
-        found.add_row(row.how, row.language, str(row.workers), str(row.tests), f"{per_s:,.0f}", f"{per_test:.2f}")
+    found = Table("how", "language", "at once", "tests", "tests/s", "of subprocess", "CPU ms/test")
+    for how, language, workers in dict.fromkeys((row.how, row.language, row.workers) for row in rows):
+        same = [row for row in rows if (row.how, row.language, row.workers) == (how, language, workers)]
+        beside = [row for row in rows if (row.how, row.language, row.workers) == ("subprocess", language, workers)]
+        per_s = [row.tests / row.wall_s for row in same]
+        ratios = [rate * row.wall_s / row.tests for rate, row in zip(per_s, beside, strict=False)]
+        per_test = median(1000 * row.cpu_s / row.tests for row in same)
+        spread = f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        tests = str(sum(row.tests for row in same))
+        found.add_row(how, language, str(workers), tests, f"{median(per_s):,.0f}", spread, f"{per_test:.2f}")
     return found
 
 
@@ -142,16 +151,21 @@ def main() -> None:
     parser.add_argument("--backends", default="docker,bubblewrap,landlock", help="separated by commas")
     parser.add_argument("--image", default=DEFAULT_IMAGE, help="of docker (default: %(default)s)")
     parser.add_argument("--tests", type=int, default=200, help="Python tests a row; C++ four times as many")
+    parser.add_argument("--languages", default=",".join(SOURCES), help="separated by commas")
+    parser.add_argument("--at-once", default="1,2", help="programs at once, separated by commas")
+    parser.add_argument("--rounds", type=int, default=1, help="take turns so often: for a machine that is busy")
     parser.add_argument("--json", action="store_true", help="print the raw numbers instead of a table")
     arguments = parser.parse_args()
     rows: list[Row] = []
     backends = arguments.backends.split(",")
     with tempfile.TemporaryDirectory() as name:
-        for language, tests in (("python", arguments.tests), ("c++17", 4 * arguments.tests)):
-            for workers in (1, 2):
-                rows.append(plain(language, workers, tests, Path(name)))
-                rows += [judged(backend, language, workers, tests) for backend in backends]
-        if "docker" in backends:
+        for language in arguments.languages.split(","):
+            tests = arguments.tests * (1 if language == "python" else 4)
+            for workers in map(int, arguments.at_once.split(",")):
+                for _ in range(arguments.rounds):
+                    rows.append(plain(language, workers, tests, Path(name)))
+                    rows += [judged(backend, arguments.image, language, workers, tests) for backend in backends]
+        if "docker" in backends and "python" in arguments.languages.split(","):
             rows += in_docker(arguments.image, max(3, arguments.tests // 7))
     if arguments.json:
         print(json.dumps([asdict(row) for row in rows], indent=1))
