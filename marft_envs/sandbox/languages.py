@@ -78,7 +78,8 @@ def _fill(word: str, places: Mapping[str, str]) -> str:
 
 
 def _cxx(standard: str) -> Language:
-    flags = (f"-std={standard}", *CXX_FLAGS, f"-I{{headers}}/{standard}", *_CXX_BOUNDS, "-static", "-s", "-pipe")
+    # No -pipe: a source that includes the compiler's own output would wait in it until the wall limit.
+    flags = (f"-std={standard}", *CXX_FLAGS, f"-I{{headers}}/{standard}", *_CXX_BOUNDS, "-static", "-s")
     return Language(
         standard,
         "main.cpp",

@@ -174,6 +174,7 @@ CATALOGUE: tuple[Attack, ...] = (
     *_group("building", "CE", "line_marker_leak.cpp assembler_tables.cpp embed_host_file.cpp assembler_recursion.cpp"),
     *_group("building", "CE", "assembler_endless.cpp"),
     *_group("building", "CE", "sequence_bomb.cpp", slow=True),
+    *_group("building", "CE WA", "compiler_waits.cpp"),
     *_group("building", "CE RE", "interpreter_is_itself.cpp huge_alignment.cpp"),
     *_group("building", "WA", "early_code.cpp large_product.cpp own_library.cpp told_by_macros.cpp warning_bomb.py"),
     *_group("building", "CE", "slow_codec.py source_turned.py digits_bomb.py"),
