@@ -15,8 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from marft_envs.sandbox.channel import SlotError
+from marft_envs.sandbox.jail.warm import warm
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
-from marft_envs.sandbox.machine import Shown, find_shown, find_tools, slot_uids
+from marft_envs.sandbox.landlock_backend import runtime_options
+from marft_envs.sandbox.machine import Shown, find_runtime, find_shown, find_tools, slot_uids
 from marft_envs.sandbox.process import Workplace, runner_command, start_slot
 from marft_envs.sandbox.slot import RunnerSlot, Slot
 from marft_envs.sandbox.verdict import SandboxError
@@ -45,13 +47,15 @@ class BubblewrapBackend:
         self.tools: Mapping[str, str] = find_tools()
         self._workplace = Workplace()
         self._command = [program, *_walls(find_shown(self.tools))]
+        self._runtime = find_runtime(self.tools["python"])
 
     def open_slot(self, index: int) -> Slot:
         """Make a box, and start the first jail over it."""
         user = slot_uids(index)[0] if os.geteuid() == 0 else None
         box = self._workplace.box(index)
         command = [*self._command, "--ro-bind", f"{self._workplace.path}/jail", f"{PARENT}/jail"]
-        return BubblewrapSlot(command, box, self.tools, user)
+        warm(self._runtime)
+        return BubblewrapSlot(command, box, self.tools, user, runtime_options(self._runtime))
 
     def close(self) -> None:
         """Remove the folder; the slots are closed before."""
@@ -66,13 +70,17 @@ class BubblewrapSlot:
         box: Folder on the host.
         tools: What there is in the jail.
         user: User id to start bubblewrap with; None is ours.
+        options: Of the runner.
     """
 
-    def __init__(self, command: Sequence[str], box: Path, tools: Mapping[str, str], user: int | None) -> None:
+    def __init__(
+        self, command: Sequence[str], box: Path, tools: Mapping[str, str], user: int | None, options: Sequence[str]
+    ) -> None:
         self.places: Mapping[str, str] = {**tools, "box": BOX, "headers": f"{PARENT}/headers"}
         self._command = command
         self._box = box
         self._user = user
+        self._options = options
         self._aborted = False
         self._jail = self._start().greet()
 
@@ -122,7 +130,7 @@ class BubblewrapSlot:
         if self._aborted:
             raise SlotError("the judge was closed")
         walls = ["--ro-bind", str(self._box), BOX, *more, "--remount-ro", "/"]
-        runner = runner_command(self.places["python"], PARENT, "namespace", BOX)
+        runner = runner_command(self.places["python"], PARENT, "namespace", BOX, *self._options)
         return start_slot([*self._command, *walls, "--", *runner], self.places, self._user)
 
 

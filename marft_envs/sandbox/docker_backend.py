@@ -23,6 +23,7 @@ from docker.types import LogConfig, Ulimit
 
 from marft_envs.sandbox.channel import Channel, SlotError
 from marft_envs.sandbox.image import BOX, DEFAULT_IMAGE, PARENT, TOOLS, VERSION_LABEL, image_version
+from marft_envs.sandbox.jail.plan import ETC
 from marft_envs.sandbox.machine import SLOTS_PER_PROCESS, UIDS_PER_SLOT, physical_cores, process_number
 from marft_envs.sandbox.owner import is_gone, owner_mark
 from marft_envs.sandbox.process import runner_command
@@ -34,6 +35,9 @@ OWNER_LABEL = "marft.owner"
 # A checker program has the largest input, output and expected output before it at once; memory is taken as it fills.
 _BOX_MB = (3 * MAX_TEST_BYTES >> 20) + 16
 _LOG_BYTES = 2048
+# what programs read when they run; the interpreter is a link
+_RUNTIME_PATHS = (TOOLS["python"], "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", *ETC)
+_RUNTIME = [word for path in _RUNTIME_PATHS for word in ("--runtime", path)]
 _STDOUT, _HEADER = 1, struct.Struct(">BxxxI")
 _KILLED = "137"  # exit status in the engine's words: 128 + SIGKILL
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
@@ -142,7 +146,7 @@ class DockerBackend:
         number = process_number() * SLOTS_PER_PROCESS + next(self._serial)
         first = 10_000 + number % 3000 * UIDS_PER_SLOT
         uids = f"{first}:{first + UIDS_PER_SLOT - 1}"
-        command = runner_command(TOOLS["python"], PARENT, "uid", BOX, "--uids", uids)
+        command = runner_command(TOOLS["python"], PARENT, "uid", BOX, "--uids", uids, *_RUNTIME)
         return {
             "image": self._image,
             "command": command,

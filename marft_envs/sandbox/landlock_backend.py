@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from marft_envs.sandbox.machine import Shown, find_shown, find_tools, slot_uids
+from marft_envs.sandbox.machine import Shown, find_runtime, find_shown, find_tools, slot_uids
 from marft_envs.sandbox.process import Workplace, runner_command, start_slot
 from marft_envs.sandbox.slot import Slot
 
@@ -44,13 +44,20 @@ class LandlockBackend:
         self._workplace.close()
 
     def _options(self, index: int) -> list[str]:
-        options = landlock_options(find_shown(self.tools))
+        shown = find_shown(self.tools)
+        options = [*landlock_options(shown), *runtime_options(find_runtime(self.tools["python"]), shown.hidden)]
         return [*options, "--uids", "{}:{}".format(*slot_uids(index))] if os.geteuid() == 0 else options
 
 
 def landlock_options(shown: Shown) -> list[str]:
     """Return the options of the runner that let programs read what a jail shows."""
     return [word for path in shown.paths for word in _beneath(path, shown.hidden)]
+
+
+def runtime_options(runtime: Sequence[str], hidden: tuple[Path, ...] = ()) -> list[str]:
+    """Return the options of the runner that name what programs read when they run."""
+    read = (_beneath(Path(os.path.realpath(path)), hidden) for path in runtime)
+    return ["--runtime" if word == "--read" else word for words in read for word in words]
 
 
 def _beneath(path: Path, hidden: tuple[Path, ...]) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -83,6 +85,38 @@ def find_shown(tools: Mapping[str, str], root: Path = Path("/")) -> Shown:
                 hidden += [path for path in sorted(folder.iterdir()) if path.is_dir() and path not in found]
             hidden += [path for path in sorted(folder.glob("python3*/*-packages")) if path.parent in found]
     return Shown(tuple(path for path in paths if os.path.lexists(path)), tuple(hidden))
+
+
+_MAPPED = """
+import ctypes, glob, os, sys
+for path in glob.glob(os.path.join(os.path.dirname(os.__file__), "lib-dynload", "*.so")):
+    try: ctypes.CDLL(path)
+    except OSError: pass
+mapped = {line.split(None, 5)[5][:-1] for line in open("/proc/self/maps") if "/" in line}
+print("\\0".join([os.path.dirname(os.__file__), *sorted(mapped)]))
+"""
+
+
+@functools.cache
+def find_runtime(python: str) -> tuple[str, ...]:
+    """Return what programs read when they run, in Python or linked statically: far less than what a compiler reads.
+
+    Args:
+        python: The interpreter.
+
+    Returns:
+        It, its standard library, the libraries that it and its modules load, locales and time zones; nothing where
+        it does not say.
+    """
+    command = [python, "-I", "-S", "-c", _MAPPED]
+    found = subprocess.run(command, capture_output=True, text=True, env={}, stdin=subprocess.DEVNULL, check=False)
+    if found.returncode:
+        return ()
+    library, *mapped = found.stdout.strip().split("\0")
+    inside = [path for path in mapped if not path.startswith(f"{library}/")]
+    unwinders = [f"{folder}/libgcc_s.so.1" for folder in {os.path.dirname(path) for path in inside}]  # of threads' ends
+    others = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale")
+    return tuple(path for path in (python, library, *inside, *unwinders, *others) if os.path.exists(path))
 
 
 def _is_library(path: Path) -> bool:

@@ -67,6 +67,13 @@ class Native(Forked):
         self._failure = (data.error, f"{what}: {os.strerror(data.error)}") if data.error else (0, "")
         return pid
 
+    def take_pid(self) -> int:
+        """Return the next process id; see `Forked.take_pid`."""
+        pid: int = self._library.jail_take_pid()
+        if pid < 0:
+            raise OSError(-pid, os.strerror(-pid))
+        return pid
+
     def failure(self) -> tuple[int, str]:
         """Return errno and text; see `Forked.failure`."""
         return self._failure

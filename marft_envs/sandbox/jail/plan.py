@@ -12,6 +12,7 @@ from typing import NamedTuple
 from . import landlock
 from .seccomp import Filter, filter_for
 from .syscalls import MACHINES
+from .warm import warm
 from .wire import KIND_BUILD, RunRequest
 
 MODES = ("uid", "namespace", "landlock", "none")
@@ -65,6 +66,8 @@ class Isolation:
         uids: First and last uid: builds get the first one, submissions take turns with the others; None keeps ours.
         read: Files and folders that may be read, in the mode `landlock`.
         listed: Folders whose names alone may be read, in the mode `landlock`.
+        runtime: What the interpreter and programs of the box may read of this, at a run: each file that a program may
+            read is one that it may leave cached, so they are few, and read before. Empty is all of it.
 
     Raises:
         ValueError: These don't fit together.
@@ -78,13 +81,19 @@ class Isolation:
         uids: tuple[int, int] | None = None,
         read: tuple[str, ...] = (),
         listed: tuple[str, ...] = (),
+        runtime: tuple[str, ...] = (),
     ) -> None:
         _check(mode, uids)
         self.mode, self.box, self.uids, self._read, self._listed = mode, box, uids, read, listed
+        self._runtime = runtime
         self._run_uid = uids[0] + 1 if uids else None
         # `uid` and `namespace` hold without Landlock; where the kernel has it, it closes /proc to programs.
         self._landlocks = mode == "landlock" or (mode != "none" and landlock.abi() > 0)
         self._run_ruleset = landlock.ruleset(self._rules()) if self._landlocks else None
+        few = [(path, landlock.READ) for path in (*runtime, box)] + self._common_rules()
+        self._few_ruleset = landlock.ruleset(few) if self._landlocks and runtime else self._run_ruleset
+        if mode != "namespace":  # there the jail is new for each submission, and the host has done it
+            warm(runtime)
         self._truncates = mode != "landlock" or landlock.abi() >= landlock.TRUNCATES
         self._filters = mode != "none" or os.uname().machine in MACHINES
         if self._filters:
@@ -99,10 +108,12 @@ class Isolation:
         """Return the uids of this submission's build and programs."""
         return (self.uids[0], self._run_uid) if self.uids and self._run_uid else ()
 
-    def ruleset(self, kind: int) -> int | None:
+    def ruleset(self, kind: int, program: bytes) -> int | None:
         """Return the Landlock ruleset for a program; one for a build is new and the caller's to close."""
         if not self._landlocks or kind != KIND_BUILD:
-            return self._run_ruleset
+            real = os.path.realpath(os.fsdecode(program))
+            few = real.startswith(f"{self.box}/") or real in map(os.path.realpath, self._runtime)
+            return self._few_ruleset if few else self._run_ruleset
         return landlock.ruleset([*self._rules(), (os.path.join(self.box, "build"), landlock.ALL)])
 
     def plan(self, request: RunRequest, folder: int, stdio: tuple[int, int, int], ruleset: int | None) -> Plan:
@@ -152,12 +163,15 @@ class Isolation:
         """
         if self.mode == "landlock":
             rules = [(path, landlock.READ) for path in (*self._read, self.box)]
-            rules += [(path, landlock.LIST) for path in self._listed]
         else:
             shown = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "sys", "etc")]
             rules = [(path, landlock.READ) for path in (*shown, *ETC)]
             rules.append(("/", landlock.LIST))
-        return [*rules, (ZEROS, landlock.READ), *((path, landlock.DEVICE) for path in DEVICES)]
+        return rules + self._common_rules()
+
+    def _common_rules(self) -> list[tuple[str, int]]:
+        listed = [(path, landlock.LIST) for path in self._listed]
+        return [*listed, (ZEROS, landlock.READ), *((path, landlock.DEVICE) for path in DEVICES)]
 
     def _environment(self, build: bool) -> tuple[bytes, ...]:
         words = [f"PATH={PATH}", f"HOME={self.box}", "LANG=C.UTF-8", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1"]

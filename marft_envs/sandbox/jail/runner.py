@@ -2,7 +2,7 @@
 
     python3 -I -S -c "import sys; sys.path.insert(0, PARENT); from jail.runner import main; main()"
         --isolation uid|namespace|landlock|none --box DIR [--uids FIRST:LAST] [--read PATH ...] [--list DIR ...]
-        [--native FILE]
+        [--runtime PATH ...] [--native FILE]
 
 Requests come on descriptor 0, answers go to 1 (see `wire`), what concerns people goes to 2. It believes the host,
 and nothing that programs do: their output it only copies. Anything that is no request ends it; the judge takes a
@@ -22,12 +22,13 @@ from . import landlock, wire
 from .box import Box
 from .channel import Channel, Request, Slice, write_all
 from .native import load
+from .pids import Pids
 from .plan import Isolation, Plan
 from .spawn import Forked
 from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, prctl
 from .watch import Outcome, Watch, end_leftovers
 
-_OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--native")
+_OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--runtime", "--native")
 _NO_RUN = wire.RunRequest(wire.KIND_RUN, 0, 0, 0, 0, 0, 0, (), b"")
 _BUSY_TRIES = 100  # of 2 ms: somebody else's fork holds a program that was just written open, for an instant
 
@@ -48,6 +49,8 @@ class Runner:
         # Of the last program: the tests of a submission are alike but for their input.
         self._head, self._last = b"", _NO_RUN
         self._plan: Plan | None = None
+        # elsewhere the ids are the whole machine's, or the jail lives for one submission
+        self._pids = Pids(spawner) if isolation.mode == "uid" and os.getpid() == 1 else None
         self._answers = {
             wire.HELLO: self._hello,
             wire.PUT: self._put,
@@ -102,6 +105,8 @@ class Runner:
         self._isolation.next_submission()
         self._plan = None
         try:
+            if self._pids:
+                self._pids.level()
             if self._isolation.mode != "namespace":  # there it is bound read-only, and the jail ends with it
                 self._box.empty()
         except OSError as error:
@@ -155,7 +160,7 @@ class Runner:
         # A huge page stays whole while a byte of it is mapped, so most of it would count against no limit.
         with contextlib.suppress(OSError):  # a kernel that has none
             prctl(PR_SET_THP_DISABLE, int(not build))
-        ruleset = self._isolation.ruleset(run.kind)
+        ruleset = self._isolation.ruleset(run.kind, run.argv[0])
         plan = self._planned(run, stdio, ruleset)
         try:
             for _ in range(_BUSY_TRIES):
@@ -240,15 +245,18 @@ def _runner(words: list[str]) -> Runner:
     given = dict(pairs)
     if len(words) % 2 or not {"--isolation", "--box"} <= given.keys() <= set(_OPTIONS):
         raise ValueError(
-            f"found {words}, wanted --isolation MODE --box DIR [--uids FIRST:LAST] [--read PATH ...] [--list DIR ...]"
+            f"found {words}, wanted --isolation MODE --box DIR [--uids FIRST:LAST] [--read PATH ...] [--list DIR ...] "
+            "[--runtime PATH ...]"
         )
     uids = tuple(int(word) for word in given["--uids"].split(":")) if "--uids" in given else None
     if uids is not None and len(uids) != 2:
         raise ValueError(f"--uids: found {given['--uids']}, wanted FIRST:LAST")
-    read, listed = (tuple(value for name, value in pairs if name == wanted) for wanted in ("--read", "--list"))
+    read, listed, runtime = (
+        tuple(value for name, value in pairs if name == wanted) for wanted in ("--read", "--list", "--runtime")
+    )
     channel = _channel()
     _harden(given["--isolation"])
-    isolation = Isolation(given["--isolation"], given["--box"], uids, read, listed)
+    isolation = Isolation(given["--isolation"], given["--box"], uids, read, listed, runtime)
     return Runner(channel, isolation, Box(given["--box"], uids[0] if uids else None), load(given.get("--native")))
 
 

@@ -45,6 +45,14 @@ class Forked:
             self._become(plan, parent)
         return pid
 
+    def take_pid(self) -> int:
+        """Return the next process id, which nobody has then."""
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        os.waitpid(pid, 0)
+        return pid
+
     def failure(self) -> tuple[int, str]:
         """Return errno and text; (0, "") where the program was started. Final once the child has ended."""
         code = int.from_bytes(self._page[:4], "little")

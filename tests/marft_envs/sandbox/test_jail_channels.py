@@ -7,7 +7,12 @@ import mmap
 import os
 
 import pytest
-from jail_client import CARRIERS, open_client
+from jail_client import CARRIERS, FIRST_UID, ROOT, JailClient, needs_landlock, open_client
+
+from marft_envs.sandbox.jail.pids import STRIDE, Pids
+from marft_envs.sandbox.jail.spawn import Forked
+from marft_envs.sandbox.landlock_backend import landlock_options, runtime_options
+from marft_envs.sandbox.machine import find_runtime, find_shown, find_tools
 
 
 @pytest.fixture(scope="module", params=CARRIERS)
@@ -70,3 +75,62 @@ def test_no_advice_puts_a_page_into_the_cache(jail, shared, way):
         pytest.skip("the files of this folder are in memory only")
     _do(jail, shared, WARM[way])
     assert _num_cached(shared) == 0
+
+
+def _options() -> list[str]:
+    shown, user = find_shown(find_tools()), ["--uids", f"{FIRST_UID}:{FIRST_UID + 3}"] if ROOT else []
+    runtime = runtime_options(find_runtime(find_tools()["python"]), shown.hidden)
+    return ["--isolation", "landlock", *landlock_options(shown), *runtime, *user]
+
+
+@needs_landlock
+def test_a_run_reads_what_the_interpreter_needs_and_that_is_cached_before():
+    """Each page that a program may read, and nobody has read yet, is a bit that it may leave."""
+    runtime = find_runtime(find_tools()["python"])
+    module = next(f"{path}/turtle.py" for path in runtime if os.path.exists(f"{path}/turtle.py"))
+    with open(module, "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with JailClient("landlock", options=_options()) as jail:
+        jail.hello()
+        assert _num_cached(module) == -(-os.path.getsize(module) // mmap.PAGESIZE)
+        for path, expected in ((module, b"read\n"), ("/usr/bin/env", b""), ("/usr/include/stdio.h", b"")):
+            assert jail.python(f"open({path!r}, 'rb').read(); print('read')").stdout == expected, path
+
+
+class _Counter:
+    """Hands out process ids."""
+
+    def __init__(self) -> None:
+        self.last = 7
+
+    def take_pid(self) -> int:
+        self.last += 1
+        return self.last
+
+
+@pytest.mark.parametrize("used", [0, 1, 5, 200, STRIDE - 1])
+def test_the_next_submission_begins_at_the_same_process_id_whatever_one_did(used):
+    counter = _Counter()
+    pids = Pids(counter)
+    for turn in (1, 2):
+        counter.last += used
+        pids.level()
+        assert counter.last == 8 + turn * STRIDE
+
+
+def test_a_submission_that_used_more_process_ids_than_that_takes_the_jail_with_it():
+    counter = _Counter()
+    pids = Pids(counter)
+    counter.last += STRIDE
+    with pytest.raises(OSError, match="another jail is needed"):
+        pids.level()
+    counter = _Counter()
+    pids = Pids(counter)
+    counter.last = 3  # it has begun again
+    with pytest.raises(OSError, match="another jail is needed"):
+        pids.level()
+
+
+def test_taking_an_id_leaves_no_process():
+    first = Forked().take_pid()
+    assert not os.path.exists(f"/proc/{first}")

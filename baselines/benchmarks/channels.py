@@ -1,0 +1,210 @@
+"""What one program can tell a later one through the machine: bits a round, per channel and backend.
+
+    python -m baselines.benchmarks.channels [--backends docker,bubblewrap,landlock] [--rounds 6] [--json]
+
+A round is: look, send random bits, look again; as three submissions, or as three tests of one. What the second look
+says is compared with what was sent: a guess gets half of the bits right, so bits = 2 * right - sent, zero where the
+channel is closed. Bits a second are by the wall time of the round. To compare with an earlier version of the judge,
+run this file with PYTHONPATH at a checkout of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from marft_envs.sandbox import Judge, Test
+
+_BEGIN = r"""
+#include <bits/stdc++.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+using namespace std;
+static double us(chrono::steady_clock::time_point since) {
+    return chrono::duration<double, micro>(chrono::steady_clock::now() - since).count();
+}
+static vector<string> files() {
+    vector<string> found;
+    for (string folder : {"/usr/lib/python3.11", "/usr/local/lib/python3.11", "/usr/lib/python3.13"}) {
+        if (!found.empty() || access(folder.c_str(), R_OK)) continue;
+        error_code error;
+        for (auto &entry : filesystem::directory_iterator(folder, error))
+            if (entry.path().extension() == ".py" && entry.file_size() > 16384) found.push_back(entry.path());
+    }
+    sort(found.begin(), found.end());
+    return found;
+}
+int main() {
+    string key, bits;
+    cin >> key >> bits;  // bits are - where it looks
+    bool looks = bits == "-";
+"""
+# each looks: prints a number for each bit, or one number in which they are
+_PROGRAMS = {
+    "page cache": r"""
+    auto names = files();
+    for (size_t i = 0; i < 48 && i < names.size(); i++) {
+        int file = open(names[i].c_str(), O_RDONLY);
+        char letter;
+        iovec part = {&letter, 1};
+        if (!looks && bits[i] == '1') posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+        if (!looks) continue;
+        double cached = preadv2(file, &part, 1, 8192, RWF_NOWAIT);
+        auto start = chrono::steady_clock::now();
+        bool whole = pread(file, &letter, 1, 8192) == 1;
+        printf("%g\n", cached == 1 ? 0 : errno == EAGAIN ? 1e6 : whole ? us(start) : 0);
+    }
+}""",
+    "names looked up": r"""
+    struct stat found;
+    string folder = filesystem::path(files().at(0)).parent_path();
+    stat((folder + "/" + key).c_str(), &found);
+    for (int i = 0; i < 48; i++) {
+        string name = folder + "/" + key + to_string(i);
+        auto start = chrono::steady_clock::now();
+        if (looks || bits[i] == '1') stat(name.c_str(), &found);
+        if (looks) printf("%g\n", us(start));
+    }
+}""",
+    "process ids": r"""
+    for (int left = looks ? 0 : stoi(bits, nullptr, 2); left--;) thread([] {}).join();
+    printf("%d\n", getpid());
+}""",
+    "inode numbers": r"""
+    int ends[2];
+    struct stat found;
+    for (int left = looks ? 0 : 16 * stoi(bits, nullptr, 2); left--; close(ends[0]), close(ends[1])) pipe(ends);
+    if (pipe(ends) == 0 && fstat(ends[0], &found) == 0) printf("%ld\n", (long)found.st_ino);
+}""",
+    "socket cookies": r"""
+    int ends[2];
+    unsigned long cookie = 0;
+    socklen_t size = sizeof cookie;
+    for (int left = 1 + (looks ? 0 : stoi(bits, nullptr, 2)); left--; close(ends[0]), close(ends[1]))
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) || getsockopt(ends[0], SOL_SOCKET, 57, &cookie, &size)) break;
+    printf("%lu\n", cookie);
+}""",
+}
+_STEPS = {"process ids": 1, "inode numbers": 16, "socket cookies": 1}  # the counter's for each unit that is sent
+_BETWEEN = ("submissions", "tests")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A channel of a backend: bits sent a round, bits recovered a round above chance, and those a second."""
+
+    backend: str
+    between: str
+    channel: str
+    sent: int
+    bits: float
+    bits_per_s: float
+
+
+def measure(judge: Judge, backend: str, channel: str, between: str, rounds: int, seed: int = 0) -> Row:
+    """Play some rounds over a channel.
+
+    Args:
+        judge: With one worker, so that a later program is where an earlier one was.
+        backend: Its name.
+        channel: One of `CHANNELS`.
+        between: `submissions` or `tests`.
+        rounds: How many, after one to learn what nothing looks like.
+        seed: Of what is sent.
+    """
+    draw = random.Random(seed)
+    num_bits = 8 if channel in _STEPS else 48
+    play = _in_submissions if between == "submissions" else _in_tests
+    idle = _decoder(channel, *(play(judge, channel, _fresh_name(), "0" * num_bits) for _ in range(2)))
+    right, start = [], time.perf_counter()
+    for _ in range(rounds):
+        sent = [draw.randrange(2) for _ in range(num_bits)]
+        looks = play(judge, channel, _fresh_name(), "".join(map(str, sent)))
+        guess = idle(*looks)
+        right.append(sum(a == b for a, b in zip(sent, guess, strict=False)))
+    wall = time.perf_counter() - start
+    # Chance gives half; a channel that says nothing at all is worth a guess of zeros.
+    bits = max(0.0, 2 * statistics.mean(right) - num_bits)
+    return Row(backend, between, channel, num_bits, round(bits, 1), round(bits * rounds / wall, 1))
+
+
+CHANNELS = tuple(_PROGRAMS)
+_Look = Sequence[float]
+
+
+def _fresh_name() -> str:
+    return f"{time.time_ns()}x"  # that nobody has looked up
+
+
+def _in_submissions(judge: Judge, channel: str, key: str, sent: str) -> list[_Look]:
+    source = _BEGIN + _PROGRAMS[channel]
+    words = ["-", sent, "-"] if channel in _STEPS or channel == "page cache" else [sent, "-"]
+    found = [judge.run(source, "c++17", [Test(f"{key} {word}\n".encode(), b"-")]) for word in words]
+    return [_numbers(judgement.tests[0].output) for judgement in found]
+
+
+def _in_tests(judge: Judge, channel: str, key: str, sent: str) -> list[_Look]:
+    source = _BEGIN + _PROGRAMS[channel]
+    words = ["-", sent, "-"] if channel in _STEPS or channel == "page cache" else [sent, "-"]
+    judgement = judge.run(source, "c++17", [Test(f"{key} {word}\n".encode(), b"-") for word in words])
+    return [_numbers(test.output) for test in judgement.tests]
+
+
+def _numbers(output: bytes) -> _Look:
+    return [float(word) for word in output.split()]
+
+
+def _decoder(channel: str, *idle: list[_Look]) -> Callable[..., list[int]]:
+    """Return what turns the looks of a round into bits, given those of rounds in which nothing was sent."""
+    if channel not in _STEPS:
+
+        def from_times(*looks: _Look) -> list[int]:
+            # Evicted is slow, looked up before is fast: between the two lies the largest gap of the sorted times.
+            times = looks[-1]
+            ordered = sorted(times)
+            middle = [(b / max(a, 0.05), (a * b) ** 0.5) for a, b in itertools.pairwise(ordered[5:-5])]
+            limit = max(middle)[1] if middle else 0
+            return [int((value > limit) == (channel == "page cache")) for value in times]
+
+        return from_times
+    usual = statistics.median(looks[-1][0] - looks[0][0] if looks[0] else 0 for looks in idle)
+
+    def from_counter(*looks: _Look) -> list[int]:
+        grown = looks[-1][0] - looks[0][0] - usual if looks[0] and looks[-1] else 0
+        value = min(255, max(0, round(grown / _STEPS[channel])))
+        return [int(bit) for bit in f"{value:08b}"]
+
+    return from_counter
+
+
+def main() -> None:
+    """Measure all and print them."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--backends", default="docker,bubblewrap,landlock", help="separated by commas")
+    parser.add_argument("--rounds", type=int, default=6, help="of each channel")
+    parser.add_argument("--json", action="store_true", help="print raw numbers")
+    arguments = parser.parse_args()
+    rows = []
+    for backend in arguments.backends.split(","):
+        with Judge(backend, 1) as judge:
+            for between in _BETWEEN:
+                rows += [measure(judge, backend, name, between, arguments.rounds) for name in CHANNELS]
+    if arguments.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+        return
+    print("| backend | between | channel | bits sent a round | bits recovered | bits/s |\n|---|---|---|---:|---:|---:|")
+    for row in rows:
+        print("| " + " | ".join(str(value) for value in asdict(row).values()) + " |")
+
+
+if __name__ == "__main__":
+    main()
