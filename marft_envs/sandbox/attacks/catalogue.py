@@ -128,7 +128,7 @@ CATALOGUE: tuple[Attack, ...] = (
     *_group("kernel", "WA", "become_root.cpp setuid_binaries.py rlimit_raise.cpp"),
     *_group("kernel", "SV", "i386_calls.cpp"),
     *_group("kernel", "RE", "core_dump.cpp bad_interpreter.cpp"),
-    *_group("channels", "WA", "page_cache.cpp machine_state.cpp ask_about_others.cpp"),
+    *_group("channels", "WA", "page_cache.cpp machine_state.cpp ask_about_others.cpp unread_files.py last_read.py"),
     *_group("compiler", "CE", "include_device.cpp include_zero.cpp include_host_file.cpp include_itself.cpp"),
     *_group("compiler", "CE", "incbin_host_file.cpp assembler_include.cpp pragma_options.cpp"),
     *_group("compiler", "CE", "template_recursion.cpp constexpr_loop.cpp giant_array.cpp macro_bomb.cpp"),
