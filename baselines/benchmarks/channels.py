@@ -38,7 +38,7 @@ static vector<string> files() {
         if (!found.empty() || access(folder.c_str(), R_OK)) continue;
         error_code error;
         for (auto &entry : filesystem::directory_iterator(folder, error))
-            if (entry.path().extension() == ".py" && entry.file_size() > 16384) found.push_back(entry.path());
+            if (entry.path().extension() == ".py" && entry.file_size(error) + 1 > 16385) found.push_back(entry.path());
     }
     sort(found.begin(), found.end());
     return found;
