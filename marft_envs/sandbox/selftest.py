@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from marft_envs.sandbox.machine import make_folder
@@ -20,7 +21,9 @@ from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.verdict import Judgement, Limits, Test, Verdict
 
 _FAILS = (Verdict.WA, Verdict.RE, Verdict.SV)
-_LIMITS = Limits(cpu_s=0.3, wall_s=15.0, memory_mb=64, output_mb=1)
+# A busy machine makes a program use several times its CPU time: only what must run into that limit gets a tight one.
+_LIMITS = Limits(cpu_s=3.0, wall_s=30.0, memory_mb=64, output_mb=1)
+_TIGHT = {Verdict.TLE: replace(_LIMITS, cpu_s=0.3), Verdict.ILE: replace(_LIMITS, wall_s=0.6)}
 _REACHED = b"REACHED"
 
 
@@ -126,7 +129,7 @@ def failures(rows: Sequence[Row]) -> list[str]:
 
 
 def _submission(attack: Attack, secret: str) -> Submission:
-    limits = Limits(cpu_s=0.3, wall_s=0.6, memory_mb=64, output_mb=1) if Verdict.ILE in attack.verdicts else _LIMITS
+    limits = _TIGHT.get(attack.verdicts[0], _LIMITS)
     program = attack.program.replace("SECRET", secret).replace("SUITE", __file__)
     return Submission(program, "python", [Test(b"", b"never printed")], limits, "exact")
 
