@@ -18,8 +18,8 @@ from transformers import (
     MistralForCausalLM,
 )
 
+from marft_agents.generation import continuous_batching as generation
 from marft_agents.generation.continuous_batching import Prompt, generate
-from marft_agents.generation.continuous_batching import continuous_batching as generation
 from marft_agents.generation.kv_cache import families
 from marft_agents.generation.sampling import SamplingLaw, scale, support_mask
 from marft_agents.learning.scoring import Scorer

@@ -276,8 +276,8 @@ def test_the_page_tells_every_knob_and_every_floor_with_its_value():
     knobs = {f"--{name.replace('_', '-')}": float(value) for name, value in asdict(HealthSettings()).items()}
     floors = {
         f"{module}.{name}": float(value)
-        for module in ("symptoms", "health", "behaviour")
-        for name, value in vars(importlib.import_module(f"marft_agents.{module}")).items()
+        for module in ("alarm_rules", "alarms", "action_statistics")
+        for name, value in vars(importlib.import_module(f"marft_agents.monitoring.{module}")).items()
         if name.isupper() and isinstance(value, int | float)
     }
     told = {name: float(value) for name, value in re.findall(r"^\| `([\w.-]+)` \| ([\d.]+) \|", page, re.MULTILINE)}
