@@ -1,6 +1,6 @@
-"""Policies and the learner: language-model teams with LoRA adapters, rollouts, multi-agent PPO and its relatives.
+"""Policies and the learner: language-model teams with LoRA adapters, rollouts, multi-agent PPO and related algorithms.
 
-It trains teams in any PettingZoo AEC environment with text observations and actions. Public names load their module
+Teams are trained in any PettingZoo AEC environment with text observations and actions. Public names load their module
 (and torch) on first use:
 
     from marft_agents import Learner, LearnerSettings, LoraSettings, SamplingLaw, Schedule, Trainer, build_team

@@ -1,4 +1,4 @@
-"""Modules at their old import paths: `marft_agents.trainer` is `marft_agents.runs.trainer` now."""
+"""Redirect old import paths: `marft_agents.trainer` is `marft_agents.runs.trainer` now."""
 
 import importlib
 import sys
@@ -62,7 +62,7 @@ _MOVED: dict[str, tuple[str, ...]] = {
 class _OldModules:
     """Finder and loader of moved modules by their old names, with a DeprecationWarning.
 
-    It is no subclass of those in `importlib.abc`, whose import takes longer than that of this package.
+    It does not subclass the base classes of `importlib.abc`. Importing those takes longer than importing this package.
     """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
@@ -72,10 +72,10 @@ class _OldModules:
         return ModuleSpec(name, loader) if package == _PACKAGE and module in _MOVED else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Let the import system make an empty module."""
+        """Return None, so that the import system creates an empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill a module with the names of those that replace it."""
+        """Fill an old module with the public names of its replacements, and warn."""
         moved = [f"{_PACKAGE}.{name}" for name in _MOVED[module.__name__.rpartition(".")[2]]]
         warnings.warn(f"{module.__name__} is {moved[0]} now", DeprecationWarning, stacklevel=2)
         for name in moved:
@@ -84,7 +84,7 @@ class _OldModules:
 
 
 def redirect_old_modules() -> None:
-    """Make old import paths work."""
+    """Install the finder of old import paths once per process."""
     if not any(type(finder).__name__ == _OldModules.__name__ for finder in sys.meta_path):
         finder: Any = _OldModules()
         sys.meta_path.append(finder)

@@ -1,17 +1,17 @@
-"""Names of metrics that concern an agent: `{prefix}/{measure}`, where the prefix is nearly always the agent's id.
+"""Metric names of agents: `{prefix}/{measure}`, where the prefix is nearly always the agent's id.
 
-Environments name their agents as they like, and some prefixes are taken: an agent `team` would write over the metrics
-of the team. Such an agent gets a prefix of its own, `agent_team`.
+Environments choose the ids of their agents, and some prefixes are reserved. An agent `team` would overwrite the
+metrics of the team, so it gets the prefix `agent_team`.
 """
 
 from __future__ import annotations
 
-TAKEN = ("team", "critic", "seconds", "validation", "validation_before")  # prefixes of metrics that are no agent's
+TAKEN = ("team", "critic", "seconds", "validation", "validation_before")  # prefixes that belong to no agent
 MARK = "agent_"
 
 
 def metric_prefix(agent: str) -> str:
-    """Return the prefix of an agent's metrics (or an adapter's); no two ids have the same one.
+    """Return the metric prefix of an agent or adapter; distinct ids have distinct prefixes.
 
     >>> metric_prefix("solver_0"), metric_prefix("team"), metric_prefix("agent_team")
     ('solver_0', 'agent_team', 'agent_agent_team')
@@ -20,7 +20,7 @@ def metric_prefix(agent: str) -> str:
 
 
 def agent_of(prefix: str) -> str:
-    """Return the agent whose metrics have a prefix.
+    """Return the agent id that belongs to a metric prefix; the inverse of `metric_prefix`.
 
     >>> agent_of("solver_0"), agent_of("agent_team"), agent_of("agent_agent_team")
     ('solver_0', 'team', 'agent_team')

@@ -1,4 +1,4 @@
-"""Fields of settings dataclasses: default, help, range and its check in one place.
+"""Fields of settings dataclasses: default, help, range and range check in one place.
 
 `knob` attaches help and range to a dataclass field. Command-line flags are generated from these fields, so a setting
 is declared once.
@@ -13,17 +13,17 @@ from typing import Any, Literal
 
 
 class SettingsError(ValueError):
-    """A setting out of its range, or settings that contradict each other; names the knob and what is wanted."""
+    """A setting out of its range, or contradictory settings; names the setting and the wanted value."""
 
 
 def knob(default: Any, text: str, check: Callable[[Any], bool] | None = None, wanted: str = "") -> Any:
-    """Declare a dataclass field with its help and range.
+    """Declare a dataclass field with its help text and range.
 
     Args:
-        default: its default value.
-        text: what it does, with its unit.
-        check: returns True for a valid value; None accepts all.
-        wanted: the range in words, for the error.
+        default: Default value of the field.
+        text: Help text: the effect of the setting, with its unit.
+        check: Returns True for a valid value; None accepts all values.
+        wanted: The range in words, for the error message.
     """
     return dataclasses.field(default=default, metadata={"help": text, "check": check, "wanted": wanted})
 

@@ -1,4 +1,4 @@
-"""What flows to rollouts and from them to the learner: episodes to play; turns, recorded where they were sampled."""
+"""Records exchanged by rollouts and the learner: episodes to play, and turns recorded at sampling time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FloatArray = npt.NDArray[np.float32]
 
 
 class Shortening(NamedTuple):
-    """One message that lost tokens from its middle.
+    """A message that lost tokens from its middle to fit the context window.
 
     Attributes:
         message: Index among the messages of the observation.
         author: Name of its author, or its chat role where it has no name.
         removed: Number of tokens taken out.
-        later: How many messages of the same author follow it in the observation.
+        later: Number of later messages by the same author in the observation.
     """
 
     message: int
@@ -32,15 +32,15 @@ class Shortening(NamedTuple):
 
 @dataclass(frozen=True)
 class Episode:
-    """What to play.
+    """An episode to be played: its start state, and a prefix of fixed actions.
 
     Attributes:
-        number: unique in the run; seeds the policies' randomness.
-        group: episodes of one group start from the same state.
-        seed: for `reset`.
-        options: for `reset`; None if there are none.
-        prefix: actions that are played as they are before the policies are asked: a branch of another episode of
-            the same start.
+        number: Unique number in the run; seeds the policies' randomness.
+        group: Prompt group; episodes of one group start from the same state.
+        seed: Seed for the environment's `reset`.
+        options: Options for the environment's `reset`; None if there are none.
+        prefix: Actions to replay unchanged before the policies are asked. Such an episode is a branch of another
+            episode with the same start.
     """
 
     number: int
@@ -52,21 +52,21 @@ class Episode:
 
 @dataclass(frozen=True)
 class Action:
-    """One generated action: exactly the tokens that were sampled and the law they were sampled under.
+    """A generated action: the exact tokens that were sampled, with their log-probs at sampling time.
 
     Attributes:
-        text: the decoded action without the end token; what the environment gets.
-        prompt_ids: int32 [P], the tokens the model was fed.
-        token_ids: int32 [T], the sampled tokens, the end token included where it was sampled. Empty for
-            policies without tokens (scripted, random, remote).
-        logprobs: float32 [T], natural log-probability of each token under the exact sampling law.
+        text: The decoded action without the end token; the environment receives this.
+        prompt_ids: Prompt tokens fed to the model, int32 [P].
+        token_ids: Sampled tokens, int32 [T], the end token included where it was sampled. Empty for policies without
+            tokens (scripted, random, remote).
+        logprobs: Natural log-probability of each token under the exact sampling parameters, float32 [T].
         stopped: True if the model ended the action itself, False if the token limit cut it.
-        support: per token the int32 ids that top-k/top-p left to choose from; None means the whole
-            vocabulary.
-        exact: the log-probs are the trained model's own, to float error. False for another engine's (vLLM, a
-            server): its law differs a little, and the learner corrects for that.
-        shortened: the messages of the observation that lost tokens to fit the context window; see `context`.
-        failure: why the policy could not act; the episode then fails with this cause. None if it acted.
+        support: Per token the int32 ids that top-k/top-p kept as candidates; None means the whole vocabulary.
+        exact: True if the log-probs are the trained model's own, to float error. False for another engine (vLLM, a
+            server), whose distribution differs a little; the learner corrects for that.
+        shortened: Messages of the observation that lost tokens to fit the context window; see
+            `models.context_window`.
+        failure: Cause if the policy could not act; the episode then fails with this cause. None if it acted.
     """
 
     text: str
@@ -85,10 +85,10 @@ class Turn:
     """One agent's action in an episode and the team reward that followed it.
 
     Attributes:
-        agent: who acted.
-        action: what was sampled.
-        reward: team reward received in the step of this action (mean over agents where they differ).
-        round: which round of the game it was played in, from 0.
+        agent: Id of the acting agent.
+        action: The sampled action with its tokens.
+        reward: Team reward received in the step of this action (mean over agents where they differ).
+        round: Round of the game in which it was played, from 0.
     """
 
     agent: str
@@ -99,24 +99,24 @@ class Turn:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One episode: the chain of turns in the order they were played.
+    """A played episode: the chain of turns in the order they were played.
 
     Attributes:
-        seed: seed given to `reset`.
-        group: index of the task draw this episode belongs to; episodes of a group share the start state.
+        seed: Seed given to the environment's `reset`.
+        group: Index of the prompt group of this episode; episodes of a group share the start state.
         turns: K turns along the chain.
-        terminated: the game ended by its own rules; nothing follows.
-        truncated: a limit cut the game; the value of `final_prompt_ids` is bootstrapped.
-        final_agent: agent that would act next after a truncation; "" if terminated, or if no agent that plays
-            tokens was cut off.
-        final_prompt_ids: int32 [P], its prompt; empty if there is no final agent.
-        infos: the numeric infos of the last step (success, invalid, ...); missing keys mean not reported.
-        branch: index of the turn whose alternatives are compared: episodes of one group share all turns before it, and
-            only this turn is trained. None: a whole episode, all of whose turns are trained.
-        failure: cause if the environment failed; such an episode is a record, never trained on. None if fine.
-        game: the environment's own record of the game as JSON (what was seen, who saw whom, what tools did, terms of
-            the reward) with the tokens of each turn, where its metadata say "records_episodes" and
-            `unwrapped.episode().to_dict()` gives it; else None.
+        terminated: The game ended by its own rules; nothing follows.
+        truncated: A limit cut the game; the value of `final_prompt_ids` is bootstrapped.
+        final_agent: Agent that would act next after a truncation. "" if terminated, or if the truncation cut off no
+            agent that plays tokens.
+        final_prompt_ids: The final agent's prompt, int32 [P]; empty if there is no final agent.
+        infos: Numeric infos of the last step (success, invalid, ...); missing keys mean not reported.
+        branch: Index of the turn whose alternatives are compared. Episodes of one group share all turns before it, and
+            only this turn is trained. None for a whole episode, all of whose turns are trained.
+        failure: Cause if the environment failed; such an episode is a record, never trained on. None if fine.
+        game: The environment's own record of the game as JSON, with the tokens of each turn. It holds observations,
+            visibility between agents, tool effects and reward terms. None unless the metadata say "records_episodes"
+            and `unwrapped.episode().to_dict()` returns it.
     """
 
     seed: int
@@ -133,19 +133,19 @@ class Trajectory:
 
     @property
     def team_return(self) -> float:
-        """Undiscounted sum of the team reward."""
+        """Undiscounted sum of the team reward over the episode."""
         return float(sum(turn.reward for turn in self.turns))
 
     @property
     def num_tokens(self) -> int:
-        """Number of sampled tokens, end tokens included."""
+        """Number of sampled tokens of all turns, end tokens included."""
         return sum(len(turn.action.token_ids) for turn in self.turns)
 
 
 def score(trajectory: Trajectory) -> float:
-    """Return 1 for success and 0 for none; NaN for a failed episode.
+    """Return 1 for success, 0 for no success, and NaN for a failed episode.
 
-    Success is what infos report; an environment that reports none succeeds with a positive return.
+    Success is read from the infos. Where they do not report it, a positive return counts as success.
     """
     if trajectory.failure is not None:
         return math.nan

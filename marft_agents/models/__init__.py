@@ -1,1 +1,1 @@
-"""Pretrained bases with LoRA adapters, chat templates, and attention over shared prefixes."""
+"""Pretrained base models with LoRA adapters, chat templates, and attention over shared prefixes."""

@@ -1,6 +1,6 @@
-"""A frozen base model that carries the LoRA adapters of several agents.
+"""A frozen base model with the LoRA adapters of several agents.
 
-N agents on one base cost one base in memory. Only the adapters (float32) are trained.
+N agents on one base need the memory of one base. Only the adapters (float32) are trained.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from marft_agents.models.tree_attention import install
 from marft_agents.setting_fields import check_knobs, knob
 from marft_agents.trajectory import Action, IntArray
 
-AUTO = ("auto",)  # LoRA targets that suit the model
+AUTO = ("auto",)  # the model's own LoRA targets
 
 
 @dataclass(frozen=True)
 class LoraSettings:
-    """Shape of the adapters (LoRA, arXiv 2106.09685)."""
+    """Rank, scale and target layers of the adapters (LoRA, arXiv 2106.09685)."""
 
     rank: int = knob(8, "r of the low-rank update", lambda value: value >= 1, ">= 1")
     alpha: int = knob(16, "the update is scaled by alpha / rank", lambda value: value > 0, "> 0")
@@ -43,16 +43,16 @@ class LoraSettings:
 
 
 class AdaptedBase:
-    """One frozen base model that carries the LoRA adapters of several agents.
+    """Frozen base model with several named LoRA adapters.
 
-    PEFT makes attribute names of its adapters' names, and some of its functions look for them inside longer names. So
-    it gets names of its own, whatever the agents are called.
+    PEFT builds attribute names from adapter names, and some of its functions search for them inside longer names. So
+    PEFT gets generated names (`adapter_0000`), and agents may have any id.
 
     Args:
-        pretrained: the base; it is changed in place (adapters are injected).
-        adapters: names of the adapters to create, any text.
-        lora: their shape.
-        seed: of their initial values; B starts at zero, so the first policy is the base itself.
+        pretrained: The base model; changed in place (adapters are injected).
+        adapters: Names of the adapters to create; any text is allowed.
+        lora: Rank, scale and target layers of the adapters.
+        seed: Seed of the initial weights. B starts at zero, so the initial policy equals the base model.
 
     Raises:
         ModelError: the base has no linear layer of the wanted names.
@@ -81,41 +81,41 @@ class AdaptedBase:
             )
 
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            torch.manual_seed(seed)  # peft draws the initial A from the global generator
-            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by an attribute's old name
+            torch.manual_seed(seed)  # peft samples the initial A from the global generator
+            warnings.simplefilter("ignore", FutureWarning)  # peft reads a renamed attribute of transformers
             self.peft = get_peft_model(pretrained.model, config(), adapter_name=self._peft_names[adapters[0]])
             for adapter in adapters[1:]:
                 self.peft.add_adapter(self._peft_names[adapter], config())
         for settings in self.peft.peft_config.values():
             settings.base_model_name_or_path = pretrained.published or pretrained.name
-            settings.target_modules = sorted(settings.target_modules)  # of a set, each process would save its own order
-        self.peft.eval()  # no dropout: the law that is trained is the law that was sampled
+            settings.target_modules = sorted(settings.target_modules)  # the order of a set differs between processes
+        self.peft.eval()  # no dropout: the trained distribution must be the sampled one
         self.adapters = tuple(adapters)
         self.trunk: Any = getattr(pretrained.model, pretrained.model.base_model_prefix)
         self.head: Any = pretrained.model.get_output_embeddings()
 
     @property
     def hidden_size(self) -> int:
-        """Width d of the trunk."""
+        """Hidden size d of the trunk."""
         return int(self.peft.config.hidden_size)
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type of the frozen weights."""
+        """Dtype of the frozen base weights."""
         found: torch.dtype = next(self.trunk.parameters()).dtype
         return found
 
     def repeats(self, action: Action) -> bool:
-        """Return whether scoring says of an action what was recorded, to float error.
+        """Return True if re-scoring an action reproduces its recorded log-probs, to float error.
 
-        It does not of another engine's samples, nor in half precision: there the rounding of a pass depends on its
-        shape, and over the tokens of an action it adds up.
+        This is False for samples of another engine and in half precision. In half precision the rounding of a forward
+        pass depends on its shape, and the error adds up over the tokens of an action.
         """
         return action.exact and self.dtype == torch.float32
 
     @contextlib.contextmanager
     def wearing(self, adapter: str | None) -> Iterator[None]:
-        """Run the base with one adapter; None means the bare base (critic, reference policy)."""
+        """Activate one adapter inside a `with` block; None selects the bare base (critic, reference policy)."""
         if adapter is None:
             with self.peft.disable_adapter():
                 yield
@@ -126,28 +126,28 @@ class AdaptedBase:
 
     @contextlib.contextmanager
     def wearing_each(self, adapters: Sequence[str | None]) -> Iterator[None]:
-        """Run a batch each row of which wears its own adapter, without gradients."""
+        """Activate one adapter per row of a batch in a `with` block, without gradients."""
         if len(set(adapters)) == 1:
             with self.wearing(adapters[0]):
                 yield
             return
         bare = "__base__"  # PEFT's name of the base without an adapter
         names = [bare if adapter is None else self.peft_name(adapter) for adapter in adapters]
-        hooks = self.peft.base_model._enable_peft_forward_hooks(adapter_names=names)  # what its generate() does
+        hooks = self.peft.base_model._enable_peft_forward_hooks(adapter_names=names)  # as in PEFT's generate()
         hooks.__enter__()
         try:
             yield
         finally:
-            hooks.__exit__(None, None, None)  # told of an exception, peft would leave its hooks behind
+            hooks.__exit__(None, None, None)  # given an exception, peft would not remove its hooks
 
     def recompute_layers(self) -> None:
-        """From now on keep of each layer its input only, and compute it again in the backward pass (less memory)."""
-        older = "gradient_checkpointing_enable"  # its older name
+        """Turn on activation checkpointing: store only layer inputs and recompute layers in the backward pass."""
+        older = "gradient_checkpointing_enable"  # its older name in transformers
         enable = getattr(self.trunk, "activation_checkpointing_enable", None) or getattr(self.trunk, older)
         enable({"use_reentrant": False})
         for module in self.trunk.modules():
             if getattr(module, "gradient_checkpointing", False):
-                module.training = True  # it asks for this; what is in it stays as it is, without dropout
+                module.training = True  # checkpointing requires it; submodules stay in eval mode, without dropout
 
     def action(
         self,
@@ -158,7 +158,7 @@ class AdaptedBase:
         *,
         exact: bool = True,
     ) -> Action:
-        """Make the record of tokens sampled from this model, see `Action`; an end token is no part of the text."""
+        """Build the `Action` record of sampled tokens; its text excludes the end token."""
         stopped = token_ids[-1] in self.end_ids
         return Action(
             text=self.tokenizer.decode(token_ids[:-1] if stopped else token_ids, skip_special_tokens=True),
@@ -171,12 +171,12 @@ class AdaptedBase:
         )
 
     def parameters(self, adapter: str) -> dict[str, nn.Parameter]:
-        """Return the float32 tensors of one adapter by name."""
+        """Return the float32 parameters of one adapter by name."""
         ending = f".{self.peft_name(adapter)}.weight"  # ....lora_A.adapter_0000.weight
         return {name: p for name, p in self.peft.named_parameters() if name.endswith(ending)}
 
     def peft_name(self, adapter: str) -> str:
-        """Return the name by which PEFT knows an adapter."""
+        """Return PEFT's internal name of an adapter."""
         return self._peft_names[adapter]
 
     def lora_config(self, adapter: str) -> Any:

@@ -1,8 +1,8 @@
-"""Observation -> token ids: the chat form of an observation through the model's own chat template.
+"""Encode observations as prompt token ids with the model's own chat template.
 
-An observation is text. If it carries an attribute `messages` (a sequence of mappings with `role`, `content` and an
-optional author `name`), that chat form is used as it is; otherwise the text is one user message. So any
-environment with text observations works, and none has to be known here.
+An observation is text. It may have an attribute `messages`: a sequence of mappings with `role`, `content` and an
+optional author `name`. That chat form is used unchanged; otherwise the text is one user message. So any environment
+with text observations works, and no environment needs special support here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def messages_of(observation: str) -> tuple[Message, ...]:
 
 
 def merge_turns(messages: Sequence[Message]) -> list[dict[str, str]]:
-    r"""Join neighbouring messages of one role, since many templates demand strict alternation.
+    r"""Merge adjacent messages of one role, since many chat templates require strict alternation.
 
-    A message of another agent is prefixed by its author's name; the environment's is not.
+    A message of another agent is prefixed with its author's name; a message of the environment is not.
 
     >>> merge_turns([{"role": "user", "content": "2+2?", "name": "environment"},
     ...              {"role": "user", "content": "add", "name": "reasoner_0"}])
@@ -59,9 +59,9 @@ def _signed(message: Message) -> str:
 
 
 def disarm(text: str, symbols: Sequence[str]) -> str:
-    r"""Break up the control symbols that a text spells out, so that no message can end itself and begin another.
+    r"""Break up special tokens spelled out in a text, so that a message cannot end itself and start another.
 
-    Results of tools, and what other agents say, are data: "<|im_end|>" in them must not become the token.
+    Tool results and messages of other agents are data: "<|im_end|>" in them must not become the token.
 
     >>> disarm("done<|im_end|>", ["<|im_end|>"])
     'done< |im_end|>'
@@ -72,17 +72,20 @@ def disarm(text: str, symbols: Sequence[str]) -> str:
 
 
 def control_symbols(tokenizer: Any) -> list[str]:
-    """Return how the special tokens of a tokenizer are spelled; a symbol of one character cannot be broken up."""
+    """Return the spellings of a tokenizer's special tokens.
+
+    One-character tokens are left out, since `disarm` cannot break them up.
+    """
     added = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
     return [symbol for symbol in dict.fromkeys([*added, *tokenizer.all_special_tokens]) if len(symbol) > 1]
 
 
 class ChatPrompt(NamedTuple):
-    """Token ids of a prompt, and what was shortened to make it fit.
+    """Token ids of a prompt, with notes on messages shortened to fit.
 
     Attributes:
-        ids: int32 [P], ready for the agent's answer.
-        shortened: the messages that lost tokens; empty for a whole prompt.
+        ids: Prompt tokens up to the start of the agent's answer, int32 [P].
+        shortened: Messages that lost tokens; empty for a whole prompt.
     """
 
     ids: IntArray
@@ -90,16 +93,16 @@ class ChatPrompt(NamedTuple):
 
 
 def encode(tokenizer: Any, observation: str, budget: int | None = None, overflow: Overflow = "shorten") -> ChatPrompt:
-    """Turn an observation into prompt ids; only the template makes control tokens.
+    """Encode an observation as prompt ids; only the template creates control tokens.
 
     Args:
-        tokenizer: a transformers tokenizer with a chat template.
-        observation: text, with an optional `messages` attribute.
-        budget: largest number of prompt tokens; None sets no limit.
-        overflow: what happens to a longer prompt, see `context`.
+        tokenizer: A transformers tokenizer with a chat template.
+        observation: Text, with an optional `messages` attribute.
+        budget: Largest number of prompt tokens; None sets no limit.
+        overflow: Treatment of a longer prompt, "shorten" or "error"; see `context_window`.
 
     Raises:
-        ContextOverflowError: the prompt, or what must stay whole of it, is longer than the budget.
+        ContextOverflowError: the prompt, or the part of it that must stay whole, is longer than the budget.
     """
     messages, symbols = messages_of(observation), control_symbols(tokenizer)
 
@@ -144,7 +147,7 @@ def token_spans(tokenizer: Any, text: str) -> list[tuple[int, int]]:
 
 
 def end_token_ids(tokenizer: Any) -> frozenset[int]:
-    """Return the ids that end an action: the tokenizer's end-of-sequence token and ChatML's end of turn."""
+    """Return the ids that end an action: the end-of-sequence token and the end-of-turn tokens of common templates."""
     ids = {tokenizer.eos_token_id}
     for symbol in ("<|im_end|>", "<|eot_id|>", "<end_of_turn>"):
         token_id = tokenizer.convert_tokens_to_ids(symbol)

@@ -1,8 +1,8 @@
 """Fit a conversation into a model's context window without losing the problem.
 
-The system prompt, the problem and the latest turn always reach the model whole. Where a prompt is too long, tokens are
-taken out of the middle of the longest other turns, and a marker says how many. Messages are shortened before the chat
-template is applied, so a prompt is always a well-formed conversation.
+The system prompt, the problem and the latest turn always reach the model whole. If a prompt is too long, tokens are
+removed from the middle of the longest other turns, and a marker gives their number. Messages are shortened before
+the chat template is applied, so a prompt is always a well-formed conversation.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, Literal, NamedTuple
 from marft_agents.setting_fields import check_knobs, knob
 from marft_agents.trajectory import Shortening
 
-LARGEST_DEFAULT = 8192  # tokens; a longer default window would surprise with its memory
-ENVIRONMENT = "environment"  # the author's name of what no agent said
+LARGEST_DEFAULT = 8192  # tokens; a longer default window could use more memory than expected
+ENVIRONMENT = "environment"  # author name of messages that no agent wrote
 
 Overflow = Literal["shorten", "error"]
 Message = Mapping[str, str]
 
 
 class ContextOverflowError(ValueError):
-    """A prompt that does not fit the context window; names the agent, tokens found and tokens wanted."""
+    """A prompt longer than the context window; names the agent, tokens found and tokens wanted."""
 
 
 @dataclass(frozen=True)
 class ContextSettings:
-    """How long a prompt and its action may be together, and what happens to longer prompts."""
+    """Length limit of a prompt with its action, and the treatment of longer prompts."""
 
     context_window: int | None = knob(
         None,
@@ -45,12 +45,12 @@ class ContextSettings:
 
 
 class Shortened(NamedTuple):
-    """A conversation that was shortened until it fits.
+    """A conversation after shortening to the token budget.
 
     Attributes:
-        messages: The conversation.
+        messages: Messages of the shortened conversation.
         ids: Its prompt ids, the template included.
-        notes: What was taken out.
+        notes: Messages that lost tokens, and how many.
     """
 
     messages: list[Message]
@@ -59,10 +59,10 @@ class Shortened(NamedTuple):
 
 
 def num_fixed(observation: str, messages: Sequence[Message]) -> int:
-    """Return how many leading messages are never shortened: the profile and the problem.
+    """Return the number of leading messages that are never shortened: the profile and the problem.
 
-    An observation may say so in an attribute `fixed_messages`. Otherwise these are the messages before the first one
-    that an agent wrote, and at least the first one that is not a system prompt.
+    An observation may give this number in an attribute `fixed_messages`. Otherwise it counts the messages before the
+    first one written by an agent. At least the first message that is not a system prompt is included.
 
     Raises:
         ValueError: the observation counts more messages than it has, or fewer than none.
@@ -77,7 +77,7 @@ def num_fixed(observation: str, messages: Sequence[Message]) -> int:
 
 
 def _is_turn(message: Message) -> bool:
-    """Return True for what an agent said, oneself included."""
+    """Return True for a message written by an agent, the reader included."""
     return message["role"] == "assistant" or message.get("name", ENVIRONMENT) != ENVIRONMENT
 
 
@@ -85,7 +85,7 @@ def movable(messages: Sequence[Message], fixed: int) -> list[int]:
     """Return the indices of the messages that may be shortened.
 
     Args:
-        messages: The conversation.
+        messages: Messages of the conversation.
         fixed: Number of leading messages that stay whole.
     """
     turns = [i for i, message in enumerate(messages) if i >= fixed and _is_turn(message)]
@@ -104,19 +104,19 @@ def shorten(
 ) -> Shortened | None:
     """Shorten the longest candidates to one common length until the whole prompt fits.
 
-    Templates and tokenizers are not additive, so the length is measured again after each cut, and more is taken out
-    until it fits. Where not even the ends of the candidates fit, all of them are replaced by one marker.
+    Templates and tokenizers are not additive. So the length is measured again after each cut, and more is removed
+    until the prompt fits. If even the ends of the candidates do not fit, one marker replaces all of them.
 
     Args:
-        messages: The conversation.
+        messages: Messages of the conversation.
         candidates: Indices of the messages that may be shortened.
         excess: Number of prompt tokens beyond the budget, > 0.
         budget: Largest number of prompt tokens.
-        ids_of: Messages -> ids of the whole prompt, the template included.
-        spans: Text -> start and end character of each of its tokens.
+        ids_of: Maps messages to the ids of the whole prompt, the template included.
+        spans: Maps text to the start and end character of each of its tokens.
 
     Returns:
-        What fits; None where what must stay whole does not.
+        The shortened conversation; None if the messages that must stay whole exceed the budget.
     """
     pieces = {i: spans(messages[i]["content"]) for i in candidates}
     total = sum(len(piece) for piece in pieces.values())
@@ -144,7 +144,7 @@ def _note(messages: Sequence[Message], index: int, removed: int) -> Shortening:
 
 
 def _common_length(lengths: Sequence[int], wanted: int) -> int:
-    """Return the largest length to which the longest are cut so that at least `wanted` tokens go.
+    """Return the largest length to cut the longest pieces to, so that at least `wanted` tokens are removed.
 
     >>> _common_length([10, 4, 8], 5)
     6
@@ -160,7 +160,7 @@ def _common_length(lengths: Sequence[int], wanted: int) -> int:
 
 
 def _cut(text: str, piece: Sequence[tuple[int, int]], keep: int) -> tuple[str, int]:
-    """Return a text with `keep` of its tokens, half at each end, around a marker; and how many were removed."""
+    """Keep `keep` tokens of a text, half at each end, around a marker; return it with the number of removed tokens."""
     head, tail = keep - keep // 2, keep // 2
     start = piece[head - 1][1] if head else 0
     end = piece[len(piece) - tail][0] if tail else len(text)
@@ -173,7 +173,7 @@ def _marker(removed: int) -> str:
 
 
 def _collapse(messages: Sequence[Message], pieces: Mapping[int, Any], total: int) -> list[Message]:
-    """Replace all candidates by one marker in the place of the first."""
+    """Replace all candidates by one marker at the position of the first."""
     marker = {"role": "user", "content": _marker(total).strip(), "name": ENVIRONMENT}
     first = min(pieces)
     return [marker if i == first else m for i, m in enumerate(messages) if i == first or i not in pieces]
@@ -184,5 +184,5 @@ def _with_text(message: Message, content: str) -> Message:
 
 
 def _author(message: Message) -> str:
-    """Return the name of a message's author, or its chat role where it has no name."""
+    """Return the name of a message's author, or its chat role if it has no name."""
     return message.get("name") or message["role"]

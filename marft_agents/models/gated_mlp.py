@@ -1,7 +1,7 @@
-"""Gated feed-forward layers (SwiGLU, arXiv 2002.05202) that keep less for the backward pass.
+"""Gated feed-forward layers (SwiGLU, arXiv 2002.05202) with fewer activations saved for the backward pass.
 
-Of `down(act(gate(x)) * up(x))` autograd keeps `gate(x)`, `act(gate(x))` and `up(x)`, the widest tensors of a layer. The
-middle one is cheaper to compute again than to write to memory and to read.
+For `down(act(gate(x)) * up(x))` autograd saves `gate(x)`, `act(gate(x))` and `up(x)`, the widest tensors of a layer.
+Recomputing the middle one costs less than writing it to memory and reading it back.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-PARTS = ("gate_proj", "up_proj", "down_proj", "act_fn")  # what transformers calls them in Llama, Qwen, Mistral, Gemma
+PARTS = ("gate_proj", "up_proj", "down_proj", "act_fn")  # their names in transformers' Llama, Qwen, Mistral, Gemma
 
 
 def keep_less(model: Any) -> int:
-    """Let every gated feed-forward layer of a transformers model keep its two projections only.
+    """Make every gated feed-forward layer of a transformers model save only its two projections for the backward pass.
 
-    Layers that name their parts alike but compute something else are found by trying them, and left as they are.
+    A layer with the same part names may compute something else. Each layer is tested on probe inputs, and one whose
+    output differs is left unchanged.
 
     Returns:
-        How many layers were changed.
+        Number of layers that were changed.
     """
     changed = 0
     for module in model.modules():
@@ -39,7 +40,7 @@ def _is_plain(module: Any) -> bool:
         return False
     weight = module.gate_proj.weight
     probe = torch.linspace(-2, 2, 3 * weight.shape[1], dtype=weight.dtype, device=weight.device).view(1, 3, -1)
-    sizes = (0.01, 1.0, 100.0, 1e4)  # what is clipped shows at some size
+    sizes = (0.01, 1.0, 100.0, 1e4)  # clipping shows at one of these
     return all(torch.equal(module(size * probe), _forward(module, size * probe)) for size in sizes)
 
 
@@ -49,11 +50,11 @@ def _forward(module: Any, x: Tensor) -> Tensor:
 
 
 class _Gated(torch.autograd.Function):
-    """`act(gate) * up`, elementwise."""
+    """Elementwise product `act(gate) * up` that saves only its two inputs."""
 
     @staticmethod
     def forward(ctx: Any, gate: Tensor, up: Tensor, act: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the product [..., n]."""
+        """Return `act(gate) * up`, shape [..., n]."""
         ctx.save_for_backward(gate, up)
         ctx.act = act
         return act(gate) * up
@@ -61,7 +62,7 @@ class _Gated(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Activate again, and let autograd differentiate that."""
+        """Recompute the activation, and differentiate it with autograd."""
         gate, up = ctx.saved_tensors
         with torch.enable_grad():
             gate = gate.detach().requires_grad_()

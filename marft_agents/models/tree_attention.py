@@ -1,8 +1,8 @@
-"""Attention over prefix trees and over slots of a growing batch, inside any transformers model.
+"""Attention over prefix trees and over the KV cache, inside any transformers model.
 
-A model that takes its attention from transformers' registry passes what its forward was given on to the attention of
-every layer. `TreeAttention` and `Slots` are given so: the rest of the network then runs once over exactly the distinct
-tokens, without padding, while here each token sees its own path of the tree.
+A model that takes its attention from transformers' registry passes extra arguments of its forward to every attention
+layer. `TreeAttention` and `Slots` are passed this way, as `seen_by`. The rest of the network then runs once over
+exactly the distinct tokens, without padding. Only here does each token attend to its own path of the tree.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _WANTED = "wanted a decoder like Llama, Qwen, Mistral, SmolLM or Phi"
 
 
 class LayerAttention(Protocol):
-    """What a forward pass hands to every layer as `seen_by`."""
+    """Attention object that a forward pass hands to every layer as `seen_by`."""
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Return [B, S, H, d] for query [B, H, S, d], key and value [B, H_kv, S, d] of this pass."""
 
 
 def install(model: Any) -> None:
-    """Let a transformers model attend by what its forward is given; without that it computes as before.
+    """Let a transformers model attend through `seen_by`; without that argument it computes as before.
 
     Raises:
         ModelError: its hidden states or logits would not be those of its own forward pass.
@@ -43,7 +43,7 @@ def install(model: Any) -> None:
     if not getattr(model, "_supports_attention_backend", False):
         raise ModelError(f"{type(model).__name__} does not take its attention from transformers' registry: {_WANTED}")
     probe = torch.tensor([[1, 2, 3, 4, 5, 6], [1, 2, 3, 7, 8, 9]], device=model.device) % model.config.vocab_size
-    sequences = list(probe.cpu().numpy())  # which part: what one leaves behind must not reach the other
+    sequences = list(probe.cpu().numpy())  # they diverge: no state of one may leak into the other
     with torch.no_grad():
         wanted = model(probe).logits
         model.set_attn_implementation(NAME)
@@ -82,15 +82,15 @@ def _attention(
 
 
 def run(trunk: Any, tokens: Tensor, positions: Tensor, seen_by: LayerAttention) -> Tensor:
-    """Run a transformer without head; return its last hidden state [B, S, D].
+    """Run a transformer without its head; return its last hidden state [B, S, D].
 
     Args:
-        trunk: the transformer, `install`ed.
-        tokens: int64 [B, S].
-        positions: int64 [B, S], of each token in its own sequence.
-        seen_by: the attention of every layer.
+        trunk: Transformer after `install`.
+        tokens: Input token ids, int64 [B, S].
+        positions: Position of each token in its own sequence, int64 [B, S].
+        seen_by: Attention object used in every layer.
     """
-    prepared = tokens.new_ones(1, 1, 1, 1, dtype=torch.bool)  # a mask of four axes is taken as it is: none is built
+    prepared = tokens.new_ones(1, 1, 1, 1, dtype=torch.bool)  # a four-axis mask is used as given, so none is built
     hidden: Tensor = trunk(
         input_ids=tokens, position_ids=positions, attention_mask=prepared, use_cache=False, seen_by=seen_by
     ).last_hidden_state
@@ -98,17 +98,17 @@ def run(trunk: Any, tokens: Tensor, positions: Tensor, seen_by: LayerAttention) 
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
-    """Attend with grouped heads, without repeating keys: a group's query heads follow each other as queries.
+    """Grouped-query attention without repeated keys: the query heads of a group are folded into the query axis.
 
     Args:
-        query: [R, W, H, d].
-        key: [R, K, H_kv, d].
-        value: [R, K, H_kv, d].
-        mask: bool broadcastable to [R, 1, W, K], True where seen; None if all is seen.
-        scale: of the scores.
+        query: Queries, shape [R, W, H, d].
+        key: Keys, shape [R, K, H_kv, d].
+        value: Values, shape [R, K, H_kv, d].
+        mask: True where visible, bool broadcastable to [R, 1, W, K]; None if all is visible.
+        scale: Factor of the attention scores.
 
     Returns:
-        [R, W, H, d].
+        Attention output [R, W, H, d].
     """
     rows, width, heads, size = query.shape
     groups = heads // key.shape[2]
@@ -122,12 +122,12 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
 
 
 class _Stretch:
-    """The tokens of one level among the packed ones, and what they see.
+    """Packed positions of one level's tokens, and the keys they attend to.
 
     Attributes:
-        path: int64 [R, start + W], packed places of the path to and in each row; padding repeats the level's first.
-        size: how many tokens it has, without padding.
-        start: depth of the first token.
+        path: Packed positions of the path to and in each row, int64 [R, start + W]; padding repeats the level's first.
+        size: Number of its tokens, without padding.
+        start: Depth of the first token.
     """
 
     def __init__(self, level: Level, first: int, before: Indices, device: torch.device) -> None:
@@ -142,17 +142,17 @@ class _Stretch:
         self._parents = torch.as_tensor(level.parents, device=device)
 
     def padded(self, packed: Tensor) -> Tensor:
-        """Return [R, W, ...] of the level's tokens [n, ...]."""
+        """Return the level's tokens [n, ...] padded to [R, W, ...]."""
         chosen = packed if self._padding is None else packed.index_select(0, self._padding)
         return chosen.view(*self._shape, *packed.shape[1:])
 
     def unpadded(self, rows: Tensor) -> Tensor:
-        """Return the tokens [n, ...] of [R, W, ...]."""
+        """Return the real tokens [n, ...] of padded [R, W, ...]."""
         flat = rows.flatten(0, 1)
         return flat if self._real is None else flat.index_select(0, self._real)
 
     def continued(self, before: Tensor | None, own: Tensor) -> Tensor:
-        """Return [R, start + W, ...], each row after what its parent row had."""
+        """Return [R, start + W, ...]: the values of each row's parent, followed by its own."""
         if before is None:
             return own
         one = len(before) == 1
@@ -160,24 +160,24 @@ class _Stretch:
         return torch.cat([chosen, own], dim=1)
 
     def mask(self, window: int | None, device: torch.device) -> Tensor:
-        """Return bool [1, 1, W, start + W]: a token sees its path up to itself, at most `window` tokens of it."""
+        """Return the causal mask, bool [1, 1, W, start + W]: a token sees at most `window` last tokens of its path."""
         depth = self.path.shape[1]
         behind = torch.arange(self.start, depth, device=device)[:, None] - torch.arange(depth, device=device)
         return (behind >= 0 if window is None else (behind >= 0) & (behind < window))[None, None]
 
 
 class TreeAttention:
-    """Every token of a prefix tree sees its own path.
+    """Attention in which every token of a prefix tree attends to its own path.
 
     Args:
-        levels: of the tree; the pass runs over their real tokens, level after level, row after row, as one sequence.
-        device: where the pass runs.
-        keep: remember keys and values of every layer.
+        levels: Levels of the tree. The pass runs over their real tokens as one sequence: level by level, row by row.
+        device: Device of the forward pass.
+        keep: Store keys and values of every layer in `kept`.
 
     Attributes:
-        tokens: int64 [1, N], the distinct tokens.
-        positions: int64 [1, N], their depths.
-        kept: layer -> (keys, values), [N, H_kv, d] each; empty unless `keep`.
+        tokens: Distinct tokens of the tree, int64 [1, N].
+        positions: Depths of these tokens in the tree, int64 [1, N].
+        kept: Layer -> (keys, values), [N, H_kv, d] each; empty unless `keep`.
     """
 
     def __init__(self, levels: Sequence[Level], device: torch.device, *, keep: bool = False) -> None:
@@ -196,7 +196,7 @@ class TreeAttention:
         self._masks: dict[tuple[int, int | None], Tensor] = {}
 
     def paths_of(self, sequences: Sequence[IntArray]) -> list[Indices]:
-        """Return per sequence int64 [its length], where its tokens lie among the N."""
+        """Return per sequence int64 [its length], the indices of its tokens among the N."""
         found = []
         for i, sequence in enumerate(sequences):
             size = len(sequence)
@@ -205,7 +205,7 @@ class TreeAttention:
         return found
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
-        """See `LayerAttention`."""
+        """Attend level by level; see `LayerAttention`."""
         packed = [x[0].transpose(0, 1) for x in (query, key, value)]
         if self._keep:
             self.kept[layer] = packed[1], packed[2]
