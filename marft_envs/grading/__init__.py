@@ -1,4 +1,4 @@
-r"""Grading of mathematical answers: accurate, fast, unkillable.
+r"""Grading of mathematical answers with bounded time and memory.
 
 >>> grade_math(r"The answer is $\boxed{\frac{1}{2}}$.", "0.5").correct
 True

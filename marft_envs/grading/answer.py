@@ -1,4 +1,4 @@
-"""Text of an answer to its tokens and its tree; the last readings are kept."""
+"""Parse the text of an answer to tokens and an expression tree, with a cache."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from marft_envs.grading.tokens import Token, tokenize
 
 
 class Reading(NamedTuple):
-    """What was understood of a text.
+    """Result of parsing an answer.
 
     Attributes:
-        tokens: The canonical tokens; empty for a blank text.
-        tree: The tree; None if the text is not in the grammar.
-        problem: Why there is no tree.
-        too_large: Whether a bound was the reason.
+        tokens: Canonical tokens; empty for a blank text or one beyond the length bound.
+        tree: Expression tree; None if the text is not in the grammar or beyond a bound.
+        problem: Reason for a missing tree; empty if there is a tree.
+        too_large: True if a bound of `limits` was exceeded.
     """
 
     tokens: tuple[Token, ...]
@@ -32,12 +32,12 @@ class Reading(NamedTuple):
     too_large: bool = False
 
 
-_PLAIN_NUMBER = re.compile(r"(-?)([0-9]{1,40}(?:\.[0-9]{1,40})?)")  # most answers; saves tokenizer and parser
+_PLAIN_NUMBER = re.compile(r"(-?)([0-9]{1,40}(?:\.[0-9]{1,40})?)")  # most answers: skips tokenizer and parser
 
 
 @lru_cache(maxsize=4096)
 def read(text: str, language: str = "en") -> Reading:
-    """Read an answer; never raises."""
+    """Parse an answer; the result is cached, and problems are returned instead of raised."""
     if len(text) > MAX_ANSWER_CHARS:
         return Reading((), None, f"longer than {MAX_ANSWER_CHARS} characters", True)
     plain_number = _PLAIN_NUMBER.fullmatch(text)
@@ -57,7 +57,7 @@ def read(text: str, language: str = "en") -> Reading:
 
 
 def _read_number(sign: str, literal: str) -> Reading:
-    """Return what tokenizer and parser would return."""
+    """Return the reading of a plain number, equal to that of tokenizer and parser."""
     tree = number(int(literal)) if literal.isdigit() else number(Fraction(literal), literal)
     token = Token("number", literal)
     if sign:

@@ -1,4 +1,4 @@
-"""Recursive descent for whole answers: lists, relations, words."""
+"""Recursive-descent parser for whole answers: lists, relations, words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FUNCTION_HEAD = re.compile(r"[A-Za-z](?:_\{?\w{1,4}\}?)?(?:'{1,3}|\^\{?-1\}?)?\
 
 
 def parse(tokens: tuple[Token, ...]) -> Node:
-    """Return the tree of an answer.
+    """Parse tokens to the expression tree of an answer.
 
     Raises:
         NotReadableError: The tokens are not an answer of this grammar.
@@ -40,10 +40,10 @@ def parse(tokens: tuple[Token, ...]) -> Node:
 
 
 class AnswerParser(ScalarParser):
-    """Reads what stands around expressions."""
+    """Parser for lists, relations and words around expressions."""
 
     def atom(self) -> Node:
-        """Read an atom; matrices also stand inside brackets and lists."""
+        """Read an atom; a matrix may also be inside brackets and lists."""
         return matrix(self) if self.next.text == "begin" else super().atom()
 
     def choice_label(self) -> Node | None:
@@ -78,7 +78,10 @@ class AnswerParser(ScalarParser):
         return self.joined([item for group in groups for item in group], separators)
 
     def joined(self, items: list[Node], separators: set[str] | None = None) -> Node:
-        """Return one element as itself, several as a list that remembers a lone "or" or "and"."""
+        """Return one element as itself, several as a list named "or" or "and" if that is the only separator.
+
+        Elements that only give the domain of a variable, such as k ∈ Z, are dropped.
+        """
         kept = [item for item in items if not _is_domain(item)] or items
         if len(kept) == 1:
             return kept[0]
@@ -86,7 +89,7 @@ class AnswerParser(ScalarParser):
         return self.node("list", *kept, name=word)
 
     def element(self) -> Node:
-        """Read one element: words, or a relation between expressions."""
+        """Read one element: words or a relation between expressions."""
         self.enter()
         node = self.words() if self.next.kind == "word" else self.relation()
         self.depth -= 1
@@ -100,10 +103,10 @@ class AnswerParser(ScalarParser):
         return self.amount_in_words() or self.text()
 
     def introduction(self) -> None:
-        """Pass words before the answer itself: "approximately", "the answer is", 一共买了."""
+        """Skip words before the answer: "approximately", "the answer is", 一共买了."""
         chinese = not self.next.text.isascii() and self.peek(1).kind in ("number", "repeating")
         if chinese and ANOTHER_NUMBER.search(self.next.text):
-            return  # "not 7" and "more than 7" are not 7
+            return  # "not 7" and "more than 7" differ from 7
         leading = self.next.text.lower() in _LEADING_WORDS and self.peek(1).kind not in ("word", "end")
         if chinese or leading:
             self.index += 1
@@ -112,7 +115,7 @@ class AnswerParser(ScalarParser):
             self.answer_phrase()
 
     def amount_in_words(self) -> Node | None:
-        """Read "three", "twenty-five cents"; None for longer texts, which are prose."""
+        """Read "three" or "twenty-five cents"; return None for longer texts, which are prose."""
         start = self.index
         value = self.english_number()
         rest = [token for token in self.tokens[self.index :] if token.kind != "end"]
@@ -122,7 +125,7 @@ class AnswerParser(ScalarParser):
         return None
 
     def text(self) -> Node:
-        """Read words, or a name in words and what it equals."""
+        """Read words, or a name in words followed by its value."""
         first = self.next.text
         text = self.rest_of_element(stop=("=", ":"))
         if not text:
@@ -135,7 +138,7 @@ class AnswerParser(ScalarParser):
         return text_node(text)
 
     def answer_phrase(self) -> None:
-        """Pass "the (final) answer is" before the answer itself."""
+        """Skip "the (final) answer is" before the answer."""
         for length in (4, 3, 2):
             words = " ".join(token.text.lower() for token in self.tokens[self.index : self.index + length])
             if words in _ANSWER_PHRASES and self.peek(length).kind != "end":
@@ -158,7 +161,7 @@ class AnswerParser(ScalarParser):
         return value
 
     def rest_of_element(self, stop: tuple[str, ...] = ()) -> str:
-        """Pass everything up to the next separator or closing bracket and return it as text."""
+        """Skip to the next separator, closing bracket or `stop` token; return the skipped tokens as text."""
         start = self.index
         depth = 0
         while self.next.kind != "end":
@@ -171,7 +174,7 @@ class AnswerParser(ScalarParser):
         return " ".join(token.text for token in self.tokens[start : self.index])
 
     def relation(self) -> Node:
-        """Read expressions joined by = < > and so on."""
+        """Read expressions joined by relation signs such as =, <, ≤ and ∈."""
         parts = [self.function_head() or self.set_operation()]
         operators: list[str] = []
         while self.next.kind == "mark" and self.next.text in _RELATIONS:
@@ -228,5 +231,5 @@ class AnswerParser(ScalarParser):
 
 
 def _is_domain(item: Node) -> bool:
-    """Say whether an element only states where a variable lives: k ∈ Z."""
+    """True if an element only gives the domain of a variable: k ∈ Z."""
     return item.kind == "rel" and item.name == "in" and item.args[1].kind == "numbers"

@@ -1,4 +1,4 @@
-"""Bounded arithmetic: exact fractions as long as possible, else numbers of the thread's mpmath context."""
+"""Bounded arithmetic: exact fractions where possible, otherwise mpmath numbers of this thread's context."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from marft_envs.grading.limits import (
 )
 
 Value = Any  # Fraction, or a number of the thread's mpmath context
-MAX_MAGNITUDE_BITS = 64 * MAX_EXPONENT  # of any real number: an exponent of MAX_EXPONENT on a word-sized base
-MAX_ARGUMENT_BITS = 24  # sin and exp of larger numbers take as many digits as the number is long
-_local = threading.local()  # mpmath.mp is global state: eight threads on it gave wrong verdicts
+MAX_MAGNITUDE_BITS = 64 * MAX_EXPONENT  # bound on real numbers: a 64-bit base to the power MAX_EXPONENT
+MAX_ARGUMENT_BITS = 24  # the digits needed for sin and exp grow with the length of the argument
+_local = threading.local()  # mpmath.mp is global state: eight threads sharing it gave wrong verdicts
 
 
 def context() -> Any:
     """Return the mpmath context of this thread."""
     if not hasattr(_local, "context"):
-        import mpmath  # type: ignore[import-untyped]  # here: 60 ms that `import marft_envs` saves
+        import mpmath  # type: ignore[import-untyped]  # lazy: saves `import marft_envs` 60 ms
 
         _local.context = mpmath.MPContext()
     return _local.context
 
 
 def real(value: Value) -> Any:
-    """Return a value as a number of the thread's context."""
+    """Convert a value to a number of this thread's mpmath context."""
     return context().mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else value
 
 
@@ -43,7 +43,7 @@ def _bounded(value: Value) -> Value:
 
 
 def _pair(first: Value, second: Value) -> tuple[Value, Value]:
-    """Return two values of one type."""
+    """Return two values of the same type: both exact or both real."""
     exact = isinstance(first, Fraction)
     if exact == isinstance(second, Fraction):
         return first, second
@@ -92,7 +92,7 @@ def _power(ctx: Any, base: Value, exponent: Value) -> Value:
 
 
 def _modest(ctx: Any, value: Any) -> Any:
-    """Refuse magnitudes whose sine or exponential would take that many digits."""
+    """Refuse arguments beyond `MAX_ARGUMENT_BITS`: their sine or exponential needs too many digits."""
     if ctx.isfinite(value) and value and abs(ctx.mag(value)) > MAX_MAGNITUDE_BITS:
         raise LimitExceededError("a number beyond all bounds")
     return value
@@ -109,8 +109,8 @@ def _integer_root(value: int, degree: int) -> int | None:
         return value
     if value.bit_length() <= degree:
         return None
-    root = 1 << -(-value.bit_length() // degree)  # above the root; Newton's steps fall from there
-    while True:  # doubles the right digits at each step
+    root = 1 << -(-value.bit_length() // degree)  # starts above the root: Newton's steps decrease
+    while True:  # each step doubles the number of correct digits
         lower = ((degree - 1) * root + value // root ** (degree - 1)) // degree
         if lower >= root:
             return root if root**degree == value else None

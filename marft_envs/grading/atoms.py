@@ -1,4 +1,4 @@
-"""The atoms of an expression: names, functions, fractions, roots and brackets."""
+"""Parsing of the atoms of an expression: names, functions, fractions, roots and brackets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INVERSES = {"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot"}
 
 
 def variable(parser: ScalarParser, token: Token) -> Node:
-    """Read a letter with its index; e and i are numbers."""
+    """Read a letter with its index; e and i are constants."""
     name = token.text
     if name in ("pi", "e", "i", "oo"):
         return Node("const", name=name)
@@ -39,7 +39,7 @@ def index_text(parser: ScalarParser) -> str:
 
 
 def letters(parser: ScalarParser, token: Token) -> Node:
-    """Read two or three letters side by side: a product, which remembers that it could be a word."""
+    """Read two or three adjacent letters as a product; its name keeps the letters, as they may be a word."""
     product = variable(parser, Token("variable", token.text[0]))
     for letter in token.text[1:-1]:
         product = parser.node("mul", product, variable(parser, Token("variable", letter)))
@@ -49,7 +49,7 @@ def letters(parser: ScalarParser, token: Token) -> Node:
 
 
 def function(parser: ScalarParser, token: Token) -> Node:
-    """Read a function with base, power and argument."""
+    """Read a function with its base, power and argument."""
     name, base, exponent = token.text, None, None
     while parser.next.text in ("_", "^") and parser.next.kind == "mark":
         mark = parser.next.text
@@ -91,7 +91,7 @@ def binomial(parser: ScalarParser, token: Token) -> Node:
 
 
 def root(parser: ScalarParser, token: Token) -> Node:
-    r"""Read ``\sqrt[n]{a}``; without braces a whole number or one factor is meant."""
+    r"""Read ``\sqrt[n]{a}``; without braces the radicand is a whole number or one factor."""
     degree = number(2)
     if parser.take("["):
         degree = parser.sum()
@@ -105,7 +105,7 @@ def root(parser: ScalarParser, token: Token) -> Node:
 
 
 def absolute(parser: ScalarParser, token: Token) -> Node:
-    """Read up to the closing bar."""
+    """Read an absolute value up to its closing bar."""
     parser.enter()
     parser.bars += 1
     inner = parser.sum()
@@ -125,7 +125,7 @@ def rounded(parser: ScalarParser, token: Token) -> Node:
 
 
 def infinity(parser: ScalarParser, token: Token) -> Node:
-    """Read infinity."""
+    """Read the symbol of infinity."""
     return Node("const", name="oo")
 
 
@@ -159,7 +159,7 @@ def bracketed(parser: ScalarParser, token: Token) -> Node:
 
 
 def builder_head(parser: ScalarParser) -> None:
-    r"""Pass ``x \mid`` or ``x \in \mathbb{R} :`` of a set given by a condition."""
+    r"""Skip ``x \mid`` or ``x \in \mathbb{R} :`` of a set given by a condition."""
     if parser.next.kind == "variable" and parser.peek(1).text in ("|", ":", "in"):
         for offset in range(1, 8):
             if parser.peek(offset).text in ("|", ":"):
@@ -168,7 +168,7 @@ def builder_head(parser: ScalarParser) -> None:
 
 
 def group(parser: ScalarParser, token: Token) -> Node:
-    """Read braces."""
+    """Read a group in braces."""
     return parser.group(token)
 
 

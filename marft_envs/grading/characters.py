@@ -1,4 +1,4 @@
-"""Unicode text to the ASCII and LaTeX spelling that the tokenizer reads."""
+"""Unicode normalization to the ASCII and LaTeX spelling of the tokenizer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _RATIO_WORD = re.compile(r"(?<=[\d})])\s?比\s?(?=[\d\\(])")
 
 
 def plain_characters(text: str) -> str:
-    r"""Spell typographic characters in ASCII and LaTeX; full-width forms become plain (NFKC).
+    r"""Rewrite typographic characters in ASCII and LaTeX; full-width forms are normalized (NFKC).
 
     Example:
         >>> plain_characters("２√３ ≤ x²")

@@ -1,7 +1,7 @@
-"""Whether two answer trees say the same: True, False, or None where this module cannot tell.
+"""Equivalence of two answer trees: True, False, or None if undecided.
 
-The policy: exact (a rounded decimal is not a surd), lists unordered, tuples ordered, brackets matter, a unit
-may be absent but must not conflict, a hundredfold is the same only beside a percent sign.
+Comparison is exact: a rounded decimal differs from a surd. Lists are unordered, tuples are ordered, and
+brackets matter. A unit may be absent but must not conflict. A factor of 100 is ignored only next to a percent sign.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Equality = Callable[[Node, Node], bool | None]
 
 
 def compare(first: Node, second: Node) -> bool | None:
-    """Compare two trees.
+    """Compare two trees: True, False, or None if undecided.
 
     Raises:
         NotReadableError: A part has no value.
@@ -34,7 +34,7 @@ def compare(first: Node, second: Node) -> bool | None:
 
 
 class _Comparison:
-    """One comparison with its budget."""
+    """One comparison with a budget of `MAX_COMPARISONS` calls of `equal`."""
 
     def __init__(self) -> None:
         self.left = MAX_COMPARISONS
@@ -56,7 +56,7 @@ class _Comparison:
         return self.as_structures(first, second)
 
     def as_regions(self, first: Node, second: Node) -> bool | None:
-        """Compare two real sets; None unless both are."""
+        """Compare two real sets; return None unless both trees are real sets."""
         if "set" in (first.kind, second.kind) and first.kind in ("set", "list") and second.kind in ("set", "list"):
             return None
         try:
@@ -121,7 +121,10 @@ class _Comparison:
 
 
 def expanded(node: Node) -> Node:
-    """Replace an expression with ± by the list of its two values; the upper signs belong together."""
+    """Replace an expression with ± or ∓ by the list of its two values.
+
+    All upper signs give the first value, all lower signs the second.
+    """
     if not _has_sign(node):
         return node
     if node.kind in ("list", "set"):
@@ -146,7 +149,7 @@ def _signed(node: Node, plus: bool) -> Node:
 
 
 def _open_choice(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
-    """A labelled choice stands for its label or its value."""
+    """Return the label and the value of a labelled choice: either may be the answer."""
     return node.args
 
 
@@ -156,7 +159,7 @@ def _open_relation(self: _Comparison, node: Node, other: Node) -> Sequence[Node]
 
 
 def _open_list(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
-    """One answer written twice: 1/2 or 0.5."""
+    """Return the first element of an "or" list of equal values, such as 1/2 or 0.5."""
     return node.args[:1] if node.name == "or" and len(self.distinct(node.args)) == 1 else ()
 
 
@@ -165,7 +168,7 @@ def _open_ratio(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
 
 
 def _open_text(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
-    r"""Letters without ``\text`` may be a word: other is a product that remembers its letters."""
+    r"""Match a word with letters without ``\text``, which were read as a product named after them."""
     named = other.kind in ("mul", "var", "const") and other.name.lower() == node.name
     return (other,) if other.name and named else ()
 
@@ -180,10 +183,10 @@ def _lists(self: _Comparison, first: Node, second: Node) -> bool | None:
     if "set" in (first.kind, second.kind):
         return self.unordered(self.distinct(one), self.distinct(other))
     if any(item.kind == "tuple" for item in one):
-        return self.unordered(self.distinct(one), self.distinct(other))  # points: naming one twice adds nothing
+        return self.unordered(self.distinct(one), self.distinct(other))  # points: repetitions do not count
     named, bare = _names(one), _names(other)
     if (len(named) > 1) != (len(bare) > 1) and not (named and bare):
-        return self.ordered(one, other)  # x=1, y=2 beside 1, 2
+        return self.ordered(one, other)  # x=1, y=2 versus 1, 2
     return self.unordered(one, other)
 
 
@@ -246,7 +249,7 @@ def _clocks(first: Node, second: Node) -> bool:
     bare = next((time for time, half in zip(times, halves, strict=True) if not half), None)
     if bare is None or halves[0] == halves[1] or bare[0] > 12:
         return False
-    return times[0][1:] == times[1][1:] and (times[0][0] - times[1][0]) % 12 == 0  # 3:45 beside 3:45 pm
+    return times[0][1:] == times[1][1:] and (times[0][0] - times[1][0]) % 12 == 0  # 3:45 versus 3:45 pm
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:

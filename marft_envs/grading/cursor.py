@@ -1,4 +1,4 @@
-"""A cursor over tokens that counts nodes and levels of nesting."""
+"""Token cursor with bounds on nodes, steps and nesting depth."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _END = Token("end", "")
 
 
 class Cursor:
-    """Reads tokens from left to right; every node and every level of nesting is counted."""
+    """Cursor over tokens from left to right; counts every node, step and level of nesting."""
 
     def __init__(self, tokens: tuple[Token, ...]) -> None:
-        self.tokens = (*tokens, _END, _END)  # so that no look ahead needs a check
+        self.tokens = (*tokens, _END, _END)  # padding: look-ahead needs no bounds check
         self.index = 0
         self.nodes = 0
         self.depth = 0
@@ -22,7 +22,7 @@ class Cursor:
 
     @property
     def next(self) -> Token:
-        """The token to be read."""
+        """Next token to be read."""
         return self.tokens[self.index]
 
     def peek(self, offset: int) -> Token:
@@ -31,7 +31,7 @@ class Cursor:
         return self.tokens[index] if index < len(self.tokens) else _END
 
     def take(self, text: str) -> bool:
-        """Pass a mark if it is the next token."""
+        """Consume a mark if it is the next token; return True if it was."""
         token = self.next
         if token.text == text and token.kind == "mark":
             self.index += 1
@@ -39,7 +39,7 @@ class Cursor:
         return False
 
     def take_any(self) -> Token:
-        """Pass the next token, whatever it is."""
+        """Consume and return the next token of any kind."""
         token = self.next
         if token.kind == "end":
             raise NotReadableError("unexpected end")
@@ -47,19 +47,19 @@ class Cursor:
         return token
 
     def expect(self, text: str) -> None:
-        """Pass a mark that must come."""
+        """Consume a mark; raise `NotReadableError` if the next token differs."""
         if not self.take(text):
             raise NotReadableError(f"expected {text!r}, found {self.next.text!r}")
 
     def node(self, kind: str, *args: Node, name: str = "") -> Node:
-        """Make and count a node."""
+        """Create and count a node."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise LimitExceededError(f"more than {MAX_NODES} terms")
         return Node(kind, args, None, name)
 
     def enter(self) -> None:
-        """Count a level of nesting, and a step: no loop that reads elements or factors can be endless."""
+        """Count a level of nesting and a step; the step bound ends every loop over elements or factors."""
         self.depth += 1
         self.steps += 1
         if self.steps > MAX_STEPS:

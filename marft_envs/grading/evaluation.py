@@ -1,4 +1,4 @@
-"""The value of an expression: exact fractions as long as possible, else many digits at fixed points."""
+"""Evaluation of an expression: exact fractions where possible, otherwise many digits, at fixed points."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from marft_envs.grading.arithmetic import OPERATIONS, Value, context, real
 from marft_envs.grading.expression import Node
 from marft_envs.grading.limits import NotReadableError
 
-DIGITS = 50  # of a first comparison
-SURE_DIGITS = 120  # of the second, where the first found equality
-NUM_POINTS = 4  # the last is negative; four random points do not agree by accident
+DIGITS = 50  # working precision of the first comparison
+SURE_DIGITS = 120  # precision of the second, after the first found equality
+NUM_POINTS = 4  # the last is negative; agreement by accident at four points is negligible
 NUM_INTEGER_POINTS = 8
 
 
@@ -26,13 +26,13 @@ def variables(node: Node) -> set[str]:
 
 
 def sample_point(names: set[str], index: int) -> dict[str, Fraction]:
-    """Return fixed values for variables, the same in every process: 0.3 to 3.3, negated at the last point."""
+    """Return fixed values for variables, equal in every process: 0.3 to 3.3, negated at the last point."""
     sign = -1 if index == NUM_POINTS - 1 else 1
     return {name: sign * Fraction(299 + crc32(_key(index, name)) % 3000, 997) for name in names}
 
 
 def integer_point(names: set[str], index: int) -> dict[str, Fraction]:
-    """Return fixed positive integers for variables, odd and even ones in turn."""
+    """Return fixed positive integers for variables, alternately even and odd by index."""
     return {name: Fraction(2 + 2 * (crc32(_key(index, name)) % 12) + index % 2) for name in names}
 
 
@@ -44,13 +44,13 @@ def evaluate(node: Node, point: dict[str, Fraction], digits: int = DIGITS) -> Va
     """Return the value of a scalar tree.
 
     Args:
-        node: The tree; a unit is ignored, percent is /100, degrees are radians.
-        point: Value of each variable.
-        digits: Working precision where the value is not rational.
+        node: Expression tree; units are ignored, percent is /100, degrees become radians.
+        point: Exact value of each variable, by name.
+        digits: Working precision in decimal digits where the value is not rational.
 
     Raises:
-        NotReadableError: It has no value (division by zero, a structure inside).
-        LimitExceededError: Numbers beyond the bounds.
+        NotReadableError: The tree has no value (division by zero, a structure inside).
+        LimitExceededError: A number is beyond the bounds.
     """
     ctx = context()
     ctx.dps = digits
@@ -65,7 +65,10 @@ def evaluate(node: Node, point: dict[str, Fraction], digits: int = DIGITS) -> Va
 
 
 def same_number(first: Value, second: Value, digits: int = DIGITS) -> bool | None:
-    """Compare two values that were computed with that many digits; None if too small to say."""
+    """Compare two values computed with `digits` digits.
+
+    Return None if they are too small to decide, or too large for their digits at `SURE_DIGITS`.
+    """
     if isinstance(first, Fraction) and isinstance(second, Fraction):
         return first == second
     ctx = context()

@@ -1,4 +1,4 @@
-"""The tree that answers are read into."""
+"""Expression tree of an answer."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ from typing import NamedTuple
 
 
 class Node(NamedTuple):
-    """A node of an answer.
+    """Node of an expression tree.
 
-    Scalar kinds: num (value; name = the literal if it was a decimal), var, const (pi e i oo), add, mul, div,
-    neg, pow, root (radicand, index), func (name), abs, floor, ceil, fact, binom, pm, mp, percent, degree,
-    quantity (name = unit phrase), based (name = digits, value = base).
-    Structures: list, tuple (name = its two brackets), set, cup, cap, setminus, rel (name = operators joined
-    by blanks), matrix of rows, ratio (name = "clock", "clock am", ... if it can be a time), apply, choice (label and
-    value), text.
+    | scalar kind | fields |
+    |---|---|
+    | num | value; name = the literal if it was a decimal |
+    | const | name = pi, e, i or oo |
+    | root | args = radicand, index |
+    | func | name = the function |
+    | quantity | name = the unit phrase |
+    | based | name = digits, value = base |
+    | var, add, mul, div, neg, pow, abs, floor, ceil, fact, binom, pm, mp, percent, degree | |
+
+    | structure | fields |
+    |---|---|
+    | tuple | name = its two brackets |
+    | rel | name = operators joined by blanks |
+    | matrix | args = rows |
+    | ratio | name = "clock", "clock am", ... if it can be a time of day |
+    | choice | args = label and value |
+    | list, set, cup, cap, setminus, apply, text | |
 
     Attributes:
-        kind: What it is.
-        args: Its parts.
-        value: Exact value of a number.
-        name: Name, literal, operator or unit.
+        kind: Kind of the node, one of the tables above.
+        args: Child nodes in order.
+        value: Exact value of a number; None for other kinds.
+        name: Name, literal, operator or unit phrase.
     """
 
     kind: str
@@ -39,5 +51,5 @@ def number(value: int | Fraction, literal: str = "") -> Node:
 
 
 def is_scalar(node: Node) -> bool:
-    """Say whether a node is one (possibly symbolic) number, with or without a unit."""
+    """True if a node is one (possibly symbolic) number, with or without a unit."""
     return node.kind not in STRUCTURES

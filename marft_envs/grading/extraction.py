@@ -1,6 +1,7 @@
-"""Find the final answer in a response: the last balanced box, else (only if asked) a phrase or a number.
+"""Extraction of the final answer from a response: the last balanced box, a phrase or a number.
 
-All scans are linear in the text and look only at its last `TAIL_CHARS` characters.
+Phrases and numbers are tried only on request. All scans are linear in the text and read only its last
+`TAIL_CHARS` characters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Language = Literal["en", "zh"]
 Method = Literal["boxed", "answer", "number"]
 
 METHODS: tuple[Method, ...] = ("boxed", "answer", "number")
-TAIL_CHARS = 65_536  # a final answer stands at the end; bounds the work on megabyte responses
+TAIL_CHARS = 65_536  # final answers are at the end; bounds the work on megabyte responses
 BARE_BOX_CHARS = 200  # `\boxed 9$`: without braces the answer ends at the next delimiter
 
 _BRACE = re.compile(r"\\{1,3}(?:boxed|fbox)(?![A-Za-z])[ \t\n]?|\\[\s\S]|[{}]")
@@ -63,12 +64,12 @@ def boxed_answers(text: str) -> list[str]:
 
 
 def extract(response: str, language: Language = "en", extraction: Sequence[Method] = ("boxed",)) -> str | None:
-    r"""Return the final answer of a response, or None where none is found.
+    r"""Return the final answer of a response, or None if there is none.
 
     Args:
-        response: The whole response; what precedes the last ``</think>`` is not read.
-        language: Which phrases introduce an answer, and whether Chinese numerals count as numbers.
-        extraction: Which ways to try, in order: "boxed" (last balanced box), "answer" (after the last
+        response: The whole response; only the text after the last ``</think>`` is read.
+        language: Selects the phrases that introduce an answer; "zh" also reads Chinese numerals as numbers.
+        extraction: Methods to try, in order: "boxed" (last balanced box), "answer" (after the last
             "Answer:", "the answer is", "####", 答案是, 答：), "number" (last number of the text).
 
     Raises:
@@ -87,7 +88,7 @@ def check_methods(language: str, extraction: Iterable[str]) -> None:
     """Refuse an unknown language or extraction method.
 
     Raises:
-        ValueError: Names what was found and what is possible.
+        ValueError: Unknown language or method; the message lists the possible ones.
     """
     if language not in _PHRASES:
         raise ValueError(f"language: found {language!r}, wanted one of {sorted(_PHRASES)}")
@@ -97,14 +98,14 @@ def check_methods(language: str, extraction: Iterable[str]) -> None:
 
 
 def final_part(response: str) -> str:
-    """Return what follows the last ``</think>``, at most its last `TAIL_CHARS` characters."""
+    """Return the text after the last ``</think>``, at most its last `TAIL_CHARS` characters."""
     return response.rpartition("</think>")[2][-TAIL_CHARS:]
 
 
 def _box_spans(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of the content of each closed box; one pass with a stack of open braces."""
     spans: list[tuple[int, int]] = []
-    stack: list[int] = []  # start of the content for the brace of a box, -1 for another brace
+    stack: list[int] = []  # content start for the brace of a box, -1 for any other brace
     box_end = -1
     for token in _BRACE.finditer(text):
         mark = token.group()
@@ -137,7 +138,7 @@ def _last_box(text: str, language: str) -> str | None:
 
 
 def _after_phrase(text: str, language: str) -> str | None:
-    """Return what stands behind the last answer phrase: its formula, its number, or its words."""
+    """Return the text after the last answer phrase: its formula, its number or its words."""
     last = deque(_PHRASES[language].finditer(text), maxlen=1)
     if not last:
         return None
@@ -159,7 +160,7 @@ def _is_prose(phrase: str) -> bool:
 
 
 def _last_number(text: str, language: str) -> str | None:
-    text = _OUT_OF.sub("", text) if "out of" in text else text  # 3 apples out of 5 are 3
+    text = _OUT_OF.sub("", text) if "out of" in text else text  # the answer of "3 apples out of 5" is 3
     pattern = _NUMBER_ZH if language == "zh" else _NUMBER_EN
     last = deque(pattern.finditer(text), maxlen=1)
     return last[0].group().strip() if last else None

@@ -1,4 +1,4 @@
-"""Gold answers of data sets: taken from solutions, and the pieces of answers with several parts."""
+"""Gold answers of data sets: extraction from solutions, and splitting of answers with several parts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MARK = re.compile(
 
 
 def last_boxed(solution: str) -> str | None:
-    r"""Return the last box of a worked solution, the gold of most MATH problems.
+    r"""Return the last box of a worked solution, the gold answer of most MATH problems.
 
-    Where several boxes differ (`differing_boxes`) the last alone may be incomplete: such rows need a look.
+    If several boxes differ (`differing_boxes`), the last may be incomplete: check such rows by hand.
 
     Example:
         >>> last_boxed(r"First $\boxed{3}$, so \boxed{\frac{1}{2}}.")
@@ -26,7 +26,7 @@ def last_boxed(solution: str) -> str | None:
 
 
 def differing_boxes(solution: str) -> list[str]:
-    """Return the distinct boxes of a solution in order; one element means that nothing is doubtful."""
+    """Return the distinct boxes of a solution in order; a single box leaves no doubt about the gold answer."""
     return list(dict.fromkeys(box for box in boxed_answers(solution) if box))
 
 
@@ -53,5 +53,5 @@ def split_elements(text: str) -> list[str]:
 
 
 def joined(golds: Sequence[str]) -> str:
-    """Write several golds as one unordered answer."""
+    """Join several gold answers to one unordered answer."""
     return ", ".join(golds)

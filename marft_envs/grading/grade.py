@@ -1,4 +1,4 @@
-"""The cascade: extraction, same text, same number, same structure, and only then symbolic algebra."""
+"""Grading cascade: extraction, equal text, equal number, equal structure, then symbolic algebra."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _PREVIEW_CHARS = 80
 
 @dataclass(frozen=True)
 class Grade:
-    """What the grader says of a response.
+    """Verdict of the grader on a response.
 
     Attributes:
-        correct: Whether the answer is equivalent to the gold answer.
-        extracted: The answer that was found; None if there is none.
-        method: Who decided: "none" (no answer found), "string", "numeric", "structure", "symbolic",
-            "undecided" (nobody could; not correct), "timeout" (the symbolic worker was killed; not correct),
+        correct: True if the answer is equivalent to the gold answer.
+        extracted: The extracted answer; None if there is none.
+        method: Tier that decided: "none" (no answer found), "string", "numeric", "structure", "symbolic",
+            "undecided" (no tier could decide; not correct), "timeout" (the symbolic worker was killed; not correct),
             "limit" (too large to grade; not correct).
-        reason: One sentence for people.
+        reason: One sentence that explains the verdict.
     """
 
     correct: bool
@@ -41,7 +41,7 @@ class Grade:
 
 
 class Verdict(NamedTuple):
-    """Whether two answers are equivalent (None: not decided), who decided, and why."""
+    """Equivalence of two answers (None: undecided), the deciding tier, and the reason."""
 
     same: bool | None
     method: str
@@ -60,18 +60,18 @@ def grade_math(
     r"""Grade the final answer of a response.
 
     Args:
-        response: Whole response of a model; any text.
-        gold: The gold answer, or several for the modes other than "single".
+        response: Whole response of a model; any text is allowed.
+        gold: The gold answer; several for modes other than "single".
         language: "zh" also reads Chinese numerals, units and phrases.
         extraction: Ways to find the answer, tried in order: "boxed", "answer", "number".
         mode: "single": one gold; "any": one of the golds suffices; "all": all of them, in any order;
-            "ordered": all of them in this order. For "all" and "ordered" the answers may stand in one box or in
+            "ordered": all of them in this order. For "all" and "ordered" the answers may be in one box or in
             the last boxes. A gold that is a list or set ("1, 2") may also be answered with one box for each of its
             elements, if the response has no other boxes.
-        use_symbolic: Whether undecided pairs go to the symbolic worker.
+        use_symbolic: True to send undecided pairs to the symbolic worker.
 
     Raises:
-        ValueError: The caller's mistake: a blank gold, an unknown language, mode or method.
+        ValueError: Blank gold answer, or unknown language, mode or method.
 
     Example:
         >>> grade_math(r"so it is $\boxed{\frac{2}{4}}$", "0.5").correct
@@ -89,7 +89,7 @@ def grade_math(
 
 
 def equivalent(gold: str, answer: str, language: Language = "en") -> bool:
-    r"""Say whether two answers are equivalent; symmetric, and true of any text that is not blank with itself.
+    r"""True if two answers are equivalent; symmetric, and reflexive for any text that is not blank.
 
     Example:
         >>> equivalent(r"\frac{1}{2}", "0.5"), equivalent("50", "0.5"), equivalent("[1,2)", "(1,2]")
@@ -99,7 +99,7 @@ def equivalent(gold: str, answer: str, language: Language = "en") -> bool:
 
 
 def decide(first: str, second: str, language: str = "en", use_symbolic: bool = True) -> Verdict:
-    """Run the cascade on two answers; never raises."""
+    """Run the whole cascade on two answers; errors become an undecided verdict."""
     first, second = sorted((first.strip(), second.strip()))
     if not first:
         return Verdict(False, "none", "blank answer")
@@ -107,7 +107,7 @@ def decide(first: str, second: str, language: str = "en", use_symbolic: bool = T
         return Verdict(True, "string", "same text")
     try:
         verdict = decide_bounded(first, second, language)
-    except Exception as error:  # the last net; tests attack `decide_bounded` itself
+    except Exception as error:  # last resort; tests attack `decide_bounded` directly
         verdict = Verdict(None, "undecided", f"internal {type(error).__name__}: {error}"[:200])
     if verdict.same is not None or verdict.method != "undecided" or not use_symbolic:
         return verdict
@@ -115,8 +115,8 @@ def decide(first: str, second: str, language: str = "en", use_symbolic: bool = T
 
 
 def decide_bounded(first: str, second: str, language: str = "en") -> Verdict:
-    """Run the tiers that take a millisecond: text, numbers, structures."""
-    first, second = sorted((first, second))  # the order of arguments must not matter
+    """Run the tiers that take about a millisecond: text, numbers, structures."""
+    first, second = sorted((first, second))  # makes the verdict symmetric
     one, other = read(first, language), read(second, language)
     if one.too_large or other.too_large:
         return Verdict(None, "limit", one.problem or other.problem)
@@ -141,7 +141,10 @@ def _decide_trees(one: Node, other: Node, names: str) -> Verdict:
 
 
 def _decide_unread(one: Reading, other: Reading) -> Verdict:
-    """Decide where a text is not in the grammar: prose is no number, and neither are two numbers with words between."""
+    """Decide for a text outside of the grammar.
+
+    Prose is not a number. Two numbers with words between them are not one number.
+    """
     for reading, opposite in ((one, other), (other, one)):
         if reading.tree is None and opposite.tree is not None and is_scalar(opposite.tree) and _is_range(reading):
             return Verdict(False, "structure", "several numbers with words between are not one number")
@@ -152,9 +155,9 @@ def _decide_unread(one: Reading, other: Reading) -> Verdict:
 
 
 def _is_range(reading: Reading) -> bool:
-    """Say whether words or dots alone stand between two numbers: 7 remainder 2, 7到9, 7...2."""
+    """True if only words or dots separate two numbers: 7 remainder 2, 7到9, 7...2."""
     kinds = ["." if set(token.text) == {"."} else token.kind for token in reading.tokens]
-    gap = [place for place, kind in enumerate(kinds) if kind not in ("word", ".")]  # all that can end a gap
+    gap = [place for place, kind in enumerate(kinds) if kind not in ("word", ".")]  # tokens that end a gap
     pairs = itertools.pairwise(gap)
     return any(after - before > 1 and kinds[before] == kinds[after] == "number" for before, after in pairs)
 
@@ -172,7 +175,7 @@ def _decide_symbolic(first: str, second: str) -> Verdict:
 
 
 class _UnavailableError(Exception):
-    """No symbolic worker; raised because exceptions are not cached."""
+    """No symbolic worker; an exception, because `lru_cache` does not cache exceptions."""
 
 
 @lru_cache(maxsize=10_000)
@@ -206,12 +209,12 @@ def _grade_any(golds: list[str], answer: str, response: str, language: str, use_
 
 
 def _listed_in_boxes(gold: str, answer: str, response: str, language: str) -> str | None:
-    r"""Return ``\boxed{1}, \boxed{2}`` as the list "1, 2" where the gold is a list or set of that many answers.
+    r"""Return ``\boxed{1}, \boxed{2}`` as the list "1, 2" if the gold is a list or set of as many answers.
 
-    All boxes of a response have to be its list: a box more or less is another answer, so a guess in a box of its own
-    gains nothing. For a gold that is no list the last box alone counts.
+    The boxes of the response must match the gold in number, so a guess in an additional box gains nothing.
+    Return None otherwise; for a gold that is not a list only the last box counts.
     """
-    if response.count("box") < 2:  # most responses; saves a second search
+    if response.count("box") < 2:  # most responses: skips a second search
         return None
     boxes = boxed_answers(final_part(response))
     if len(boxes) < 2 or answer != boxes[-1]:
@@ -250,7 +253,7 @@ def _grade_ordered(golds: list[str], answer: str, response: str, language: str, 
 
 
 def _candidates(golds: list[str], answer: str, response: str) -> list[list[str]]:
-    """Return the readings of a response as that many answers: parts of one box, or the last boxes."""
+    """Return the readings of a response as `len(golds)` answers: parts of one box, or the last boxes."""
     parts = split_elements(answer)
     boxes = boxed_answers(final_part(response))
     distinct = list(dict.fromkeys(boxes))

@@ -1,4 +1,4 @@
-"""Literal numbers: mixed numbers, repeating decimals, numbers with a base."""
+"""Parsing of number literals: mixed numbers, repeating decimals, numbers with a base."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plain_number(parser: ScalarParser, token: Token) -> Node:
 
 
 def mixed(parser: ScalarParser, whole: Node) -> Node:
-    r"""Read the fraction of ``2\frac{3}{4}`` or ``2 3/4``; without one return the whole."""
+    r"""Read the fraction of ``2\frac{3}{4}`` or ``2 3/4``; without a fraction return `whole`."""
     start = parser.index
     above = below = None
     if parser.take("frac"):
@@ -48,7 +48,7 @@ def mixed(parser: ScalarParser, whole: Node) -> Node:
 
 
 def digit_argument(parser: ScalarParser) -> str | None:
-    """Read ``{12}`` or one digit; None for any other argument."""
+    """Read ``{12}`` or one digit; return None for any other argument."""
     if parser.next.text == "{" and parser.peek(1).kind == "number" and parser.peek(2).text == "}":
         parser.index += 3
         return parser.tokens[parser.index - 2].text

@@ -1,4 +1,4 @@
-"""Numerals in words: Chinese (万, 分之, 点, 又) rewritten in digits and LaTeX, and small English ones."""
+"""Conversion of Chinese (万, 分之, 点, 又) and small English numerals to digits and LaTeX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words in answers: separators, conditions, "no solution", and texts in canonical form."""
+"""Words in answers: separators, conditions, "no solution", and the canonical form of texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNDEFINED = frozenset({"undefined", "dne", "does not exist", "doesnotexist", "i
 
 
 def text_node(text: str) -> Node:
-    """Return the node of words in canonical form: case, articles and quotes do not count."""
+    """Return the node of words in canonical form, without case, articles and quotes."""
     words = re.sub(r"[\"'.`{}]", "", text.lower())
     words = re.sub(r"^(?:the|a|an) ", "", " ".join(words.split()))
     if _EMPTY.fullmatch(words):

@@ -1,4 +1,4 @@
-"""What stands around an amount: currency, units, scale words, ratios and times of day."""
+"""Parsing of quantities: currency, units, scale words, ratios and times of day."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PERCENT_WORDS = frozenset({"percent", "pct", "per cent", "percentage"})
 
 
 def ratio(parser: AnswerParser) -> Node:
-    """Read ``a:b``; note whether it can be a time of day."""
+    """Read ``a:b``; the node's name marks a possible time of day."""
     start = parser.index
     first = quantity(parser)
     if parser.next.text != ":" or parser.next.kind != "mark":
@@ -39,14 +39,14 @@ def ratio(parser: AnswerParser) -> Node:
 
 
 def whole_hour(parser: AnswerParser, hour: Node) -> Node:
-    """Turn ``3 pm`` into a time."""
+    """Convert ``3 pm`` to a time of day."""
     if hour.kind == "quantity" and hour.name.lower() in ("am", "pm"):
         return parser.node("ratio", hour.args[0], number(0), name=f"clock {hour.name.lower()}")
     return hour
 
 
 def meridiem(parser: AnswerParser) -> str:
-    """Read am or pm."""
+    """Read the suffix am or pm."""
     bracket = parser.next.text == "(" and parser.peek(2).text == ")"
     token = parser.peek(1) if bracket else parser.next
     if token.kind in ("word", "letters") and token.text.lower() in ("am", "pm"):
@@ -56,7 +56,7 @@ def meridiem(parser: AnswerParser) -> str:
 
 
 def quantity(parser: AnswerParser) -> Node:
-    """Read an expression with its currency before or its unit behind."""
+    """Read an expression with a currency before or a unit after it."""
     negative = parser.next.text == "-" and parser.peek(1).text in _MONEY
     parser.index += negative
     money = parser.next.text if parser.next.kind == "mark" and parser.next.text in _MONEY else ""
@@ -71,7 +71,7 @@ def quantity(parser: AnswerParser) -> Node:
 
 
 def with_unit(parser: AnswerParser, amount: Node) -> Node:
-    """Read the unit behind an amount, and further amounts as in 2 h 30 min."""
+    """Read the unit after an amount, and further amounts as in 2 h 30 min."""
     if not is_scalar(amount):
         return amount
     amount = scaled(parser, amount)
@@ -92,7 +92,7 @@ def with_unit(parser: AnswerParser, amount: Node) -> Node:
 
 
 def scaled(parser: AnswerParser, amount: Node) -> Node:
-    """Read "million" and the like behind an amount."""
+    """Read a scale word such as "million" after an amount."""
     scale = _SCALES.get(parser.next.text.lower()) if parser.next.kind == "word" else None
     if scale is None:
         return amount
@@ -114,7 +114,7 @@ def bracketed_unit(parser: AnswerParser) -> str:
 
 
 def unit_phrase(parser: AnswerParser) -> str:
-    """Read words (and / ^ numbers between them) as one phrase; empty if none is there."""
+    """Read words (with / ^ and numbers between them) as one phrase; empty if there are none."""
     start = parser.index
     while parser.next.kind != "end" and _continues_unit(parser, started=parser.index > start):
         parser.index += 1

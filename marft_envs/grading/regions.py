@@ -1,4 +1,4 @@
-"""Sets of real numbers: intervals, unions, inequalities, as one sorted list of pieces."""
+"""Sets of real numbers (intervals, unions, inequalities) as a sorted list of disjoint pieces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
 class Piece(NamedTuple):
-    """An interval; `closed` says whether each end belongs to it. A point has two equal closed ends."""
+    """An interval; `closed` holds True for each end that belongs to it. A point has two equal closed ends."""
 
     low: Any
     low_closed: bool
@@ -30,7 +30,7 @@ class Region(NamedTuple):
 
 
 def region(node: Node) -> Region | None:
-    """Return the real set that an answer denotes, or None if it is something else.
+    """Return the set of real numbers that an answer denotes, or None if it is none.
 
     Raises:
         NotReadableError: An end has no value, or depends on a variable.
@@ -78,7 +78,7 @@ def _line() -> Piece:
 
 
 def _merged(pieces: list[Piece]) -> tuple[Piece, ...]:
-    """Sort pieces and join those that overlap or touch."""
+    """Sort the pieces and merge those that overlap or touch."""
     kept: list[Piece] = []
     proper = [piece for piece in pieces if _is_proper(piece)]
     for piece in sorted(proper, key=lambda piece: (piece.low, not piece.low_closed)):
@@ -96,7 +96,7 @@ def _is_proper(piece: Piece) -> bool:
 
 
 def _common(first: tuple[Piece, ...], second: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """Return the intersection."""
+    """Return the intersection of two sets."""
     found = []
     for one in first:
         for other in second:
@@ -171,7 +171,7 @@ def _half_line(operator: str, bound: Any) -> tuple[Piece, ...]:
 
 
 def _inequalities(node: Node) -> Region | None:
-    """Read "x < 1 or x > 2" as a union; a comma or "and" intersects unless nothing would be left."""
+    """Read "x < 1 or x > 2" as a union; a comma or "and" is an intersection unless that is empty."""
     if not all(item.kind in ("rel", "cup", "tuple") for item in node.args) or node.args[0].kind != "rel":
         return None
     parts = [region(item) for item in node.args]

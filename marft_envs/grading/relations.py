@@ -1,4 +1,4 @@
-"""Equations, assignments, congruences and inequalities in several variables."""
+"""Comparison of equations, assignments, congruences and inequalities in several variables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from marft_envs.grading.expression import Node, is_scalar
 from marft_envs.grading.limits import NotReadableError
 
 Equality = Callable[[Node, Node], bool | None]
-_APPROXIMATION = Fraction(1, 100)  # how far A ≈ B may be off to be taken as an honest rounding
+_APPROXIMATION = Fraction(1, 100)  # largest relative error for A ≈ B to count as rounding
 _ORDER = {"<": 1, "<=": 1, ">": -1, ">=": -1}
 
 
 def is_assignment(node: Node) -> bool:
-    """Say whether a node is ``x = value`` with a name on the left."""
+    """True if a node is ``x = value`` with a name on the left."""
     return node.kind == "rel" and node.name.split()[0] in ("=", "approx") and is_name(node.args[0])
 
 
@@ -26,7 +26,7 @@ def assigned_variable(node: Node) -> str:
 
 
 def is_name(node: Node) -> bool:
-    """Say whether the left side only names what the right side says: x, f(x), AB, (x, y), a+b, P(A)."""
+    """True if the left side only names the value on the right: x, f(x), AB, (x, y), a+b, P(A)."""
     if node.kind in ("var", "text", "apply"):
         return True
     if node.kind in ("tuple", "ratio"):
@@ -35,9 +35,9 @@ def is_name(node: Node) -> bool:
 
 
 def assigned_value(relation: Node, other: Node, equal: Equality) -> Node | None:
-    r"""Return what a relation says the answer is, to be compared with an answer that is no relation.
+    r"""Return the value that a relation asserts, for comparison with an answer that is not a relation.
 
-    ``x = 5`` says 5, ``x \in S`` says S, ``2 + 3 = 5`` (if true) says 5, ``22/7 \approx 3.14`` says either.
+    ``x = 5`` gives 5, ``x \in S`` gives S, ``2 + 3 = 5`` (if true) gives 5, ``22/7 \approx 3.14`` gives either.
     """
     operators = relation.name.split()
     first, last = relation.args[0], relation.args[-1]
@@ -59,7 +59,7 @@ def _agree(parts: Sequence[Node], equal: Equality) -> bool:
 
 
 def same_relation(first: Node, second: Node, equal: Equality) -> bool | None:
-    """Compare two relations."""
+    """Compare two relations; return None if undecided."""
     one, other = first.name.split(), second.name.split()
     if "equiv" in one and one == other:
         return _same_congruence(first, second)
@@ -96,9 +96,9 @@ def _same_inequality(first: Node, second: Node) -> bool | None:
 
 
 def _constant_factor(first: Node, second: Node) -> int | None:
-    """Return the sign of c where left - right of one relation is c times that of the other.
+    """Return the sign of c if left - right of one relation is c times that of the other.
 
-    0 where the variables differ; None where no such c exists, which does not say that the relations differ.
+    Return 0 if the variables differ, and None if there is no such c. None does not imply that the relations differ.
     """
     if not all(is_scalar(part) for part in (*first.args, *second.args)):
         return None

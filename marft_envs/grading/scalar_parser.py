@@ -1,4 +1,4 @@
-"""Recursive descent for one expression: sums, products, powers."""
+"""Recursive-descent parser for one expression: sums, products, powers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from marft_envs.grading.literals import first_digit
 from marft_envs.grading.tokens import Token
 
 _STARTS = frozenset({"(", "{", "frac", "sqrt", "binom", "lfloor", "lceil", "oo"})  # begin an implicit factor
-_BRACKETED_WORDS = frozenset({"am", "pm", "mod"})  # (mod 7) is no factor
+_BRACKETED_WORDS = frozenset({"am", "pm", "mod"})  # (mod 7) is not a factor
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 
 
 class ScalarParser(Cursor):
-    """Reads one expression; brackets hold whatever `listing` of the structural parser reads."""
+    """Parser for one expression; the content of brackets is read by `listing` of the subclass."""
 
     def listing(self) -> Node:
-        """Read a whole answer or the inside of brackets (the structural parser knows how)."""
+        """Read a whole answer or the content of brackets; implemented by `AnswerParser`."""
         raise NotImplementedError
 
     def sum(self) -> Node:
@@ -53,7 +53,7 @@ class ScalarParser(Cursor):
         return self.term()
 
     def term(self) -> Node:
-        """Read factors joined by signs or by standing side by side."""
+        """Read factors joined by signs or by juxtaposition."""
         left = self.factor()
         while True:
             token = self.next
@@ -68,7 +68,7 @@ class ScalarParser(Cursor):
                 return left
 
     def starts_factor(self, token: Token) -> bool:
-        """Say whether a token begins a factor that is multiplied without a sign."""
+        """True if a token begins a factor that is multiplied without a sign."""
         if token.kind == "mark":
             if token.text == "(" and (self.peek(1).kind == "word" or self.peek(1).text.lower() in _BRACKETED_WORDS):
                 return False
@@ -90,7 +90,7 @@ class ScalarParser(Cursor):
         return factor
 
     def power(self, base: Node) -> Node:
-        """Read what is attached to a base: powers, factorials, percent, degrees, primes."""
+        """Read the suffixes of a base: powers, factorials, percent, degrees, primes."""
         while self.next.kind == "mark":
             if self.take("^"):
                 base = self.raised(base)
@@ -109,7 +109,7 @@ class ScalarParser(Cursor):
         return base
 
     def raised(self, base: Node) -> Node:
-        """Read an exponent; a circle means degrees and a prime belongs to the name."""
+        """Read an exponent; a circle means degrees, and a prime is part of the name."""
         braces = self.take("{")
         if self.next.kind == "word" and self.next.text in _ORDINALS:
             self.index += 1
@@ -136,7 +136,7 @@ class ScalarParser(Cursor):
         return self.node("pow", base, exponent)
 
     def degrees(self, base: Node) -> Node:
-        """Read what may follow a degree sign: C or F make it a temperature."""
+        """Read the text after a degree sign; C or F makes it a temperature."""
         if self.next.kind in ("variable", "word") and self.next.text in ("C", "F"):
             scale = self.next.text
             self.index += 1
@@ -154,7 +154,7 @@ class ScalarParser(Cursor):
         return reader(self, token)
 
     def argument(self) -> Node:
-        r"""Read ``{...}`` or one token; of a number without braces only the first digit."""
+        r"""Read ``{...}`` or one token; a number without braces gives only its first digit."""
         if self.take("{"):
             return self.group(Token("mark", "{"))
         if self.next.kind == "number" and self.next.text.isdigit():
@@ -165,7 +165,7 @@ class ScalarParser(Cursor):
         return atom
 
     def group(self, token: Token) -> Node:
-        r"""Read up to the closing brace; knows ``{n \choose k}`` and ``{a \over b}``."""
+        r"""Read up to the closing brace, with ``{n \choose k}`` and ``{a \over b}``."""
         self.enter()
         inner = self.listing()
         for mark, kind in (("choose", "binom"), ("over", "div")):

@@ -1,4 +1,4 @@
-"""Whether two expressions are the same number or function, with percent signs, degrees and units."""
+"""Equivalence of two numbers or functions, with percent signs, degrees and units."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from marft_envs.grading.expression import Node, number
 from marft_envs.grading.limits import NotReadableError
 from marft_envs.grading.units import Unit, conflict, unit
 
-LONG_DECIMAL_DIGITS = 12  # a decimal with so many significant digits stands for the number it rounds
+LONG_DECIMAL_DIGITS = 12  # decimals of this many significant digits match the number that they round
 _HUNDREDTH = number(Fraction(1, 100))
-_CHOICES = frozenset("ABCDEFGH")  # of a multiple choice; also written in small letters
+_CHOICES = frozenset("ABCDEFGH")  # labels of multiple choice; also written in lower case
 _DEGREES = unit("degrees")
 _BARE = Unit("any")
 _TURN, _RADIAN = _DEGREES.dimension, unit("radians").dimension
 
 
 def same_scalar(first: Node, second: Node) -> bool | None:
-    """Compare two scalars; None if they agree wherever that can be computed but not surely everywhere."""
+    """Compare two scalars; None if they agree at all computable points but equality is not certain."""
     if _same_choice(first, second) or _same_choice(second, first):
         return True
     if "percent" in (first.kind, second.kind):
@@ -40,12 +40,12 @@ def same_scalar(first: Node, second: Node) -> bool | None:
 
 
 def _same_choice(first: Node, second: Node) -> bool:
-    """Compare the letter of a choice with its small form."""
+    """Compare the letter of a choice with its lower-case form."""
     return first.kind == "var" and first.name in _CHOICES and second.name.upper() == first.name
 
 
 def _same_quantity(first: Node, second: Node) -> bool | None:
-    """Compare amounts; one of the units may be missing."""
+    """Compare two amounts; one of the units may be missing."""
     one, one_unit = measured(first)
     other, other_unit = measured(second)
     if one_unit is None and other_unit is not None and other_unit.kind == "measure":
@@ -81,10 +81,10 @@ def measured(node: Node) -> tuple[Node, Unit | None]:
 
 
 def same_value(first: Node, second: Node) -> bool | None:
-    """Compare two expressions without units.
+    """Compare two expressions without units; return None if undecided.
 
-    Rational functions are compared exactly at fixed points, everything else with 50 digits, and constants
-    that agree again with 120. Equality at positive points only is None.
+    Rational functions are compared exactly at fixed points, all others with 50 digits. Constants that agree
+    are compared again with 120 digits. Equality at positive points only is undecided.
     """
     same = _same_reading(first, second)
     if same is False and (_has_plain_log(first) or _has_plain_log(second)):
@@ -97,7 +97,7 @@ def _has_plain_log(node: Node) -> bool:
 
 
 def _natural(node: Node) -> Node:
-    """Read log without a base as the natural logarithm, its other meaning."""
+    """Replace log without a base by the natural logarithm, its other meaning."""
     name = "ln" if node.kind == "func" and node.name == "log" else node.name
     return node._replace(args=tuple(map(_natural, node.args)), name=name)
 
@@ -124,7 +124,7 @@ def _same_reading(first: Node, second: Node) -> bool | None:
 
 
 def _same_at_integers(first: Node, second: Node, names: set[str]) -> bool | None:
-    """Compare where the variables can only be integers: (-1)^n, or ⌊n/2⌋ beside ⌈(n-1)/2⌉."""
+    """Compare at integers only, for expressions such as (-1)^n, or ⌊n/2⌋ and ⌈(n-1)/2⌉."""
     agreed = 0
     for index in range(NUM_INTEGER_POINTS):
         point = integer_point(names, index)
@@ -139,7 +139,7 @@ def _same_at_integers(first: Node, second: Node, names: set[str]) -> bool | None
 
 
 def _alternates(node: Node) -> bool:
-    """Say whether a negative number has a variable exponent."""
+    """True if a negative number has a variable exponent."""
     if node.kind == "pow" and node.args[0].kind == "neg" and not variables(node.args[0]) and variables(node.args[1]):
         return True
     return any(map(_alternates, node.args))
@@ -165,7 +165,7 @@ def _same_constant(first: Node, second: Node) -> bool | None:
 
 
 def _is_tiny(value: Value, surer: Value) -> bool:
-    """Say whether a small value is no rounding error of zero: those shrink where the precision grows."""
+    """True if a small value is not a rounding error of zero, which would shrink at higher precision."""
     return bool(
         abs(real(surer)) < 1
         and abs(real(value) - real(surer)) <= abs(real(surer)) * real(Fraction(1, 10 ** (DIGITS // 2)))
@@ -173,7 +173,7 @@ def _is_tiny(value: Value, surer: Value) -> bool:
 
 
 def _decimal_places(node: Node) -> int | None:
-    """Return the decimals of a literal of at least `LONG_DECIMAL_DIGITS` significant digits, else None."""
+    """Return the number of decimals of a literal of at least `LONG_DECIMAL_DIGITS` significant digits, else None."""
     literal = node.args[0] if node.kind == "neg" else node
     whole, point, decimals = literal.name.partition(".")
     digits = (whole + decimals).lstrip("0")
@@ -220,7 +220,7 @@ def _radians(node: Node, stated: Unit) -> Node:
 
 
 def _trailing_unit(node: Node) -> tuple[Node, Unit] | None:
-    """Read ``5m`` or ``5m/s`` beside an answer with a unit: the letters are units, not variables."""
+    """Read the letters of ``5m`` or ``5m/s`` as a unit, for comparison with an answer that has one."""
     if node.kind in ("mul", "div") and len(node.args) == 2:
         amount, last = node.args
         phrase = _unit_factor(last)

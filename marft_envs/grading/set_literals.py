@@ -1,4 +1,4 @@
-"""Sets that are written as symbols, matrices, and systems of equations."""
+"""Parsing of sets written as symbols, matrices, and systems of equations."""
 
 from __future__ import annotations
 

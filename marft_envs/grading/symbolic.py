@@ -1,6 +1,6 @@
-"""The last tier: math-verify in a process of its own that the kernel and we can kill at any moment.
+"""Symbolic tier of the grader: math-verify in a separate process with kernel limits and a deadline.
 
-Usable from any thread. Without math-verify, or where processes cannot be forked, nothing is decided.
+Safe to use from any thread. Without math-verify, or without process forking, the tier is unavailable.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from marft_envs.grading.limits import (
 )
 
 Decision = Literal["equal", "different", "timeout", "unavailable"]
-START_S = 60.0  # importing sympy takes 2 s, more on a busy machine
+START_S = 60.0  # importing sympy takes 2 s, longer on a busy machine
 _SCRIPT = Path(__file__).with_name("symbolic_worker.py")
-_NUM_SLOTS = max(2, os.cpu_count() or 2)  # more jobs at once would only slow each other down
+_NUM_SLOTS = max(2, os.cpu_count() or 2)  # more concurrent jobs would only slow each other down
 
 
 class _Server:
-    """The warm process and our end of its control socket."""
+    """The warm worker process and our end of its control socket."""
 
     def __init__(self) -> None:
         self.control, theirs = socket.socketpair()
@@ -42,7 +42,7 @@ class _Server:
             with theirs:
                 self.process = _start(theirs.fileno())
             self.ready = self._await_ready()
-        except BaseException:  # no process to be had, or Ctrl-C while it starts: leave nothing behind
+        except BaseException:  # no process available, or Ctrl-C during the start: clean up
             self.close()
             raise
 
@@ -54,11 +54,11 @@ class _Server:
             return False
 
     def send(self, job: socket.socket) -> None:
-        """Hand over one end of a socket pair."""
+        """Send one end of a socket pair to the process."""
         socket.send_fds(self.control, [b"j"], [job.fileno()])
 
     def close(self) -> None:
-        """End the process and collect it."""
+        """Terminate and reap the process."""
         self.control.close()
         if self.process is None:
             return
@@ -67,7 +67,7 @@ class _Server:
         self.process.wait()
 
     def disown(self) -> None:
-        """In a forked child: close our copy of the socket; the process is not ours to wait for."""
+        """Close our copy of the socket in a forked child; only the parent can wait for the process."""
         self.control.close()
         if self.process is not None:
             self.process.returncode = 0
@@ -81,12 +81,12 @@ def _start(descriptor: int) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, "PYTHONHASHSEED": "0"},  # the order of sympy's sets decides what it tries
+        env={**os.environ, "PYTHONHASHSEED": "0"},  # sympy's choices depend on the order of its sets
     )
 
 
 class _Owner:
-    """Keeps one server for this process, starts it on demand, forgets it in a forked child."""
+    """Holder of one server per process: started on demand, dropped in a forked child."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -95,7 +95,7 @@ class _Owner:
         self.failures = 0
 
     def hand_over(self, job: socket.socket) -> bool:
-        """Send a job; start or replace the server where needed. False if there is none."""
+        """Send a job, and start or replace the server if needed; return False if there is none."""
         with self.lock:
             for _ in range(2):
                 if self.server is None and self.failures < 3:
@@ -114,14 +114,14 @@ class _Owner:
             return False
 
     def close(self) -> None:
-        """End the server; the next job starts another."""
+        """Stop the server; the next job starts a new one."""
         with self.lock:
             if self.server is not None:
                 self.server.close()
                 self.server = None
 
     def forget(self) -> None:
-        """In a forked child: the server belongs to the parent."""
+        """Drop the server in a forked child, as it belongs to the parent."""
         self.lock = threading.Lock()
         self.slots = threading.BoundedSemaphore(_NUM_SLOTS)
         if self.server is not None:
@@ -136,25 +136,25 @@ if hasattr(os, "register_at_fork"):
 
 
 def available() -> bool:
-    """Say whether this tier can work here: math-verify is installed and descriptors can be passed."""
+    """True if this tier can work: math-verify is installed and descriptors can be passed."""
     return find_spec("math_verify") is not None and hasattr(socket, "send_fds") and hasattr(os, "fork")
 
 
 def close() -> None:
-    """End the worker process now (it ends by itself with this process)."""
+    """Stop the worker process now; otherwise it ends with this process."""
     _owner.close()
 
 
 def decide(first: str, second: str, wall_s: float = SYMBOLIC_WALL_S) -> Decision:
-    """Let math-verify compare two answers.
+    """Compare two answers with math-verify.
 
     Args:
-        first: LaTeX of one answer, at most `MAX_SYMBOLIC_CHARS`.
-        second: LaTeX of the other.
-        wall_s: Seconds after which the worker is killed; `SYMBOLIC_CPU_S` seconds of work end it before.
+        first: LaTeX of one answer, at most `MAX_SYMBOLIC_CHARS` characters.
+        second: LaTeX of the other answer.
+        wall_s: Deadline in seconds of wall time; `SYMBOLIC_CPU_S` bounds the CPU time as well.
 
     Returns:
-        "equal" or "different"; "timeout" if it took too long or died of a limit; "unavailable".
+        "equal" or "different"; "timeout" if the worker exceeded a limit; "unavailable" without a worker.
     """
     if max(len(first), len(second)) > MAX_SYMBOLIC_CHARS:
         return "unavailable"
@@ -168,12 +168,12 @@ def decide(first: str, second: str, wall_s: float = SYMBOLIC_WALL_S) -> Decision
                     if not _owner.hand_over(theirs):
                         return "unavailable"
                 return _ask(ours, first, second, wall_s)
-        except OSError:  # no descriptor or process to be had
+        except OSError:  # no descriptor or process available
             return "unavailable"
 
 
 def _ask(job: socket.socket, first: str, second: str, wall_s: float) -> Decision:
-    """Send the job, wait for the verdict until the deadline, kill the worker if it is late."""
+    """Send the job, wait for the verdict until the deadline, and kill a worker that is late."""
     request = {
         "first": first,
         "second": second,

@@ -1,9 +1,9 @@
-"""The process that runs math-verify: started as a script, one short-lived child for each pair of answers.
+"""Worker process for math-verify: a script that forks one short-lived child per pair of answers.
 
 It imports math-verify once, then waits on the socket whose descriptor is its argument. Each message brings one
-end of a new socket pair; a forked child reads the job from it, writes the verdict to it and ends. The kernel
-ends the child at the deadline: the interval timer has its default action, so no Python code can delay it.
-This file imports nothing of ours: it must start fast and hold no state of the caller.
+end of a new socket pair; a forked child reads the job from it, writes the verdict to it and ends.
+The kernel ends the child at the deadline: the interval timer has its default action, so no Python code can delay it.
+This file imports no other module of the project, so it starts fast and holds no state of the caller.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WARM_UP = (("\\frac{1}{2}", "0.5"), ("x^2+2x+1", "(x+1)^2"), ("[0,1)", "0\\le x<
 
 
 def decide(first: str, second: str) -> bool:
-    """Ask math-verify in both directions; its own timeouts are off because they need the main thread."""
+    """Run math-verify in both directions; its own timeouts are off, as they need the main thread."""
     from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
 
     configs = [LatexExtractionConfig(), ExprExtractionConfig()]
@@ -42,7 +42,7 @@ def decide(first: str, second: str) -> bool:
 
 
 def set_limits(wall_s: float, cpu_s: int, memory_bytes: int) -> None:
-    """Put this process under its limits: time by timer and by CPU, memory, no files, no core."""
+    """Set the limits of this process: wall and CPU time, memory, no files, no core dump."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, wall_s)
     for name, bound in (
@@ -56,7 +56,7 @@ def set_limits(wall_s: float, cpu_s: int, memory_bytes: int) -> None:
 
 
 def run_job(job: socket.socket) -> None:
-    """Read one job, tell our process id, decide, answer."""
+    """Read one job, send our process id, decide, and send the verdict."""
     with job, job.makefile("rwb", buffering=0) as stream:
         request = json.loads(stream.readline())
         set_limits(request["wall_s"], request["cpu_s"], request["memory_bytes"])
@@ -69,8 +69,8 @@ def run_job(job: socket.socket) -> None:
 
 
 def serve(control: socket.socket) -> None:
-    """Fork a child for every socket that arrives; end when the owner closes its side."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    """Fork a child for every socket received; return when the owner closes its end."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the children
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not message:
@@ -85,7 +85,7 @@ def serve(control: socket.socket) -> None:
 
 
 def main() -> None:
-    """Warm up, report ready, serve."""
+    """Warm up, report ready, and serve jobs."""
     import logging
 
     logging.disable(logging.CRITICAL)

@@ -1,7 +1,7 @@
-r"""LaTeX, plain or Python-style answers as a flat list of tokens.
+r"""Tokenizer for LaTeX, plain or Python-style answers.
 
-Layout (``$``, ``\left``, ``\,``, ``\displaystyle``, ...) disappears here, aliases get one spelling
-(``\leqslant`` is ``<=``, ``**`` is ``^``), and letters become variables, function names or words.
+Layout (``$``, ``\left``, ``\,``, ``\displaystyle``, ...) is dropped, and aliases get one spelling
+(``\leqslant`` is ``<=``, ``**`` is ``^``). Letters become variables, function names or words.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from marft_envs.grading.vocabulary import (
 
 
 class Token(NamedTuple):
-    """One token: `kind` is number, repeating, based, variable, function, word, or mark (all the rest)."""
+    """One token: `kind` is number, repeating, based, variable, function, word, or mark (all others)."""
 
     kind: str
     text: str
@@ -53,10 +53,10 @@ _TRAILING = frozenset({".", ",", ";", ":", "!?"})
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
-    """Return the tokens of an answer.
+    """Split an answer into tokens.
 
     Args:
-        text: Plain characters (`characters.plain_characters`), at most `MAX_ANSWER_CHARS`.
+        text: Plain characters (`characters.plain_characters`), at most `MAX_ANSWER_CHARS` of them.
 
     Raises:
         LimitExceededError: More than `MAX_TOKENS` tokens.
@@ -109,7 +109,7 @@ class _Reader:
 
     def _number(self, text: str) -> None:
         if "," in text and self.brackets and "{" not in text and "\\" not in text:
-            for index, part in enumerate(text.split(",")):  # (1,234) is a pair
+            for index, part in enumerate(text.split(",")):  # inside brackets (1,234) is a pair
                 if index:
                     self._add("mark", ",")
                 self._add("number", part)
@@ -153,7 +153,7 @@ class _Reader:
         lower = text.lower()
         if self.text_depths and self.depth > self.text_depths[-1]:
             if len(text) == 1 and (not self._after_value() or (text in "ie" and self.tokens[-1].kind != "word")):
-                self._add("variable", text)  # 5\mathrm{i}: neither i nor e is a unit
+                self._add("variable", text)  # 5\mathrm{i}: i and e are never units
             elif lower in FUNCTIONS and lower not in ("min", "max"):
                 self._add("function", lower)
             else:
@@ -194,7 +194,7 @@ class _Reader:
         self._add("mark", SYMBOL_ALIASES.get(text, text))
 
     def _is_text_brace(self, brace: str) -> bool:
-        """Count a brace; return whether it delimits a text group, which leaves no token."""
+        """Count a brace; return True if it delimits a text group, which produces no token."""
         opened = self.text_depths[-1] if self.text_depths else None
         if brace == "{":
             self.depth += 1

@@ -1,4 +1,4 @@
-"""Units of measurement, English and Chinese: what a phrase measures and its exact size."""
+"""English and Chinese units of measurement, with dimension and exact size."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 
 class Unit(NamedTuple):
-    """What a unit phrase means.
+    """Meaning of a unit phrase.
 
     Attributes:
-        kind: "measure" (known), "counter" (words that we do not know, such as apples) or "any" ("units").
+        kind: "measure" (known), "counter" (unknown words, such as apples) or "any" ("units").
         dimension: Sorted (base, exponent) pairs; empty for counters.
-        size: Exact size in base units.
+        size: Exact size in base units; 1 for counters.
     """
 
     kind: str
@@ -96,7 +96,7 @@ _NO_UNIT = Unit("any")
 
 @lru_cache(maxsize=4096)
 def unit(phrase: str) -> Unit:
-    """Return the meaning of a unit phrase, tokens separated by blanks: "miles / hour", "cm ^ 2", "平方厘米"."""
+    """Parse a unit phrase of tokens separated by blanks: "miles / hour", "cm ^ 2", "平方厘米"."""
     dimension: dict[str, int] = {}
     size = Fraction(1)
     sign, power, is_any, names = 1, 1, False, 0
@@ -122,14 +122,14 @@ def unit(phrase: str) -> Unit:
 
 
 def conflict(first: Unit, second: Unit) -> bool:
-    """Say whether two stated units cannot belong to one answer: 5 cm and 5 s, 12 days and 12 dogs."""
+    """True if two units cannot belong to one answer: 5 cm and 5 s, 12 days and 12 dogs."""
     if "any" in (first.kind, second.kind):
         return False
     return first.kind != second.kind or first.dimension != second.dimension
 
 
 def combined(first: str, second: str) -> Fraction | None:
-    """Return how many of the first unit one of the second is, as in 12 元 5 角; None if they do not add."""
+    """Return the size of the second unit in the first, as in 12 元 5 角; None if they do not add."""
     one, other = unit(first), unit(second)
     if second in ("分", "分钱") and one.dimension and one.dimension[0][0] in _SMALL_CHANGE:
         return _SMALL_CHANGE[one.dimension[0][0]] / one.size
@@ -139,7 +139,7 @@ def combined(first: str, second: str) -> Fraction | None:
 
 
 def _parts(word: str) -> list[tuple[str, int, Fraction]]:
-    """Return the (base, exponent, size) of one word; empty if it is no unit."""
+    """Return the (base, exponent, size) of one word; empty if it is not a unit."""
     known = _KNOWN.get(word) or _KNOWN.get(word.lower())
     if known:
         return [known]
@@ -150,7 +150,7 @@ def _parts(word: str) -> list[tuple[str, int, Fraction]]:
 
 
 def _chinese_parts(word: str) -> list[tuple[str, int, Fraction]]:
-    """Read 平方米, 立方厘米 and a unit with a noun behind it (千克苹果)."""
+    """Read 平方米, 立方厘米 and a unit followed by a noun (千克苹果)."""
     word = word.removeprefix("个") or word
     for prefix, power in (("平方", 2), ("立方", 3)):
         if word.startswith(prefix):
@@ -162,7 +162,7 @@ def _chinese_parts(word: str) -> list[tuple[str, int, Fraction]]:
 
 
 def _power_behind(words: list[str]) -> int:
-    """Read ``^ 2``, ``^ { 2 }`` or "squared" behind a unit."""
+    """Read ``^ 2``, ``^ { 2 }`` or "squared" after a unit."""
     if words and words[0].lower() in _POWER_BEHIND:
         return _POWER_BEHIND[words[0]]
     if words[:1] == ["^"]:

@@ -1,4 +1,4 @@
-"""The words of LaTeX and of answers that the tokenizer knows."""
+"""Vocabulary of the tokenizer: LaTeX commands and words of answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _spellings(table: str) -> dict[str, str]:
-    """Read lines of a token and the commands that mean it."""
+    """Parse lines of a token followed by its aliases; return the token of each alias."""
     rows = [line.split() for line in table.strip().splitlines()]
     return {command: token for token, *commands in rows for command in commands}
 
