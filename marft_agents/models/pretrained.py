@@ -30,7 +30,7 @@ _CHATML = (
 )
 
 
-# The random weights of `tiny` bound its logits to about 0.6: adapters on queries and values alone leave it near uniform.
+# `tiny` has random weights and logits of at most about 0.6: adapters on q_proj and v_proj leave it nearly uniform.
 TINY_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "lm_head")
 
 
