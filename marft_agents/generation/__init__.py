@@ -1,1 +1,1 @@
-"""Sampling of actions: parameters and log-probabilities, KV cache, continuous batching."""
+"""Sampling of actions: sampling parameters and log-probs, KV cache, continuous batching."""

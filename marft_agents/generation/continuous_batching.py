@@ -1,9 +1,9 @@
-"""Batched sampling of actions with exact log-probabilities.
+"""Continuous batching: sample actions of all agents in one batch, with exact log-probs.
 
-Rows of all agents are generated in one batch, whatever adapter they wear. What prompts have in common is computed once
-per adapter, and its keys and values are stored and read once; a row that ended leaves at once and the next waiting one
-takes its place. Log-probs come from the very pass that sampled the token. Each row draws from its own generator, so
-what a row samples does not depend on its neighbours (beyond float rounding).
+Rows of one batch may use different adapters. Shared prompt prefixes are computed once per adapter, and their keys and
+values are stored and read once. A finished row leaves at once and the next waiting prompt takes its place. Log-probs
+come from the same forward pass that sampled the token. Each row samples from its own generator, so its tokens do not
+depend on its neighbours (beyond float rounding).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from marft_agents.models.prefix_tree import build_levels
 from marft_agents.models.tree_attention import TreeAttention, run
 from marft_agents.trajectory import Action, IntArray
 
-SLOW_ROWS, FAST_ROWS = 8, 16  # on a CPU a matrix product of 8-15 rows takes longer than one of 16 (docs/benchmarks)
+SLOW_ROWS, FAST_ROWS = 8, 16  # on a CPU, 8-15 rows multiply slower than 16 (docs/benchmarks)
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What to answer.
+    """One prompt to answer, with its generator and adapter.
 
     Attributes:
-        ids: int32 [P], P >= 1.
-        generator: gives `max_new_tokens` uniform numbers, however long the action.
-        adapter: who answers; None is the bare base.
+        ids: Prompt token ids, int32 [P], P >= 1.
+        generator: Source of `max_new_tokens` uniform numbers, however long the action gets.
+        adapter: Name of the LoRA adapter that answers; None selects the bare base model.
     """
 
     ids: IntArray
@@ -43,7 +43,7 @@ class Prompt:
 
 
 class _Row:
-    """A growing action."""
+    """One action under generation."""
 
     def __init__(self, number: int, prompt: Prompt, law: SamplingLaw) -> None:
         self.number, self.prompt = number, prompt
@@ -55,12 +55,12 @@ class _Row:
 
 
 class Generation:
-    """A batch of actions in the making on one base; rows leave when they end, waiting ones join.
+    """Continuous batch of actions on one base; finished rows leave and waiting prompts join.
 
     Args:
-        base: the model and its adapters.
-        law: the sampling law.
-        max_rows: actions in the making at once (memory and speed, not results).
+        base: The base model and its adapters.
+        law: Sampling parameters of all rows.
+        max_rows: Largest number of rows in the batch (affects memory and speed, not results).
     """
 
     def __init__(self, base: AdaptedBase, law: SamplingLaw, *, max_rows: int = 128) -> None:
@@ -73,18 +73,18 @@ class Generation:
 
     @property
     def busy(self) -> bool:
-        """Some action is not finished."""
+        """True while some action is unfinished."""
         return bool(self._rows or self._waiting)
 
     def submit(self, prompt: Prompt) -> int:
-        """Ask for an action; return the number by which `step` will give it."""
+        """Queue a prompt; return the number under which `step` will return its action."""
         self._waiting.append(_Row(self._submitted, prompt, self._law))
         self._submitted += 1
         return self._submitted - 1
 
     @torch.no_grad()
     def step(self) -> list[tuple[int, Action]]:
-        """Draw the next token of every row; return the actions that ended with it."""
+        """Sample the next token of every row; return the actions that ended with it, each with its number."""
         while self._waiting and len(self._rows) < self._max_rows:
             self._admit()
         assert self._logits is not None, "nothing was submitted"
@@ -114,7 +114,7 @@ class Generation:
         self._rows += rows
 
     def _prefill(self, prompts: Sequence[IntArray]) -> Tensor:
-        """Run prompts into slots, common beginnings once; return next-token logits [B, V]."""
+        """Prefill prompts into the KV cache, shared prefixes once; return next-token logits [B, V]."""
         tree = TreeAttention(build_levels(prompts), self._base.device, keep=True)
         hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
         paths = [torch.as_tensor(path, device=self._base.device) for path in tree.paths_of(prompts)]

@@ -1,7 +1,8 @@
-"""Keys and values of a batch whose rows each grow by one token per pass, come and go.
+"""KV cache for continuous batching with shared prefixes.
 
-What the rows of a family have in common (the prompt of a group's samples, the transcript that agents of a team share)
-is stored and read once for all of them; each row owns only the rest of its prompt and what it generated.
+Rows of a family begin with the same tokens: the prompt of a group's samples, or the transcript shared by agents of a
+team. Keys and values of these tokens are stored and read once per family. Each row stores only the rest of its
+prompt and its generated tokens.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ Kept = Mapping[int, tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Family:
-    """Rows that begin alike.
+    """Rows that share a prefix.
 
     Attributes:
-        rows: their numbers.
-        shared: how many first tokens they have in common.
+        rows: Indices of the rows.
+        shared: Length of the shared prefix in tokens.
     """
 
     rows: tuple[int, ...]
@@ -34,16 +35,18 @@ class Family:
 
 
 def families(prompts: Sequence[IntArray]) -> list[Family]:
-    """Group prompts that begin alike where that stores fewer tokens, each family's common beginning once.
+    """Group prompts by shared prefix so that the KV cache stores few tokens.
+
+    Each family stores its prefix once. A group is split where smaller families store fewer tokens in total.
 
     Args:
-        prompts: token ids, at least one token each. The last token of a prompt stays its own.
+        prompts: Token ids, at least one token each. The last token of a prompt is never shared.
     """
     order = sorted(range(len(prompts)), key=lambda i: prompts[i].tolist())
     shared = [common_prefix(prompts[a], prompts[b]) for a, b in itertools.pairwise(order)]
 
     def best(first: int, last: int) -> tuple[int, list[Family]]:
-        """Return the fewest tokens for order[first:last] and how."""
+        """Return the fewest stored tokens for order[first:last], and the families that reach it."""
         rows = tuple(order[first:last])
         common = min([*shared[first : last - 1], *(len(prompts[i]) - 1 for i in rows)])
         together = common + sum(len(prompts[i]) - common for i in rows)
@@ -60,13 +63,13 @@ def families(prompts: Sequence[IntArray]) -> list[Family]:
 
 
 class Slots:
-    """The attention of a growing batch; rows in use are 0..n-1.
+    """KV cache of a growing batch; rows in use are 0..n-1.
 
     Args:
-        device: where the buffers are.
+        device: Device of the buffers.
 
     Attributes:
-        positions: int64 [n], how many tokens each row has.
+        positions: Number of tokens in each row, int64 [n].
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -74,22 +77,22 @@ class Slots:
         self.positions = torch.zeros(0, dtype=torch.long, device=device)
         self._own: dict[int, tuple[Tensor, Tensor]] = {}  # layer -> [rows, H_kv, room, d]
         self._common: dict[int, tuple[Tensor, Tensor]] = {}  # layer -> [families, H_kv, length, d]
-        self._shared: list[int] = []  # per family
-        self._family: list[int] = []  # per row
-        self._width = 0  # tokens that every family has place for
+        self._shared: list[int] = []  # shared prefix length per family
+        self._family: list[int] = []  # family of each row
+        self._width = 0  # shared tokens allocated per family
         self._pass: _Pass | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def add(self, kept: Kept, paths: Sequence[Tensor], groups: Sequence[Family], room: int) -> None:
-        """Append a row per path.
+        """Append one row per path.
 
         Args:
-            kept: layer -> (keys, values), [N, H_kv, d] each, of a pass over a tree.
-            paths: int64 [P] each, where a row's tokens lie among the N.
-            groups: the families of these rows.
-            room: tokens that a row may still grow by.
+            kept: Layer -> (keys, values), [N, H_kv, d] each, from a pass over a prefix tree.
+            paths: Indices of each row's tokens among the N, int64 [P] each.
+            groups: Families of the new rows; their row indices count from the first new row.
+            room: Number of further tokens that each row may grow by.
         """
         own = [0] * len(paths)
         first = len(self)
@@ -113,10 +116,10 @@ class Slots:
         self._pass = None
 
     def keep(self, rows: Sequence[int]) -> list[int]:
-        """Drop all rows but these; rows from the end move into the gaps.
+        """Drop all rows but these; rows from the end fill the gaps.
 
         Returns:
-            Which old row each of the new rows was.
+            The old row index of each new row.
         """
         size, staying = len(rows), set(rows)
         order = list(range(size))
@@ -135,14 +138,14 @@ class Slots:
     def _drop_families(self) -> None:
         left = sorted(set(self._family))
         if len(left) * 4 > len(self._shared) * 3:
-            return  # the memory of a few gone families is not worth the copy
+            return  # freeing the memory of few families does not pay for the copy
         index = torch.as_tensor(left, dtype=torch.long, device=self._device)
         self._common = {layer: (k[index], v[index]) for layer, (k, v) in self._common.items()}
         self._shared = [self._shared[number] for number in left]
         self._family = [left.index(number) for number in self._family]
 
     def grow(self) -> Tensor:
-        """Make place for the next token of every row; return their positions, int64 [n, 1]."""
+        """Reserve the position of the next token in every row; return these positions, int64 [n, 1]."""
         if self._pass is None:
             self._pass = _Pass(self._shared, self._family, self._width, self.positions)
         self._pass.next(self.positions)
@@ -150,7 +153,7 @@ class Slots:
         return positions[:, None]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
-        """See `LayerAttention`: one new token per row; what lies beyond the rows in use is not looked at."""
+        """Attend with one new token per row, see `LayerAttention`; query rows beyond those in use return zeros."""
         now = self._pass
         assert now is not None, "grow() comes before the pass"
         given, heads, _, size = query.shape
@@ -182,7 +185,7 @@ class Slots:
 
 
 class _Pass:
-    """What all layers of a pass need to know of rows and families."""
+    """Row and family indices shared by all layers of a decoding pass."""
 
     def __init__(self, shared: Sequence[int], family: Sequence[int], width: int, positions: Tensor) -> None:
         device = positions.device
@@ -207,7 +210,7 @@ class _Pass:
         self._masks: dict[int | None, tuple[Tensor | None, ...]] = {}
 
     def masks(self, window: int | None) -> tuple[Tensor | None, ...]:
-        """Return what is hidden of the common and of the own tokens, bool [n, 1, 1, .]; None if nothing is."""
+        """Return masks of the hidden shared and own tokens, bool [n, 1, 1, length]; None if nothing is hidden."""
         if window not in self._masks:
             device = self._positions.device
             depth, length = torch.arange(self.depth, device=device), torch.arange(self._length, device=device)

@@ -1,7 +1,7 @@
-"""The sampling law: temperature, top-k and top-p, its log-probabilities, and a cheap draw.
+"""Sampling parameters (temperature, top-k, top-p), their log-probs, and fast inverse-CDF sampling.
 
-`torch.multinomial` over a 49k vocabulary costs ten times an inverse-CDF draw on a CPU, and it takes its
-randomness from a global generator; here each row brings its own uniform number.
+`torch.multinomial` over a 49k vocabulary costs ten times as much as inverse-CDF sampling on a CPU. It also takes its
+randomness from a global generator; here each row has its own uniform number.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from torch import Tensor
 
 from marft_agents.setting_fields import check_knobs, knob
 
-BLOCK = 256  # a vocabulary of 49k is cumulated in 192 blocks, then within one: a fifth of the cost of all at once
+BLOCK = 256  # block size of the two-step sum: a 49k vocabulary has 192 blocks, a fifth of the cost of one sum
 
 
 @dataclass(frozen=True)
 class SamplingLaw:
-    """How a token is drawn from the logits."""
+    """Sampling parameters: temperature, top-k, top-p and the token limit."""
 
     temperature: float = knob(
         1.0,
@@ -40,12 +40,12 @@ class SamplingLaw:
 
     @property
     def greedy(self) -> bool:
-        """True if the most likely token is always taken."""
+        """True if the most likely token is always chosen."""
         return self.temperature == 0
 
     @property
     def restricts_support(self) -> bool:
-        """True if some tokens can not be drawn at all."""
+        """True if some tokens have probability zero (top-k or top-p is active)."""
         return not self.greedy and (self.top_k > 0 or self.top_p < 1)
 
 
@@ -56,11 +56,11 @@ def scale(logits: Tensor, law: SamplingLaw) -> Tensor:
 
 
 def support_mask(logits: Tensor, law: SamplingLaw) -> Tensor:
-    """Return bool [..., V]: True where top-k and top-p leave a token to choose from.
+    """Return bool [..., V]: True for tokens kept by top-k and top-p.
 
     Args:
-        logits: scaled logits [..., V].
-        law: the sampling law; top-p acts on what top-k left, as in transformers.
+        logits: Scaled logits [..., V].
+        law: Sampling parameters. Top-p is applied after top-k, as in transformers.
     """
     ordered, index = logits.sort(dim=-1, descending=True)
     keep = torch.ones_like(ordered, dtype=torch.bool)
@@ -73,14 +73,14 @@ def support_mask(logits: Tensor, law: SamplingLaw) -> Tensor:
 
 
 def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
-    """Draw one index per row by inverting the cumulative distribution, in two steps: a block, then an index in it.
+    """Sample one index per row by inverting the cumulative distribution in two steps: a block, then an index in it.
 
     Args:
-        weights: [B, V], proportional to the probabilities.
-        uniforms: float64 [B] in [0, 1).
+        weights: Weights [B, V], proportional to the probabilities.
+        uniforms: Uniform numbers in [0, 1), float64 [B].
 
     Returns:
-        int64 [B]; never an index of weight zero.
+        Indices int64 [B]; never an index of weight zero.
     """
     blocks = torch.nn.functional.pad(weights, (0, -weights.shape[-1] % BLOCK)).unflatten(-1, (-1, BLOCK))
     masses = blocks.sum(-1)
@@ -91,7 +91,10 @@ def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def _invert(weights: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return per row [B, 1] the first index whose cumulated weight exceeds the target, and what the target exceeds."""
+    """Return per row [B, 1] the first index whose cumulated weight exceeds the target, and the remainder.
+
+    The remainder is the target minus the cumulated weight before the index.
+    """
     cumulative = weights.cumsum(-1)
     last = (cumulative < cumulative[:, -1:]).sum(-1, keepdim=True)  # rounding can put the target at the very end
     index = torch.minimum(torch.searchsorted(cumulative, target, right=True), last)
@@ -101,16 +104,16 @@ def _invert(weights: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def choose(logits: Tensor, uniforms: Tensor, law: SamplingLaw) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Draw a token per row under the law.
+    """Sample one token per row with the given sampling parameters.
 
     Args:
-        logits: [B, V] raw logits.
-        uniforms: float64 [B] in [0, 1), one per row.
-        law: the sampling law.
+        logits: Raw logits [B, V].
+        uniforms: One uniform number in [0, 1) per row, float64 [B].
+        law: Sampling parameters of all rows.
 
     Returns:
-        tokens int64 [B], their log-probabilities float32 [B] under the law, and the support bool [B, V]
-        (None where every token can be drawn).
+        Tokens int64 [B], their log-probs float32 [B] under the sampling parameters, and the support bool [B, V].
+        The support is None if every token can be sampled.
     """
     scaled = scale(logits, law)
     support = support_mask(scaled, law) if law.restricts_support else None

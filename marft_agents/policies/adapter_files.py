@@ -1,4 +1,4 @@
-"""LoRA adapters on disk, in PEFT form: one folder per agent, named for any file system."""
+"""LoRA adapters on disk in PEFT format: one folder per agent, with names valid on any file system."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def folder_names(agents: Sequence[str]) -> dict[str, str]:
-    """Return a folder name for each agent that any file system takes: a plain id keeps its own.
+    """Return a folder name for each agent, valid on any file system; plain ids are kept.
 
-    The names differ in more than upper and lower case, which some file systems do not tell apart.
+    No two names differ only in upper and lower case, since some file systems treat such names as equal.
 
     Example:
         >>> folder_names(["reasoner_0", "a/b"])
@@ -39,11 +39,11 @@ def folder_names(agents: Sequence[str]) -> dict[str, str]:
 
 
 def save_adapter(seat: Seat, folder: Path) -> None:
-    """Write one adapter so that `PeftModel.from_pretrained(base, folder)` loads it."""
+    """Save one adapter so that `PeftModel.from_pretrained(base, folder)` loads it."""
     name = seat.base.peft_name(str(seat.adapter))
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".adapter-") as scratch:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a base without a hub id can not be asked for its vocabulary
+            warnings.simplefilter("ignore")  # PEFT cannot look up the vocabulary of a base without a hub id
             seat.base.peft.save_pretrained(scratch, selected_adapters=[name], save_embedding_layers=False)
         unlock_weights(Path(scratch))
         Path(scratch, name).rename(folder)

@@ -1,6 +1,6 @@
-"""A team of language-model agents: frozen bases, one LoRA adapter per agent (or one shared by all).
+"""Team of language-model agents: frozen base models, one LoRA adapter per agent (or one shared by all).
 
-N agents on one base cost one base in memory; only the adapters (float32) are trained, each by its own optimizer.
+N agents on one base need the memory of one base. Only the adapters (float32) are trained, each by its own optimizer.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SHARED_ADAPTER = "shared"
 
 @dataclass(frozen=True)
 class Seat:
-    """Where an agent's policy lives.
+    """Base model and adapter of one agent.
 
     Attributes:
-        base: the adapted base model.
-        adapter: the adapter's name on it; None for a frozen agent that plays the bare base.
+        base: The base model with its adapters.
+        adapter: Name of the agent's adapter on that base; None for a frozen agent that plays the bare base.
     """
 
     base: AdaptedBase
@@ -38,20 +38,20 @@ class Seat:
 
 
 class LanguageModelTeam:
-    """The policies of all agents of a team.
+    """Policies of all agents of a team.
 
     Args:
-        seats: agent -> where its policy lives.
-        law: how tokens are sampled.
-        context: how long a prompt and its action may be, and what happens to longer prompts.
-        max_batch: at most so many actions are generated at once.
+        seats: Agent -> its base model and adapter.
+        law: Sampling parameters of all agents.
+        context: Length limit of a prompt with its action, and the treatment of longer prompts.
+        max_batch: Largest number of actions generated at once.
 
     Attributes:
-        windows: agent -> tokens of a prompt and its action together.
+        windows: Agent -> context window in tokens, for a prompt and its action together.
 
     Raises:
-        ModelError: an agent's id is no text, or adapters of different bases have one name (a trained policy is known by
-            its adapter's name).
+        ModelError: an agent's id is not text, or adapters on different bases have the same name. Trained policies are
+            identified by adapter name.
         SettingsError: the window is longer than a base's own, or has no room for a prompt beside `max_new_tokens`.
     """
 
@@ -76,12 +76,12 @@ class LanguageModelTeam:
 
     @property
     def bases(self) -> list[AdaptedBase]:
-        """The distinct base models, in the order of the team."""
+        """Distinct base models, in the order of the team."""
         return list({id(seat.base): seat.base for seat in self.seats.values()}.values())
 
     @property
     def policies(self) -> dict[str, list[str]]:
-        """Trainable policies: policy name -> agents that play it (several where an adapter is shared)."""
+        """Trainable policies: policy name -> agents that play it (several if they share an adapter)."""
         grouped: dict[str, list[str]] = {}
         for agent, seat in self.seats.items():
             if seat.adapter is not None:
@@ -89,32 +89,32 @@ class LanguageModelTeam:
         return grouped
 
     def seat(self, agent: str) -> Seat:
-        """Return an agent's seat, or raise a KeyError that names the agents there are."""
+        """Return an agent's base and adapter, or raise a KeyError that lists the team's agents."""
         if agent not in self.seats:
             raise KeyError(f"no policy for agent {agent!r}; this team plays {', '.join(self.seats)}")
         return self.seats[agent]
 
     def prompt(self, agent: str, observation: str) -> ChatPrompt:
-        """Turn an agent's observation into a prompt that leaves room for its action in the context window.
+        """Encode an agent's observation as a prompt that leaves room for its action in the context window.
 
         Raises:
-            ContextOverflowError: it does not fit; names the agent, tokens found and wanted.
+            ContextOverflowError: the prompt does not fit; names the agent, tokens found and wanted.
         """
         tokenizer = self.seat(agent).base.tokenizer
         return _encode(agent, tokenizer, observation, self.windows[agent], self.law, self.context)
 
     def encode(self, agent: str, observation: str) -> IntArray:
-        """Return the ids of an agent's prompt, int32 [P]; see `prompt`."""
+        """Return the token ids of an agent's prompt, int32 [P]; see `prompt`."""
         return self.prompt(agent, observation).ids
 
     def under(self, law: SamplingLaw) -> LanguageModelTeam:
-        """Return the same policies under another sampling law (evaluation)."""
+        """Return the same policies with other sampling parameters, for evaluation."""
         return LanguageModelTeam(self.seats, law, context=self.context, max_batch=self.max_batch)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Sample an action per request; all requests of a base are generated together, whatever their adapters.
+        """Sample one action per request; requests of one base share a batch, even with different adapters.
 
-        A prompt that cannot be shortened enough gives an action with a failure.
+        A prompt that cannot be shortened enough results in an action with a failure.
 
         Raises:
             ContextOverflowError: a prompt is too long, and `overflow` is "error".
@@ -124,11 +124,11 @@ class LanguageModelTeam:
     def answer(
         self, requests: Sequence[Request], sample: Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
     ) -> list[Action]:
-        """Encode requests, sample those whose prompts fit, and note what was shortened.
+        """Encode requests, sample those whose prompts fit, and record shortened messages.
 
         Args:
-            requests: the turns that wait for an action.
-            sample: (requests, prompt ids of each) -> an action each; another engine's or this team's own.
+            requests: Turns that wait for an action.
+            sample: Maps requests and their prompt ids to one action each; this team's own generation or another engine.
         """
         prompts: dict[int, ChatPrompt] = {}
         actions: dict[int, Action] = {}
@@ -170,21 +170,21 @@ def build_team(
     device: torch.device | None = None,
     context: ContextSettings | None = None,
 ) -> LanguageModelTeam:
-    """Load the bases and give every agent its adapter.
+    """Load the base models and create each agent's adapter.
 
     Args:
-        agents: ids of the team, in its order.
-        models: agent -> model name (see `pretrained.load`); agents of one name share one base in memory. The key
+        agents: Agent ids in the order of the team.
+        models: Agent -> model name (see `pretrained.load`). Agents with the same name share one base in memory. The key
             "*" stands for all others.
-        lora: shape of the adapters.
-        law: how tokens are sampled.
-        sharing: one adapter per agent, or one for all agents of a base.
-        seed: of the adapters' initial values.
-        device: of the bases; CUDA if there, else CPU.
-        context: how long a prompt and its action may be, and what happens to longer prompts.
+        lora: Rank, scale and target layers of the adapters.
+        law: Sampling parameters of all agents.
+        sharing: "separate" for one adapter per agent, "shared" for one for all agents of a base.
+        seed: Seed of the adapters' initial weights.
+        device: Device of the bases; None chooses CUDA if available, else the CPU.
+        context: Length limit of a prompt with its action, and the treatment of longer prompts.
 
     Raises:
-        ModelError: a model cannot be loaded, an agent has none, or an agent's id is no text.
+        ModelError: a model cannot be loaded, an agent has no model, or an agent's id is not text.
         SettingsError: the context window does not fit a model; found before any weights are loaded.
     """
     _check_agent_ids(agents)
@@ -207,13 +207,13 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingLaw, c
     """Refuse profiles that leave no room for the problem or the action, before any weights are loaded.
 
     Args:
-        env: an AEC environment; it is reset. An agent that it shows nothing yet is passed over.
-        models: agent -> model name, as in `build_team`.
-        law: how tokens are sampled.
-        context: how long a prompt and its action may be, and what happens to longer prompts.
+        env: An AEC environment; it is reset. Agents without an observation yet are skipped.
+        models: Agent -> model name, as in `build_team`.
+        law: Sampling parameters of all agents.
+        context: Length limit of a prompt with its action, and the treatment of longer prompts.
 
     Raises:
-        ContextOverflowError: what an agent sees of the first problem does not fit.
+        ContextOverflowError: an agent's observation of the first problem does not fit.
         ModelError, SettingsError: see `build_team`.
     """
     _check_models(env.possible_agents, models)
@@ -226,7 +226,7 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingLaw, c
             readers[name] = load_tokenizer(name), window
         try:
             observation = env.observe(agent)
-        except Exception:  # whatever an environment raises for an agent that does not act yet
+        except Exception:  # environments may raise anything for an agent that does not act yet
             continue
         if isinstance(observation, str):
             tokenizer, window = readers[name]
@@ -259,10 +259,10 @@ def choose_window(model: str, longest: int | None, context: ContextSettings, law
     """Return the context window of a model in tokens.
 
     Args:
-        model: its name, for the error.
-        longest: the most tokens it can read; None: not known.
-        context: the window that was asked for.
-        law: whose longest action must leave room for a prompt.
+        model: Model name for the error message.
+        longest: Largest number of tokens the model can read; None if unknown.
+        context: Settings with the requested window.
+        law: Sampling parameters; the longest action must leave room for a prompt.
 
     Raises:
         SettingsError: the model cannot read so many tokens, or an action may fill the whole window.
@@ -279,7 +279,7 @@ def choose_window(model: str, longest: int | None, context: ContextSettings, law
 
 
 def _check_agent_ids(agents: Sequence[Any]) -> None:
-    """Refuse ids that no file and no log can hold."""
+    """Refuse agent ids that UTF-8 files and logs cannot hold."""
     for agent in agents:
         if not isinstance(agent, str) or not encodable(agent):
             raise ModelError(

@@ -1,4 +1,4 @@
-"""What a policy is: something that answers requests of agents with actions."""
+"""Policy protocol: requests of agents in, actions out."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from marft_agents.trajectory import Action
 
 @dataclass(frozen=True)
 class Request:
-    """One agent's turn, waiting for an action.
+    """One agent's turn that waits for an action.
 
     Attributes:
-        agent: who must act.
-        observation: what it sees; may carry the chat form in an attribute `messages` (see `chat`).
-        generator: the randomness of this turn, made from (seed, episode, turn).
+        agent: Id of the agent that must act.
+        observation: Its text; may carry the chat form in an attribute `messages` (see `models.chat_template`).
+        generator: Randomness of this turn, seeded by (seed, episode, turn).
     """
 
     agent: str
@@ -29,7 +29,7 @@ class Request:
 
 
 def encodable(text: str) -> bool:
-    """Return False for text with lone surrogates, which no tokenizer and no file takes."""
+    """Return False for text with lone surrogates, which no tokenizer or UTF-8 file accepts."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -38,7 +38,7 @@ def encodable(text: str) -> bool:
 
 
 class Policy(Protocol):
-    """Answers many requests at once; requests of different episodes and agents may be mixed."""
+    """Protocol of policies: answer a batch of requests, which may mix episodes and agents."""
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Return one action per request, in order."""
@@ -47,10 +47,10 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Sampler(Policy, Protocol):
-    """A policy that plays with copies of the adapters of a team that learns: another engine than the team's own."""
+    """Protocol of engines that sample for a learning team with copies of its adapters."""
 
     def refresh(self) -> None:
-        """Take over the adapters as they are now; called before each update is played."""
+        """Load the current adapters; called before each update's rollout."""
         ...
 
 
@@ -60,25 +60,26 @@ def text_action(text: str) -> Action:
 
 
 def failed_action(cause: str) -> Action:
-    """Return the action of a policy that could not act: its episode fails with this cause, the others go on."""
+    """Return the action of a policy that could not act: its episode fails with this cause, others continue."""
     return replace(text_action(""), failure=cause)
 
 
 class _Chat(str):
-    """An observation of which all that matters is its chat form."""
+    """Observation text with a chat form in `messages`."""
 
     messages: tuple[Mapping[str, str], ...]
 
 
 def completion(policy: Policy, agent: str, *, seed: int = 0) -> Callable[[Sequence[Mapping[str, str]]], str]:
-    """Return a function from chat messages to a policy's reply, such as graders ask for as a judge.
+    """Return a function from chat messages to a policy's reply, for graders that use a model as a judge.
 
-    The same messages get the same reply: each is sampled from a generator of its own. May be called in any thread.
+    Each call samples with a fresh generator of the same seed, so the same messages get the same reply. The function
+    is thread-safe.
 
     Args:
-        policy: which replies; nothing else may use it meanwhile.
-        agent: as which it replies.
-        seed: of the sampling.
+        policy: Policy that replies; nothing else may use it meanwhile.
+        agent: Agent id under which it replies.
+        seed: Seed of the sampling.
     """
     lock = threading.Lock()
 

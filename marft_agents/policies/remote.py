@@ -1,8 +1,8 @@
 """Agents behind an OpenAI-compatible endpoint: frozen partners of a learning team, and evaluation.
 
 Remote actions are text without tokens, so they are played but never trained on. The SDK's own timeouts and retries
-apply (connection errors, 408, 409, 429 and 5xx are tried again with growing pauses). Seeds are sent with every
-request, but whether an endpoint honours them is its own affair: the transcript of a remote agent need not repeat.
+apply: connection errors, 408, 409, 429 and 5xx are retried with growing pauses. Every request carries a seed, but
+endpoints may ignore it. So the transcript of a remote agent need not repeat.
 
     policy = RemotePolicy("http://localhost:8000/v1", "some-model")
     evaluate(make_env, MixedPolicy({"reasoner_0": policy, "actor_0": team}), scenarios)
@@ -20,27 +20,27 @@ from marft_agents.models.chat_template import merge_turns, messages_of
 from marft_agents.policies.policy import Request, text_action
 from marft_agents.trajectory import Action
 
-NO_KEY = "none"  # the SDK wants a key; local servers look at none
+NO_KEY = "none"  # the SDK requires a key; local servers ignore it
 
 
 class RemoteError(RuntimeError):
-    """An endpoint that did not answer as it should; says which, what came and what was wanted."""
+    """A failed call to an endpoint; names the endpoint, the reply found and the reply wanted."""
 
 
 class RemotePolicy:
-    """Asks a chat-completions endpoint for each action.
+    """Policy that asks a chat-completions endpoint for each action.
 
     Args:
-        base_url: the endpoint, up to and including its version, like `http://localhost:8000/v1`.
-        model: the model's name there.
-        law: temperature, top_p and token limit; endpoints know no top-k.
-        api_key_env: environment variable that holds the key; an unset one sends no usable key.
-        concurrency: requests in flight at most.
-        timeout_s: seconds until one try is given up.
-        retries: further tries after a failed one.
+        base_url: URL of the endpoint, up to and including its version, like `http://localhost:8000/v1`.
+        model: Model name at the endpoint.
+        law: Temperature, top_p and token limit; endpoints do not support top-k.
+        api_key_env: Environment variable that holds the key; if unset, a dummy key is sent.
+        concurrency: Largest number of requests in flight.
+        timeout_s: Timeout of one try, in seconds.
+        retries: Number of further tries after a failed one.
 
     Raises:
-        RemoteError: the `openai` package is missing, or the law has a top-k.
+        RemoteError: the `openai` package is missing, or the sampling parameters have a top-k.
     """
 
     def __init__(
@@ -63,20 +63,20 @@ class RemotePolicy:
         self._client = open_client(base_url, os.environ.get(api_key_env) or NO_KEY, timeout_s, retries)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Ask for one action per request, `concurrency` at a time.
+        """Request one action per turn, `concurrency` at a time.
 
         Raises:
-            RemoteError: the endpoint failed after all retries, or answered with something else than a chat completion.
+            RemoteError: the endpoint failed after all retries, or its answer is not a chat completion.
         """
         seeds = [int(request.generator.integers(2**31)) for request in requests]
         pool = ThreadPoolExecutor(max_workers=max(1, min(self.concurrency, len(requests))))
         try:
             return list(pool.map(self._ask, requests, seeds))
         finally:
-            pool.shutdown(cancel_futures=True)  # after a failure the requests that wait are not sent
+            pool.shutdown(cancel_futures=True)  # after a failure, waiting requests are not sent
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the endpoint."""
         self._client.close()
 
     def _ask(self, request: Request, seed: int) -> Action:
@@ -91,12 +91,12 @@ class RemotePolicy:
                 max_tokens=self.law.max_new_tokens,
                 seed=seed,
             )
-        except (OpenAIError, ValueError) as error:  # ValueError: a body that is no JSON
+        except (OpenAIError, ValueError) as error:  # ValueError: the body is not JSON
             raise RemoteError(f"{self._place(request)}: {type(error).__name__}: {shorten(error)}") from error
         return text_action(self._content(request, completion))
 
     def _content(self, request: Request, completion: Any) -> str:
-        """Return the text of a completion, whatever the endpoint made of the format."""
+        """Return the text of a completion, or raise a RemoteError for any other reply."""
         try:
             content = completion.choices[0].message.content
         except (AttributeError, IndexError, TypeError):
@@ -113,7 +113,7 @@ class RemotePolicy:
 
 
 def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Any:
-    """Return a client of the OpenAI SDK, or raise a RemoteError that says what to install."""
+    """Return a client of the OpenAI SDK, or raise a RemoteError with the package to install."""
     try:
         from openai import OpenAI
     except ImportError as error:
@@ -122,6 +122,6 @@ def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Any:
 
 
 def shorten(found: object) -> str:
-    """Return what was found as one line of at most 300 characters, for an error."""
+    """Return a finding as one line of at most 300 characters, for an error message."""
     text = " ".join(str(found).split())
     return text if len(text) <= 300 else text[:300] + "..."

@@ -1,8 +1,8 @@
-"""Other engines that sample for a team while it learns (vLLM in this process, a server), and how they get its adapters.
+"""External engines that sample for a learning team (vLLM in this process, a server), and adapter hand-over to them.
 
-The team's own generation needs none of this. Another engine rounds differently, so its log-probs are a little off the
-trained model's: its actions say `exact=False`, and the learner corrects for the difference by truncated importance
-sampling. Tokens go both ways as ids; no text is ever tokenised again.
+The team's own generation does not use this module. Another engine rounds differently, so its log-probs differ
+slightly from the trained model's. Its actions have `exact=False`, and the learner corrects the difference by
+truncated importance sampling. Tokens are exchanged as ids; no text is tokenised again.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from marft_agents.policies.adapter_files import folder_names, save_adapter
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.trajectory import Action, IntArray
 
-MASKED = -1000.0  # engines report tokens that top-k or top-p took away as -inf or -9999
+MASKED = -1000.0  # engines report tokens excluded by top-k or top-p as -inf or -9999
 
 
 class SamplerError(RuntimeError):
-    """An engine that can not sample for this team, or not as the law wants; says what to do."""
+    """An engine that cannot sample for this team, or not with its sampling parameters; states the fix."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """What an engine tells of one action.
+    """One action as returned by an engine.
 
     Attributes:
-        token_ids: what was sampled, the end token included.
-        logprobs: of each token, in nats, under the law after temperature, top-k and top-p.
-        top: per position the log-probs of the likeliest tokens by id; read only where the law has a top-k.
-        finish_reason: "stop" where a token ended the action, "length" where the limit did.
+        token_ids: Sampled tokens, the end token included.
+        logprobs: Log-prob of each token in nats, after temperature, top-k and top-p.
+        top: Per position the log-probs of the likeliest tokens by id; read only with an active top-k.
+        finish_reason: "stop" if a token ended the action, "length" if the token limit did.
     """
 
     token_ids: Sequence[int]
@@ -47,7 +47,7 @@ class Sampled:
 
 
 def sole_base(team: LanguageModelTeam) -> AdaptedBase:
-    """Return the base of a team that has one; an engine holds one base and the adapters on it."""
+    """Return the only base model of a team, since an engine holds one base and its adapters."""
     if len(team.bases) != 1:
         names = ", ".join(base.name for base in team.bases)
         raise SamplerError(f"an engine samples on one base model; this team has {len(team.bases)}: {names}")
@@ -55,10 +55,10 @@ def sole_base(team: LanguageModelTeam) -> AdaptedBase:
 
 
 def num_logprobs(law: SamplingLaw) -> int:
-    """Return how many log-probs per position an engine must tell, beside the sampled token's.
+    """Return the number of log-probs an engine must report per position, besides the sampled token's.
 
     Raises:
-        SamplerError: top-p without top-k: what it leaves to choose from could be any number of tokens.
+        SamplerError: top-p without top-k, whose support could be any number of tokens.
     """
     if law.restricts_support and not law.top_k:
         raise SamplerError(
@@ -68,16 +68,16 @@ def num_logprobs(law: SamplingLaw) -> int:
 
 
 def to_action(team: LanguageModelTeam, agent: str, prompt: IntArray, sampled: Sampled) -> Action:
-    """Make the record of an action that an engine sampled.
+    """Build the `Action` record of tokens sampled by an engine.
 
     Args:
-        team: knows the agent's tokenizer, its end tokens and the law.
-        agent: who acts.
-        prompt: int32 [P], what the engine was fed.
-        sampled: what it told.
+        team: The team; gives the agent's tokenizer, its end tokens and the sampling parameters.
+        agent: Id of the acting agent.
+        prompt: Prompt tokens fed to the engine, int32 [P].
+        sampled: Tokens and log-probs from the engine.
 
     Raises:
-        SamplerError: no tokens, log-probs that do not match them, or an end that the model does not know.
+        SamplerError: no tokens, log-probs that do not match them, or an end token that the model does not have.
     """
     base, count = team.seat(agent).base, len(sampled.token_ids)
     if not count or len(sampled.logprobs) != count or not all(map(math.isfinite, sampled.logprobs)):
@@ -104,14 +104,14 @@ def _supports(sampled: Sampled) -> tuple[IntArray, ...]:
 
 
 class AdapterVersions:
-    """A team's adapters on disk for an engine to load, each version under a name that is never used twice.
+    """Versions of a team's adapters on disk, each under a name that is never reused.
 
-    Engines keep what they computed of a prompt under an adapter's name: the same name with other weights would play
-    stale prefixes. And a server may hold adapters of other runs, or of one that was killed.
+    Engines cache prompt prefixes by adapter name, so new weights under an old name would use stale KV entries. A server
+    may also hold adapters of other runs, or of a killed one.
 
     Args:
-        team: whose adapters are written.
-        folder: where, in PEFT's form; an engine elsewhere must see it under the same path.
+        team: Team that owns the adapters.
+        folder: Parent folder, in PEFT format; an engine on another machine must see it under the same path.
     """
 
     def __init__(self, team: LanguageModelTeam, folder: Path) -> None:
@@ -121,7 +121,7 @@ class AdapterVersions:
         self._count = 0
 
     def write(self) -> dict[str, Path]:
-        """Write all adapters as they are now; return policy -> folder, whose name is the version's name."""
+        """Write all current adapters; return policy -> folder, whose name is the version's name."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._count += 1
         names = folder_names(list(self.team.policies))
@@ -131,6 +131,6 @@ class AdapterVersions:
         return written
 
     def remove(self, written: Mapping[str, Path]) -> None:
-        """Drop versions that no engine will load any more."""
+        """Delete versions that no engine will load again."""
         for path in written.values():
             shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""Policies without a model: scripted and random ones, and a team whose agents play different policies."""
+"""Policies without a model: scripted and random policies, and a mix of policies in one team."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from marft_agents.trajectory import Action
 
 
 class ScriptedPolicy:
-    """Answers by a function of the agent's name and its observation.
+    """Policy that computes each action from the agent's id and its observation.
 
     Args:
-        script: (agent, observation) -> action text.
+        script: Maps (agent, observation) to the action text.
     """
 
     def __init__(self, script: Callable[[str, str], str]) -> None:
@@ -25,10 +25,10 @@ class ScriptedPolicy:
 
 
 class RandomPolicy:
-    """Answers random printable text from the turn's own generator.
+    """Policy that answers with random printable text from the turn's own generator.
 
     Args:
-        max_chars: longest text.
+        max_chars: Largest length of a text in characters.
     """
 
     def __init__(self, max_chars: int = 32) -> None:
@@ -46,23 +46,23 @@ class RandomPolicy:
 
 
 class MixedPolicy:
-    """Lets each agent play a policy of its own: a trained seat beside a frozen remote one, say.
+    """Team policy in which each agent has a policy of its own, such as a trained agent beside a frozen remote one.
 
     Args:
-        policies: agent -> policy; agents that share an object are asked together.
+        policies: Agent -> policy; agents with the same policy object are answered in one call.
     """
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self.policies = dict(policies)
 
     def refresh(self) -> None:
-        """Let the samplers among the policies take over the adapters."""
+        """Refresh the adapters of every `Sampler` among the policies."""
         for policy in {id(policy): policy for policy in self.policies.values()}.values():
             if isinstance(policy, Sampler):
                 policy.refresh()
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Ask each policy for its agents' actions."""
+        """Ask each policy for its agents' actions; return all of them in request order."""
         members: dict[int, list[int]] = {}
         for i, request in enumerate(requests):
             if request.agent not in self.policies:

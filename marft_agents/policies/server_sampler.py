@@ -1,9 +1,9 @@
-"""A running OpenAI-compatible server as the sampler of a learning team: completions of token ids, adapters by name.
+"""OpenAI-compatible server (vLLM) as the sampler of a learning team: completions of token ids, adapters by name.
 
     VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve MODEL --enable-lora --max-loras 2 --max-lora-rank 8 \
         --logprobs-mode processed_logprobs --generation-config vllm
 
-The server must see the folder of adapters under the same path: same machine, or a shared file system.
+The server must see the adapter folder under the same path: same machine, or a shared file system.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from marft_agents.policies.sampler import (
 from marft_agents.trajectory import Action, IntArray
 
 T = TypeVar("T")
-ID_MARK = "token_id:"  # how vLLM spells a token where `return_tokens_as_token_ids` is set
+ID_MARK = "token_id:"  # vLLM's token prefix under `return_tokens_as_token_ids`
 PROBE_WIDTH = 5
 
 
 class ServerSampler:
-    """Samples with `/v1/completions`, one request per action, and loads adapters with `/v1/load_lora_adapter`.
+    """Sampler that calls `/v1/completions` once per action, and loads adapters with `/v1/load_lora_adapter`.
 
     Args:
-        team: the policies that learn; its law is sampled.
-        folder: where adapters are written for the server to load.
-        base_url: the server, up to and including its version, like `http://localhost:8000/v1`.
-        api_key_env: environment variable that holds the key; an unset one sends no usable key.
-        concurrency: requests in flight at most.
-        timeout_s: seconds until one try is given up.
-        retries: further tries after a failed one.
+        team: The learning team; its sampling parameters are used.
+        folder: Folder in which adapters are written for the server to load.
+        base_url: URL of the server, up to and including its version, like `http://localhost:8000/v1`.
+        api_key_env: Environment variable that holds the key; if unset, a dummy key is sent.
+        concurrency: Largest number of requests in flight.
+        timeout_s: Timeout of one try, in seconds.
+        retries: Number of further tries after a failed one.
 
     Raises:
-        SamplerError: the server can not sample for this team (several bases, top-p without top-k), or tells raw
+        SamplerError: the server cannot sample for this team (several bases, top-p without top-k), or reports raw
             log-probs.
         RemoteError: the package `openai` is missing, or the server does not answer.
     """
@@ -79,10 +79,10 @@ class ServerSampler:
             raise
 
     def refresh(self) -> None:
-        """Write the adapters and have the server load them in place of the last ones.
+        """Write the adapters and have the server load them in place of the previous ones.
 
         Raises:
-            RemoteError: the server refused.
+            RemoteError: the server refused to load an adapter.
         """
         old, self._written = self._written, self._versions.write()
         self._unload(old)
@@ -90,10 +90,10 @@ class ServerSampler:
             self._post("load_lora_adapter", {"lora_name": path.name, "lora_path": str(path)})
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Ask for one action per request, `concurrency` at a time.
+        """Request one action per turn, `concurrency` at a time.
 
         Raises:
-            SamplerError: `refresh` was never called, or the server told something else than wanted.
+            SamplerError: `refresh` was never called, or the server's reply is not as wanted.
             RemoteError: the server failed after all retries.
             ContextOverflowError: a prompt is too long, and the team's `overflow` is "error".
         """
@@ -106,21 +106,21 @@ class ServerSampler:
             agents = [request.agent for request in requests]
             sampled = list(pool.map(self._sample, agents, prompts, seeds))
         finally:
-            pool.shutdown(cancel_futures=True)  # after a failure the requests that wait are not sent
+            pool.shutdown(cancel_futures=True)  # after a failure, waiting requests are not sent
         return [
             to_action(self.team, agent, prompt, told)
             for agent, prompt, told in zip(agents, prompts, sampled, strict=True)
         ]
 
     def close(self) -> None:
-        """Take the adapters back from the server and from the disk, and close the connections."""
+        """Unload the adapters from the server, delete them from disk, and close the connections."""
         self._unload(self._written)
         self._written = {}
         self._client.close()
 
     def _unload(self, written: dict[str, Path]) -> None:
         for path in written.values():
-            with contextlib.suppress(RemoteError):  # a server that was started again knows it no more
+            with contextlib.suppress(RemoteError):  # a restarted server has lost the adapter
                 self._post("unload_lora_adapter", {"lora_name": path.name})
         self._versions.remove(written)
 
@@ -148,7 +148,7 @@ class ServerSampler:
         return self._written[adapter].name
 
     def _complete(self, model: str, prompt: list[int], *, top_k: int, stop_token_ids: list[int], **law: Any) -> Any:
-        beyond_openai = {  # what a server would else take from the model's folder is said as well
+        beyond_openai = {  # all are given, or a server reads them from the model's folder
             "top_k": top_k,
             "min_p": 0.0,
             "repetition_penalty": 1.0,
@@ -185,7 +185,10 @@ class ServerSampler:
         return str(names[0])
 
     def _refuse_raw_logprobs(self) -> None:
-        """Ask for one token under top-k 1: under the law all others are impossible, in the raw logits they are not."""
+        """Sample one token under top-k 1 to check that the server reports processed log-probs.
+
+        Under top-k 1 every other token is impossible; raw logits would still give it a finite log-prob.
+        """
         prompt = self.team.encode(next(iter(self.team.seats)), "?")
         law = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 1, "seed": 0, "logprobs": PROBE_WIDTH}
         choice = self._complete(self._model, prompt.tolist(), top_k=1, stop_token_ids=[], **law)

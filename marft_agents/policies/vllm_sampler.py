@@ -1,4 +1,4 @@
-"""vLLM in this process as the sampler of a learning team: one engine, one LoRA slot per adapter.
+"""In-process vLLM as the sampler of a learning team: one engine, one LoRA slot per adapter.
 
 Needs vLLM 0.11 or newer (`pip install 'marft[vllm]'`) and a GPU with room for a second copy of the base.
 """
@@ -16,20 +16,21 @@ from marft_agents.policies.policy import Request
 from marft_agents.policies.sampler import AdapterVersions, Sampled, SamplerError, num_logprobs, sole_base, to_action
 from marft_agents.trajectory import Action, IntArray
 
-LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM takes as max_lora_rank
+LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # values allowed by vLLM for max_lora_rank
 
 
 class VllmSampler:
-    """Samples with `vllm.LLM.generate`.
+    """Sampler that uses `vllm.LLM.generate`.
 
     Args:
-        team: the policies that learn; its law is sampled.
-        folder: where adapters are written for the engine to load.
-        gpu_memory_utilization: share of the GPU that the engine takes for weights and cache; the rest is the learner's.
-        **engine: further arguments of `vllm.LLM`; they go before those made here.
+        team: The learning team; its sampling parameters are used.
+        folder: Folder in which adapters are written for the engine to load.
+        gpu_memory_utilization: Share of the GPU memory that the engine takes for weights and KV cache; the rest is
+            the learner's.
+        **engine: Further arguments of `vllm.LLM`; they override those set here.
 
     Raises:
-        SamplerError: vLLM is missing, or can not sample for this team (several bases, `tiny`, top-p without top-k).
+        SamplerError: vLLM is missing, or cannot sample for this team (several bases, `tiny`, top-p without top-k).
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class VllmSampler:
             "enable_lora": True,
             "max_loras": len(team.policies),
             "max_lora_rank": next((size for size in LORA_RANKS if size >= rank), rank),
-            "logprobs_mode": "processed_logprobs",  # under the law, not of the raw logits
+            "logprobs_mode": "processed_logprobs",  # after temperature, top-k and top-p
             "max_logprobs": max(20, self._top),
-            "generation_config": "vllm",  # the law is the team's, nothing of it the model folder's
+            "generation_config": "vllm",  # the team's sampling parameters, none from the model folder
         }
         self.team = team
         self._engine = self._vllm.LLM(**{**arguments, **engine})
@@ -62,7 +63,7 @@ class VllmSampler:
         self._numbers = itertools.count(1)
 
     def refresh(self) -> None:
-        """Write the adapters; the engine loads each on its first request and forgets the oldest."""
+        """Write the adapters; the engine loads each on its first request and evicts the oldest."""
         old, self._written = self._written, self._versions.write()
         self._loras = {
             policy: self._lora.LoRARequest(lora_name=path.name, lora_int_id=next(self._numbers), lora_path=str(path))
@@ -71,10 +72,10 @@ class VllmSampler:
         self._versions.remove(old)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Sample an action per request, all in one batch, whatever adapters they wear.
+        """Sample one action per request in a single batch with mixed adapters.
 
         Raises:
-            SamplerError: `refresh` was never called, or the engine told something else than wanted.
+            SamplerError: `refresh` was never called, or the engine's output is not as wanted.
             ContextOverflowError: a prompt is too long, and the team's `overflow` is "error".
         """
         return self.team.answer(requests, self._generate)
@@ -92,7 +93,7 @@ class VllmSampler:
         ]
 
     def close(self) -> None:
-        """Drop the engine and the adapters on disk."""
+        """Drop the engine and delete the adapters from disk."""
         self._engine = None
         self._versions.remove(self._written)
         self._written = {}
