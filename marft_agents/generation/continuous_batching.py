@@ -24,7 +24,7 @@ from marft_agents.models.prefix_tree import build_levels
 from marft_agents.models.tree_attention import TreeAttention, run
 from marft_agents.trajectory import Action, IntArray
 
-SLOW_ROWS, FAST_ROWS = 8, 16  # on a CPU, 8-15 rows multiply slower than 16 (docs/benchmarks)
+SLOW_ROWS, FAST_ROWS = 8, 16  # on a CPU, a matrix product of 8-15 rows is slower than of 16
 
 
 @dataclass(frozen=True)

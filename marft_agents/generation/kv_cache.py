@@ -181,7 +181,7 @@ class Slots:
         out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups, size).transpose(1, 2)
         total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])
         out = total.reshape(n, 1, heads, size)
-        return pad(out, (0, 0, 0, 0, 0, 0, 0, given - n)) if given > n else out  # padding by nothing is a copy
+        return pad(out, (0, 0, 0, 0, 0, 0, 0, given - n)) if given > n else out  # pad by 0 would copy
 
 
 class _Pass:

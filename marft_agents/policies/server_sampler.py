@@ -148,7 +148,7 @@ class ServerSampler:
         return self._written[adapter].name
 
     def _complete(self, model: str, prompt: list[int], *, top_k: int, stop_token_ids: list[int], **law: Any) -> Any:
-        beyond_openai = {  # all are given, or a server reads them from the model's folder
+        beyond_openai = {  # set explicitly: else a server reads them from the model's folder
             "top_k": top_k,
             "min_p": 0.0,
             "repetition_penalty": 1.0,

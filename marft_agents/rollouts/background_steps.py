@@ -1,6 +1,6 @@
-"""Steps of environments in the background, so that a slow one (a judge of code, of models) stalls no other game.
+"""Environment steps in background threads, so that a slow one (a code or model judge) does not block other games.
 
-Which steps come back together depends on the clock; what happens in a game does not.
+Timing decides which steps finish together. It does not affect any single game.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ MAX_THREADS = 32
 
 
 class Stepper:
-    """Runs jobs by number, each number at most once at a time.
+    """Runner of numbered jobs, at most one at a time per number.
 
     Args:
-        threads: jobs that run at once; 0 runs each in the caller's thread, when it is submitted.
+        threads: Number of jobs that run at once; 0 runs each in the caller's thread when it is submitted.
     """
 
     def __init__(self, threads: int) -> None:
@@ -26,7 +26,7 @@ class Stepper:
         self._finished: list[int] = []
 
     def submit(self, number: int, job: Callable[..., None], *args: Any) -> None:
-        """Run `job(*args)`."""
+        """Run `job(*args)` under a number."""
         if self._pool is None:
             job(*args)
             self._finished.append(number)
@@ -34,13 +34,15 @@ class Stepper:
             self._running[number] = self._pool.submit(job, *args)
 
     def finished(self, patience_s: float = 0.0) -> list[int]:
-        """Return the numbers whose jobs have finished since the last call, in the order they were submitted.
+        """Return the numbers of the jobs finished since the last call, in the order they were submitted.
+
+        Blocks until at least one running job has finished.
 
         Args:
-            patience_s: once one has finished, wait so long for others; inf: until all have.
+            patience_s: Seconds to wait for further jobs once one has finished; inf waits for all.
 
         Raises:
-            BaseException: what a job raised.
+            BaseException: the exception of a failed job.
         """
         finished, self._finished = self._finished, []
         if self._running:
@@ -52,22 +54,22 @@ class Stepper:
         return finished
 
     def close(self) -> None:
-        """Wait for the jobs that run; those that have not begun are dropped."""
+        """Wait for running jobs; drop those that have not started."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
 
 def threads_for(env: Any, threads: int | None, num_envs: int) -> int:
-    """Return how many threads step games like this one.
+    """Return the number of threads that step games of an environment.
 
     Args:
-        env: one of the environments; `metadata["slow_step"]` says that its steps wait for something.
-        threads: as wanted by the user; None: one per game up to 32 for slow environments, none for others, whose
-            steps cost less than handing them over.
-        num_envs: games in flight.
+        env: One of the environments; `metadata["slow_step"]` declares that its steps wait for something.
+        threads: Number requested by the user. None chooses one per game up to 32 for slow environments, else 0,
+            since fast steps cost less than handing them over.
+        num_envs: Number of games in flight.
 
     Raises:
-        ValueError: fewer than none.
+        ValueError: the requested number is negative.
     """
     if threads is None:
         slow = (getattr(env, "metadata", None) or {}).get("slow_step", False)

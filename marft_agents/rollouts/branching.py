@@ -1,10 +1,10 @@
-"""Branches of finished episodes: other choices at one turn, after the very same history.
+"""Branches of finished episodes: alternative actions at one turn after an identical history.
 
-A turn's siblings are further episodes that replay the turns before it and then go on under the same policies. Their
-returns differ by what that turn said and by what followed, so comparing them credits the turn alone: leave-one-out over
-the alternatives is the counterfactual credit of C3 (arXiv 2603.06859), and the groups, one per task, history, agent and
-turn, are those of AT-GRPO's tree sampling (arXiv 2510.11062). Unlike AT-GRPO, which goes on from the candidate with the
-highest reward, the stem is an ordinary episode: its states are those that the policies themselves reach.
+The siblings of a turn are further episodes. They replay all earlier turns and continue under the same policies. Their
+returns differ by the action of that turn and by the turns after it, so comparing them credits the turn alone.
+Leave-one-out over the alternatives is the counterfactual credit of C3 (arXiv 2603.06859). The groups, one per task,
+history, agent and turn, are those of AT-GRPO's tree sampling (arXiv 2510.11062). AT-GRPO continues from the candidate
+with the highest reward. Here the stem is an ordinary episode, so its states are those that the policies reach.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import numpy as np
 from marft_agents.rollouts.running_game import NOT_DETERMINISTIC
 from marft_agents.trajectory import Episode, Trajectory
 
-# Siblings are numbered beyond all draws. SeedSequence reads 32-bit words and pads with zeros: this far beyond, no
-# sibling's randomness is that of another episode at another turn.
+# Sibling numbers start beyond all other episode numbers. SeedSequence reads 32-bit words and pads with zeros. At this
+# distance no sibling shares its randomness with another episode at another turn.
 SIBLINGS = 1 << 64
 TURNS = 1 << 16  # group numbers stay within 64 bits; later turns are not branched
 
 
 @dataclass(frozen=True)
 class Branches:
-    """What came of branching one episode.
+    """Branches of one episode.
 
     Attributes:
-        trained: a group per branched turn: the episode itself, then its siblings that did not fail; `branch` says
-            which turn is trained. Groups of one are left out.
-        siblings: all further episodes that were played, the failed ones too.
+        trained: A group per branched turn: the episode itself, then its siblings that did not fail. `branch` is the
+            index of the trained turn. Groups of one are left out.
+        siblings: All siblings that were played, including failed ones.
     """
 
     trained: tuple[Trajectory, ...] = ()
@@ -50,13 +50,13 @@ def branch(
     """Play the siblings of finished episodes.
 
     Args:
-        play: plays episodes; returns their trajectories in order.
-        episodes: what was played.
-        trajectories: what came of it, in the same order; failed ones have no branches.
-        alternatives: actions that are compared per turn, the recorded one among them; >= 2.
-        seed: of the choice of turns.
-        most_turns: branch at most so many turns of an episode, drawn uniformly; 0 branches all.
-        agents: whose turns are branched; None: everybody's who plays tokens.
+        play: Plays episodes; returns their trajectories in order.
+        episodes: Episodes that were played.
+        trajectories: Their trajectories in the same order; failed ones have no branches.
+        alternatives: Number of actions compared per turn, the recorded one included; >= 2.
+        seed: Seed for choosing the turns.
+        most_turns: Largest number of branched turns per episode, chosen uniformly; 0 branches all.
+        agents: Agents whose turns are branched; None for all agents that play tokens.
 
     Returns:
         The branches of each episode.
@@ -85,7 +85,7 @@ def branch(
 def _forked(
     episode: Episode, trajectory: Trajectory, seed: int, most_turns: int, agents: Collection[str] | None
 ) -> list[int]:
-    """Return the turns of an episode that are branched, in order."""
+    """Return the turns of an episode to branch, in order."""
     if trajectory.failure is not None:
         return []
     turns = [
@@ -100,7 +100,7 @@ def _forked(
 
 
 def _sibling(base: Episode, trajectory: Trajectory, turn: int, index: int) -> Episode:
-    """Return the plan of one sibling; `index` > 0 is its own among those of this episode."""
+    """Return the episode to play as one sibling; `index` > 0 is unique among the siblings of this episode."""
     return replace(
         base,
         number=base.number + index * SIBLINGS,
@@ -110,13 +110,13 @@ def _sibling(base: Episode, trajectory: Trajectory, turn: int, index: int) -> Ep
 
 
 def _compared(base: Trajectory, sibling: Trajectory, turn: int) -> Trajectory:
-    """Return a sibling that is known to be one up to its turn, or that failed."""
+    """Return a sibling with its branched turn, marked as failed if its replay diverged."""
     failure = sibling.failure or _divergence(base, sibling, turn)
     return replace(sibling, branch=turn, failure=failure)
 
 
 def _divergence(base: Trajectory, sibling: Trajectory, turn: int) -> str | None:
-    """Say where a sibling left its base before it was free to; None if nowhere."""
+    """Describe the first difference between a replay and its record; None if they agree."""
     if len(sibling.turns) <= turn:
         return f"replay: the game was over before turn {turn}; {NOT_DETERMINISTIC}"
     for k, (was, now) in enumerate(zip(base.turns[: turn + 1], sibling.turns, strict=False)):

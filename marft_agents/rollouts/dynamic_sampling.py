@@ -1,10 +1,10 @@
-"""What one update plays and learns from: task draws, their episodes, the branches of these.
+"""Prompt groups of one update: their episodes, dynamic sampling and branches.
 
-Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): a draw whose compared episodes all come to the same teaches
-a group baseline nothing and is replaced by a further draw, or left out where none was better. What is reported is the
-first draw alone, since draws that were kept for being informative are no fair sample of the tasks. With epochs only the
-first draws follow their order; further draws are drawn with replacement, so the place in the epoch stays a function of
-the update.
+Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) replaces zero-advantage groups. All compared returns of such a
+group are equal, so a group baseline learns nothing from it. It is replaced by a further prompt group, or left out
+if none was better. Metrics report the first prompt groups only, since a selection by informativeness is no fair
+sample of the tasks. With epochs, only the first prompt groups follow the order of tasks. Further ones are sampled
+with replacement, so the position in the epoch stays a function of the update.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from marft_agents.trajectory import Episode, Trajectory, score
 
 
 class AllEpisodesFailedError(RuntimeError):
-    """No episode of an update could be played, or none of its branches; names the first cause."""
+    """All episodes of an update failed, or all of its branches; names the first cause."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How much an update plays.
+    """Number of prompt groups, episodes and branches of an update.
 
     Attributes:
-        seed: of the run.
-        groups: task draws.
-        group_size: episodes per draw.
-        extra_rounds: how often draws that teach nothing may be drawn again (dynamic sampling); 0: never.
-        branches: actions compared per branched turn; 0: whole episodes are trained.
-        branched_turns: turns of an episode that are branched; 0: all.
-        by_turn: what follows each turn of an episode is compared, not the episode's return.
-        tasks: reset options of all tasks, drawn without replacement epoch by epoch; none: drawn with replacement.
+        seed: Seed of the run.
+        groups: Number of prompt groups per update.
+        group_size: Number of episodes per prompt group.
+        extra_rounds: Largest number of times that zero-advantage groups are resampled (dynamic sampling); 0: never.
+        branches: Number of actions compared per branched turn; 0: whole episodes are trained.
+        branched_turns: Number of turns of an episode that are branched; 0: all.
+        by_turn: True to compare the return from each turn of an episode on, False to compare the episode's return.
+        tasks: Reset options of all tasks, sampled without replacement epoch by epoch. Empty: the environment samples
+            with replacement.
     """
 
     seed: int
@@ -52,13 +53,13 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Draw:
-    """One task draw.
+    """Played prompt group with its branches.
 
     Attributes:
-        episodes: what was played from its start.
-        trained: what is learnt from: the episodes, or groups of their branches.
-        siblings: the further episodes of the branches, the failed ones too.
-        differing: of each compared group, whether its outcomes differ.
+        episodes: Episodes played from its start.
+        trained: Trajectories to train on: the episodes, or groups of their branches.
+        siblings: Further episodes played as branches, including failed ones.
+        differing: For each compared group, True if its outcomes differ.
     """
 
     episodes: tuple[Trajectory, ...]
@@ -68,19 +69,19 @@ class Draw:
 
     @property
     def informative(self) -> bool:
-        """The outcomes of some compared group differ."""
+        """True if the outcomes of some compared group differ."""
         return any(self.differing)
 
 
 @dataclass(frozen=True)
 class Experience:
-    """All that was played for one update.
+    """All prompt groups played for one update.
 
     Attributes:
-        first: the update's own draws: what is reported.
-        further: what was drawn in place of some of them.
-        batch: what is learnt from: the first draws; with dynamic sampling the informative ones of all rounds, at most
-            as many (all first draws if there is none).
+        first: The update's own prompt groups; metrics report these.
+        further: Replacements for zero-advantage groups.
+        batch: Prompt groups to train on: the first ones. With dynamic sampling these are the informative ones of all
+            rounds, at most as many; all first ones if none is informative.
     """
 
     first: tuple[Draw, ...]
@@ -89,26 +90,26 @@ class Experience:
 
     @property
     def trained(self) -> list[Trajectory]:
-        """What the update learns from."""
+        """Trajectories that the update trains on."""
         return [trajectory for draw in self.batch for trajectory in draw.trained]
 
     @property
     def reported(self) -> list[Trajectory]:
-        """The episodes of the first draws: a fair sample of tasks and policies."""
+        """Episodes of the first prompt groups: a fair sample of tasks and policies."""
         return [trajectory for draw in self.first for trajectory in draw.episodes]
 
     @property
     def played(self) -> list[Trajectory]:
-        """Everything that was played, draw by draw."""
+        """All trajectories that were played, group by group."""
         return [trajectory for draw in self.first + self.further for trajectory in draw.episodes + draw.siblings]
 
     def metrics(self) -> dict[str, float]:
-        """Return `episode_metrics` of the first draws, and what else was played.
+        """Return `episode_metrics` of the first prompt groups, and counts of further groups and branches.
 
-        `team/informative_groups`: share of the compared groups of the first draws whose outcomes differ (the
-        others teach a group baseline nothing); `team/draws`: task draws of all rounds; `team/branches` and
-        `team/branches_failed`: siblings played, and those of them that failed or did not replay; `team/extra_tokens`:
-        tokens sampled in further draws and in siblings, without what was replayed.
+        `team/informative_groups`: share of the compared groups of the first prompt groups whose outcomes differ; the
+        others have zero advantage under a group baseline. `team/draws`: prompt groups of all rounds. `team/branches`
+        and `team/branches_failed`: siblings played, and the number of them that failed or did not replay.
+        `team/extra_tokens`: tokens sampled in further prompt groups and in siblings, without replayed ones.
         """
         siblings = [sibling for draw in self.first + self.further for sibling in draw.siblings]
         extra = [episode for draw in self.further for episode in draw.episodes] + siblings
@@ -128,16 +129,16 @@ def gather(
     sampling: Sampling,
     agents: Collection[str] | None = None,
 ) -> Experience:
-    """Play what one update learns from; which tasks are drawn is a function of seed, update and round.
+    """Play the prompt groups of one update; the choice of tasks is a function of seed, update and round.
 
     Args:
-        play: plays episodes; returns their trajectories in order.
-        update: index of the update.
-        sampling: how much.
-        agents: whose turns are branched; None: everybody's who plays tokens.
+        play: Plays episodes; returns their trajectories in order.
+        update: Index of the update.
+        sampling: Number of prompt groups, episodes and branches.
+        agents: Agents whose turns are branched; None for all agents that play tokens.
 
     Raises:
-        AllEpisodesFailedError: all episodes of the first draws failed, or all branches.
+        AllEpisodesFailedError: all episodes of the first prompt groups failed, or all branches.
     """
     rounds = 1 + sampling.extra_rounds
     tasks = tasks_of_update(sampling.seed, update, sampling.groups, sampling.tasks) if sampling.tasks else ()
@@ -167,7 +168,7 @@ def _draw(
     agents: Collection[str] | None,
     tasks: Sequence[Mapping[str, Any]] = (),
 ) -> list[Draw]:
-    """Play the first `draws` of a block of task draws, and their branches."""
+    """Play the first `draws` prompt groups of a block, and their branches."""
     size = sampling.group_size
     episodes = training_episodes(sampling.seed, block, sampling.groups, size, tasks)[: draws * size]
     played = play(episodes)
@@ -198,11 +199,11 @@ def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:
 
 
 def differing(trajectories: Sequence[Trajectory], *, by_turn: bool = False) -> list[bool]:
-    """Return per group of the episodes that did not fail whether their outcomes differ.
+    """Return per group of episodes that did not fail: True if their outcomes differ.
 
     Args:
-        trajectories: of any groups.
-        by_turn: an outcome is what each agent's turn of a round was followed by, not the return.
+        trajectories: Trajectories of any groups.
+        by_turn: True to compare the return from each agent's turn of a round on, False to compare episode returns.
     """
     groups: dict[int, dict[Hashable, list[float]]] = {}
     for trajectory in trajectories:
@@ -216,7 +217,7 @@ def differing(trajectories: Sequence[Trajectory], *, by_turn: bool = False) -> l
 
 
 def _outcomes(trajectory: Trajectory, by_turn: bool) -> Iterator[tuple[Hashable, float]]:
-    """Yield what is compared, with what it is compared by."""
+    """Yield (key, outcome) pairs; outcomes of equal keys are compared."""
     if not by_turn:
         yield (), trajectory.team_return
         return
@@ -231,7 +232,7 @@ def _sampled_tokens(trajectory: Trajectory) -> int:
 
 
 def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return what episodes were like: means over those that were played to an end.
+    """Return metrics of episodes: means over those that did not fail.
 
     `team/success` and `team/return`: means; `team/tokens`: sum; `team/failed`: number of failed episodes.
     """

@@ -1,10 +1,12 @@
 """Play episodes of any PettingZoo AEC environment with text observations and actions.
 
-Many games advance side by side so that a language model answers them in one batch. Nothing here knows our
-environments: what is read is PettingZoo's API, the optional chat form of observations (`chat`) and, if they are
-there, numeric infos. The randomness of a turn comes from (seed, episode, turn) alone, so results do not depend on
-how many games run side by side, nor on how long their steps take; but who is asked together does, and a language
-model's log-probs differ in their last digits with the batch (`patience=math.inf` makes batches the same each time).
+Many games advance side by side, so that a language model answers them in one batch. This module uses PettingZoo's API,
+the optional chat form of observations (`models.chat_template`) and numeric infos where present. It needs nothing
+specific to our environments.
+
+The randomness of a turn is seeded by (seed, episode, turn) alone. So results do not depend on the number of parallel
+games, nor on the duration of their steps. Batch composition does depend on both, and a language model's log-probs
+differ in their last digits with the batch. With `patience=math.inf` the batches are the same each time.
 """
 
 from __future__ import annotations
@@ -22,21 +24,21 @@ from marft_agents.rollouts.background_steps import Stepper, threads_for
 from marft_agents.rollouts.running_game import LiveGame
 from marft_agents.trajectory import Action, Episode, IntArray, Trajectory
 
-MAX_TURNS = 1000  # far beyond what teams of language models play; an environment that never ends is found out
-EPOCHS = 1  # spawn key of the order of tasks: no other randomness of the run shares it
+MAX_TURNS = 1000  # far more than language-model teams play; finds environments that never end
+EPOCHS = 1  # spawn key of the task order, used by no other randomness of the run
 
 
 def training_episodes(
     seed: int, update: int, groups: int, group_size: int, tasks: Sequence[Mapping[str, Any]] = ()
 ) -> list[Episode]:
-    """Return the episodes of one update: `groups` task draws, each played `group_size` times.
+    """Return the episodes of one update: `groups` prompt groups with `group_size` episodes each.
 
     Args:
-        seed: of the run.
-        update: index of the update; the data position of a run is a function of it.
-        groups: task draws per update.
-        group_size: episodes per draw.
-        tasks: reset options of each draw; none: the environment draws a task from its seed.
+        seed: Seed of the run.
+        update: Index of the update; the data position of a run is a function of it.
+        groups: Number of prompt groups per update.
+        group_size: Number of episodes per prompt group.
+        tasks: Reset options of each prompt group. Empty: the environment samples a task from its seed.
     """
     episodes = []
     for i, g in enumerate(range(update * groups, (update + 1) * groups)):
@@ -46,16 +48,16 @@ def training_episodes(
 
 
 def tasks_of_update(seed: int, update: int, groups: int, tasks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the tasks that an update draws without replacement.
+    """Return the tasks of an update, sampled without replacement.
 
-    Every epoch is a permutation of all tasks, from (seed, epoch) alone; one epoch follows the other without a gap, so
+    Every epoch is a permutation of all tasks, seeded by (seed, epoch) alone. Epochs follow each other without a gap, so
     an update may hold the end of one and the start of the next.
 
     Args:
-        seed: of the run.
-        update: index of the update.
-        groups: task draws per update.
-        tasks: reset options of all tasks.
+        seed: Seed of the run.
+        update: Index of the update.
+        groups: Number of prompt groups per update.
+        tasks: Reset options of all tasks.
     """
     places = [divmod(g, len(tasks)) for g in range(update * groups, (update + 1) * groups)]
     orders = {epoch: _order(seed, epoch, len(tasks)) for epoch, _ in places}
@@ -68,7 +70,7 @@ def _order(seed: int, epoch: int, count: int) -> IntArray:
 
 
 def draw_seed(seed: int, index: int) -> int:
-    """Return the environment seed of the index-th task draw of a run."""
+    """Return the environment seed of the index-th prompt group of a run."""
     return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
 
 
@@ -85,26 +87,26 @@ def collect(
     patience: float = 0.25,
     max_turns: int = MAX_TURNS,
 ) -> list[Trajectory]:
-    """Play episodes side by side; the policy answers those games whose steps are finished.
+    """Play episodes side by side; the policy answers all games whose steps have finished.
 
     Args:
-        make_env: makes an independent AEC environment.
-        policy: answers all agents.
-        episodes: what to play.
-        seed: of the policies' randomness.
-        num_envs: games in flight.
-        encode: (agent, observation) -> prompt ids, to bootstrap truncated episodes and to compare what is seen while
-            prefixes are played with their recorded prompts; None does neither.
-        on_end: called with each finished trajectory, in the order they end.
-        step_threads: steps that run at once, in threads; 0 takes them one by one. None: in threads if the
+        make_env: Returns a new, independent AEC environment.
+        policy: Policy that answers for all agents.
+        episodes: Episodes to play.
+        seed: Seed of the policies' randomness.
+        num_envs: Largest number of games in flight.
+        encode: Maps (agent, observation) to prompt ids. Used to bootstrap truncated episodes, and to compare the
+            observations of replayed prefixes with their recorded prompts. None does neither.
+        on_end: Called with each finished trajectory, in the order they end.
+        step_threads: Number of steps that run at once, in threads; 0 runs them one by one. None uses threads if the
             environment's metadata say `"slow_step": True`.
-        patience: to make the policy's next batch larger, wait for more steps, at most this share of the time that
-            the policy took for its last; `math.inf` waits for all.
-        max_turns: an episode that is not over after so many turns has failed; 0: no limit.
+        patience: Longest wait for further steps, to enlarge the policy's next batch, as a share of the duration of its
+            last call; `math.inf` waits for all.
+        max_turns: Number of turns after which an unfinished episode fails; 0: no limit.
 
     Returns:
-        Trajectories in the order of `episodes`. An environment that raises, shows what is no text or does not end gives
-        a trajectory with `failure`.
+        Trajectories in the order of `episodes`. A trajectory has a `failure` if the environment raises, does not end,
+        or returns an observation that is not text.
     """
     done: dict[int, Trajectory] = {}
 
@@ -126,16 +128,16 @@ def collect(
 
 
 class _Floor:
-    """The games in flight, and the episodes that wait for a free place.
+    """Games in flight, and the queue of waiting episodes.
 
     Args:
-        make_env: makes an independent environment.
-        episodes: what to play.
-        num_envs: places.
-        step_threads: see `collect`.
-        encode: see `collect`.
-        on_over: called with the number and the game of each episode that is over.
-        max_turns: see `collect`.
+        make_env: Returns a new, independent environment.
+        episodes: Episodes to play.
+        num_envs: Largest number of games in flight.
+        step_threads: Number of stepping threads, see `collect`.
+        encode: Maps (agent, observation) to prompt ids, see `collect`.
+        on_over: Called with the number and the game of each finished episode.
+        max_turns: Largest number of turns, see `collect`.
     """
 
     def __init__(
@@ -157,15 +159,15 @@ class _Floor:
 
     @property
     def busy(self) -> bool:
-        """Some episode is not over."""
+        """True while some episode is unfinished."""
         return bool(self._queue or self._games)
 
     def requests(self, seed: int, patience_s: float) -> dict[int, Request]:
-        """Return the turns that wait for an action; waits for a step to finish where steps are under way.
+        """Return the turns that wait for an action; blocks until a step finishes if steps are running.
 
         Args:
-            seed: of the policies' randomness.
-            patience_s: once a step has finished, wait so long for others.
+            seed: Seed of the policies' randomness.
+            patience_s: Seconds to wait for further steps once one has finished.
         """
         found: dict[int, Request] = {}
         for index in self._stepper.finished(patience_s):
@@ -190,7 +192,7 @@ class _Floor:
             found[index] = request
 
     def play(self, requests: Mapping[int, Request], actions: Sequence[Action]) -> None:
-        """Take the turns that were asked for."""
+        """Play the requested turns."""
         for (index, request), action in zip(requests.items(), actions, strict=True):
             self._stepper.submit(index, self._games[index].play, request.agent, action)
 
@@ -198,14 +200,14 @@ class _Floor:
         game = self._games.pop(index)
         if game.failure is None:
             self._free.append(game.env)
-        else:  # an environment that broke once is not trusted with the next episode
+        else:  # after a failure the environment is not reused
             with contextlib.suppress(Exception):
                 game.env.close()
         self._on_over(index, game)
 
     def close(self) -> None:
-        """Wait for the steps under way, then close all environments."""
+        """Wait for running steps, then close all environments."""
         self._stepper.close()
-        with contextlib.ExitStack() as stack:  # closes all, whatever one of them raises
+        with contextlib.ExitStack() as stack:  # closes all, even if one of them raises
             for env in [*self._free, *(game.env for game in self._games.values())]:
                 stack.callback(env.close)

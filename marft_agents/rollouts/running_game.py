@@ -1,4 +1,4 @@
-"""One running game: what is read of a PettingZoo AEC environment, and how a game becomes a trajectory."""
+"""One running game of a PettingZoo AEC environment, and its record as a trajectory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_DETERMINISTIC = "a replay needs an environment that is deterministic given s
 
 
 class ObservationError(ValueError):
-    """An observation that is no text; says what was found and what is wanted."""
+    """An observation that is not well-formed text; names the finding and the wanted form."""
 
 
 class EndlessGameError(RuntimeError):
@@ -26,24 +26,25 @@ class EndlessGameError(RuntimeError):
 
 
 class ReplayError(RuntimeError):
-    """A replay that went another way than its record; says where, and what was found against what was recorded."""
+    """A replay that diverged from its record; names the turn, the value found and the value recorded."""
 
 
 class LiveGame:
-    """An episode being played; at most one of its methods may run at a time, in whatever thread.
+    """An episode in progress; its methods may run in any thread, but only one at a time.
 
-    What the environment raises becomes the game's failure: a record with a cause, not a crash of the run.
+    An exception of the environment becomes the game's failure: a record with a cause, not a crash of the run.
 
     Args:
-        env: the environment; nobody else uses it meanwhile.
-        episode: what to play.
-        encode: (agent, observation) -> prompt ids, to bootstrap a truncated episode and to compare what is seen in a
-            replay with the recorded prompts; None does neither. Only `request` and `trajectory` call it.
-        max_turns: a game that is not over after so many turns has failed; 0: no limit.
+        env: The environment; nothing else uses it meanwhile.
+        episode: Episode to play.
+        encode: Maps (agent, observation) to prompt ids. Used to bootstrap a truncated episode, and to compare the
+            observations of a replay with the recorded prompts. None does neither. Only `request` and `trajectory`
+            call it.
+        max_turns: Number of turns after which an unfinished game fails; 0: no limit.
 
     Attributes:
-        failure: why it can not be played on; None if it can.
-        over: no action is awaited any more.
+        failure: Cause if the game cannot continue; None if it can.
+        over: True when no further action is needed.
     """
 
     def __init__(
@@ -57,11 +58,11 @@ class LiveGame:
         self.failure: str | None = None
         self.over = False
         self._turns: list[Turn] = []
-        self._replayed: list[str] = []  # what was seen before each turn of the prefix, until it is compared
+        self._replayed: list[str] = []  # observation before each prefix turn, until compared
         self._acted: set[str] = set()
         self._round = 0
         self._truncated = False
-        self._following = ("", "")  # after a truncation: the agent whose value is next, what it sees
+        self._following = ("", "")  # after a truncation: agent to bootstrap, its observation
         self._infos: Mapping[str, float] = {}
 
     def start(self) -> None:
@@ -72,7 +73,7 @@ class LiveGame:
         self._pass_over_dead()
 
     def replay(self) -> None:
-        """Play the actions that the episode prescribes, as they are."""
+        """Play the fixed actions of the episode's prefix unchanged."""
         for number, action in enumerate(self.episode.prefix):
             if self.over:
                 self.failure = self.failure or f"replay: the game was over before turn {number}; {NOT_DETERMINISTIC}"
@@ -83,10 +84,10 @@ class LiveGame:
                 self.play(agent, action)
 
     def request(self, seed: int) -> Request | None:
-        """Return the waiting turn; None if there is none, or the environment can not say what its agent sees.
+        """Return the waiting turn; None if there is none, or the environment cannot give its observation.
 
         Args:
-            seed: of the policies' randomness.
+            seed: Seed of the policies' randomness.
         """
         self._compare_replayed()
         if self.over:
@@ -109,7 +110,7 @@ class LiveGame:
             )
 
     def play(self, agent: str, action: Action) -> None:
-        """Take the waiting turn; the game fails if the policy could not act."""
+        """Play the waiting turn; the game fails if the policy could not act."""
         env = self.env
         if action.failure is not None:
             self.failure, self.over = action.failure, True
@@ -126,7 +127,7 @@ class LiveGame:
         self._pass_over_dead()
 
     def trajectory(self) -> Trajectory:
-        """Return the record."""
+        """Return the record of the game."""
         final_agent, final_prompt = "", NO_TOKENS
         if self.encode is not None and self.failure is None and self._following[0]:
             with self._recorded("observation after the last round"):
@@ -146,7 +147,7 @@ class LiveGame:
         )
 
     def _record(self) -> dict[str, Any] | None:
-        """Return what the environment recorded of the game, with the tokens that it could not count."""
+        """Return the environment's record of the game, with the token counts that it could not know."""
         if self.failure is not None or not (getattr(self.env, "metadata", None) or {}).get("records_episodes"):
             return None
         record: dict[str, Any] = self.env.unwrapped.episode().to_dict()
@@ -157,12 +158,12 @@ class LiveGame:
         return record
 
     def _shortened_turns(self, index: int, visible: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
-        """Return whose turns the agent of a turn read with tokens left out, and of which round.
+        """Return author, round and number of removed tokens for each turn that was shortened in a prompt.
 
         Args:
-            index: of the turn.
-            visible: (round, agent) of what it was allowed to see, oldest first. Messages and turns of one author are
-                matched from the newest back, as a form of communication may show the newest only.
+            index: Index of the turn that read the prompt.
+            visible: Visible turns as (round, agent), oldest first. Messages and turns of one author are matched from
+                the newest back, as a form of communication may show the newest only.
         """
         reader, found = self._turns[index], []
         for note in reader.action.shortened:
@@ -175,12 +176,12 @@ class LiveGame:
         return found
 
     def _compare_replayed(self) -> None:
-        """Fail the game if what was seen in its replay is not what the recorded actions answered."""
+        """Fail the game if an observation of its replay does not match the recorded prompt."""
         seen, self._replayed = self._replayed, []
         for number, (turn, observation) in enumerate(zip(self._turns, seen, strict=False)):
             recorded = turn.action.prompt_ids
             if self.failure is not None or self.encode is None or not len(recorded):
-                continue  # already lost, nothing to compare with, or played by who has no prompt
+                continue  # already failed, no encoder, or a policy without prompts
             with self._recorded(f"replay of turn {number}"):
                 if not np.array_equal(self.encode(turn.agent, observation), recorded):
                     raise ReplayError(f"{turn.agent} sees another prompt than was recorded; {NOT_DETERMINISTIC}")
@@ -195,7 +196,7 @@ class LiveGame:
             self.over = True
 
     def _pass_over_dead(self) -> None:
-        """Step dead agents out of the way, until a living agent must act or nobody is left."""
+        """Step dead agents until a living agent must act or no agent is left."""
         env = self.env
         with self._recorded("who acts next"):
             last_steps = 0
@@ -203,7 +204,7 @@ class LiveGame:
                 agent = env.agent_selection
                 if not (env.terminations[agent] or env.truncations[agent]):
                     return
-                if last_steps == 10 * len(env.agents):  # one each should do; an environment may be slow about it
+                if last_steps == 10 * len(env.agents):  # one each should be enough; some environments need more
                     raise EndlessGameError(
                         f"agent {agent!r} is dead and stays in env.agents = {env.agents}: step(None) has to take it out"
                     )
@@ -213,17 +214,18 @@ class LiveGame:
         self.over = True
 
     def _next_valued(self, cut: Sequence[str]) -> tuple[str, str]:
-        """Return who of the agents cut off by a truncation would act next, and its observation; "", "" if none.
+        """Return the agent to bootstrap after a truncation, and its observation; ("", "") if none.
 
-        Only agents that play tokens have a value. The next round would be opened by who opened this one. What it sees
-        is read at once, since an environment forgets its dead agents.
+        Of the agents cut off by the truncation, it is the one that would act next. Only agents that play tokens have a
+        value. The next round is assumed to start with the agent that started this one. Its observation is read at once,
+        since an environment forgets its dead agents.
         """
         valued = [turn for turn in self._turns if turn.agent in cut and len(turn.action.token_ids)]
         opening = [turn for turn in valued if turn.round == self._round] or valued
         return (opening[0].agent, checked(self.env.observe(opening[0].agent))) if opening else ("", "")
 
     def _round_of(self, agent: str) -> int:
-        """Return the round of this turn: what infos say, else a new one starts when an agent acts again."""
+        """Return the round of this turn from the infos; without them, a new round starts when an agent acts again."""
         told = self.env.infos.get(agent, {}).get("round")
         if isinstance(told, SCALARS):
             return int(told)
@@ -235,10 +237,10 @@ class LiveGame:
 
 
 def checked(observation: Any) -> str:
-    """Return an observation that is text, whose chat form, if it has one, is well-formed.
+    """Return an observation after checking that it is text, with a well-formed chat form if any.
 
     Raises:
-        ObservationError: another one, which no tokenizer takes, or which would be taken for what it is not.
+        ObservationError: the observation is not text, is not encodable as UTF-8, or has a malformed chat form.
     """
     if not isinstance(observation, str):
         raise ObservationError(f"found {reprlib.repr(observation)} ({type(observation).__name__}), wanted str")
@@ -267,5 +269,5 @@ def _check_text(where: str, text: Any) -> None:
 
 
 def numeric(infos: Mapping[str, Any]) -> dict[str, float]:
-    """Keep the scalar numeric entries of an info dictionary."""
+    """Return the scalar numeric entries of an info dictionary as floats."""
     return {key: float(value) for key, value in infos.items() if isinstance(value, SCALARS)}
