@@ -1,1 +1,1 @@
-"""The learner: advantages, objectives, critic and the update of all algorithms."""
+"""Learner: advantages, objectives, critic and the update of all algorithms."""

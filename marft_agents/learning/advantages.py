@@ -2,8 +2,8 @@
 
 The chain of an episode is its turns in the order they were played: agent after agent within a round, then the
 first agent of the next round. At action level a step is a turn; at token level a step is a token. One recursion
-serves both: what differs is the discount at each step, never a flag. A discount of 0 ends the game, so
-truncation (discount > 0 into a bootstrapped value) can not be confused with termination.
+serves both: only the discount at each step differs, never a flag. A discount of 0 marks termination. Truncation has
+a discount > 0 into a bootstrapped value, so the two cannot be confused.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
-SMALLEST_SPREAD = 1e-6  # returns that differ by less teach nothing: dividing by it would make noise of nothing
+SMALLEST_SPREAD = 1e-6  # smaller standard deviations count as 0: dividing by them would amplify rounding errors
 
 
 def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstrap: float) -> Array:
-    r"""Generalised advantage estimation with a discount and a lambda per step.
+    r"""Compute generalised advantage estimates (GAE) with a discount and a lambda per step.
 
     .. math::
         \delta_k = r_k + \gamma_k V_{k+1} - V_k, \qquad
@@ -28,14 +28,14 @@ def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstr
     section 4.1.
 
     Args:
-        rewards: [K], r_k follows step k.
-        values: [K], V_k before step k.
-        discounts: [K], gamma_k between step k and k + 1; 0 where the game ended.
-        lambdas: [K], lambda_k between step k and k + 1.
+        rewards: Float64 [K]; r_k follows step k.
+        values: Float64 [K]; V_k before step k.
+        discounts: Float64 [K] in [0, 1]; gamma_k between steps k and k + 1, 0 where the episode terminated.
+        lambdas: Float64 [K] in [0, 1]; lambda_k between steps k and k + 1.
         bootstrap: V_K, the value after the last step (ignored where its discount is 0).
 
     Returns:
-        [K] advantages A_k.
+        Float64 [K], the advantages A_k.
 
     Example:
         >>> gae(np.array([0., 1.]), np.array([.5, .5]), np.array([1., 0.]), np.ones(2), 0.0).tolist()
@@ -61,19 +61,19 @@ def chain_steps(
     token_discount: float = 1.0,
     token_trace_decays: Sequence[float] | float = 1.0,
 ) -> tuple[Array, Array, Array]:
-    """Lay an episode's turns out as steps of the chain.
+    """Convert the turns of an episode to the steps of its chain.
 
     Args:
-        turn_rewards: [K] team reward after each turn.
-        turn_lengths: [K] steps per turn: tokens at token level, all 1 at action level.
-        discount: gamma between a turn and the next.
-        trace_decay: lambda between a turn and the next.
+        turn_rewards: [K], team reward after each turn.
+        turn_lengths: [K], steps per turn: tokens at token level, all 1 at action level.
+        discount: Gamma between a turn and the next, in [0, 1].
+        trace_decay: Lambda between a turn and the next, in [0, 1].
         terminated: True if nothing follows the last turn.
-        token_discount: gamma between tokens inside a turn.
-        token_trace_decays: [K] lambda between tokens inside each turn, or one for all.
+        token_discount: Gamma between tokens inside a turn, in [0, 1].
+        token_trace_decays: [K], lambda between tokens inside each turn, or one number for all turns.
 
     Returns:
-        rewards, discounts, lambdas: float64 [sum of lengths]; a turn's reward follows its last step.
+        Rewards, discounts and lambdas, each float64 [sum of lengths]; a turn's reward follows its last step.
     """
     ends = np.cumsum(np.asarray(turn_lengths, np.int64)) - 1
     total = int(ends[-1]) + 1
@@ -89,11 +89,11 @@ def chain_steps(
 
 
 def normalise(advantages: Array, *, epsilon: float = SMALLEST_SPREAD) -> Array:
-    """Centre and scale to unit standard deviation; all-equal advantages become zeros, not noise.
+    """Centre advantages and scale them to unit standard deviation; all-equal advantages become zeros.
 
     Args:
-        advantages: [N].
-        epsilon: below this standard deviation nothing is learned from the differences.
+        advantages: Float64 [N], N >= 0.
+        epsilon: Standard deviation up to which all advantages become 0.
     """
     if len(advantages) == 0:
         return advantages
@@ -103,16 +103,16 @@ def normalise(advantages: Array, *, epsilon: float = SMALLEST_SPREAD) -> Array:
 
 
 def normalise_nonzero(advantages: Array) -> Array:
-    r"""Normalise the advantages that are not exactly zero; zeros stay zero and count in neither mean nor deviation.
+    r"""Normalise the nonzero advantages; exact zeros stay zero and count in neither mean nor standard deviation.
 
     .. math::
         A'_k = \frac{A_k - \mu}{\sigma + 10^{-8}}, \qquad \mu, \sigma \text{ over } \{A_k \ne 0\}
 
-    Source: MARFT, arXiv 2504.16129, appendix A. There the zeros are padding; here they are decisions from which nothing
-    is to be learned, such as those of a failed episode before the critic has learned anything.
+    Source: MARFT, arXiv 2504.16129, appendix A. There the zeros are padding. Here they are decisions without a learning
+    signal, such as those of an unsuccessful episode before the critic has learned anything.
 
     Args:
-        advantages: [N]; where those that are not zero are all alike, all become zero.
+        advantages: Float64 [N]; all become zero where the nonzero ones are all equal.
 
     Example:
         >>> normalise_nonzero(np.array([0.0, 1.0, 3.0])).round(6).tolist()
@@ -126,7 +126,7 @@ def normalise_nonzero(advantages: Array) -> Array:
 
 
 def length_adaptive_lambda(length: int, alpha: float) -> float:
-    r"""Return lambda between the tokens of an action, such that its traces add up to a share of its length.
+    r"""Return the length-adaptive lambda between the tokens of an action; its traces sum to a share of the length.
 
     .. math::
         \lambda = 1 - \frac{1}{\alpha l}, \qquad \text{so that } \sum_{t=0}^{\infty} \lambda^t = \alpha l
@@ -134,14 +134,14 @@ def length_adaptive_lambda(length: int, alpha: float) -> float:
     Source: VAPO, arXiv 2504.05118, section 3.2 (length-adaptive GAE); 0 for actions shorter than 1 / alpha.
 
     Args:
-        length: l, tokens of the action.
-        alpha: > 0; VAPO's is 0.05.
+        length: Number of tokens l of the action, >= 1.
+        alpha: Share of the length, > 0; VAPO's is 0.05.
     """
     return max(0.0, 1.0 - 1.0 / (alpha * length))
 
 
 def preceding_lambdas(lambdas: Array, ratios: Array) -> Array:
-    r"""Cut traces where agents that were updated before have become unlikely to act as they did.
+    r"""Cut traces where the agents updated before have become less likely to act as recorded.
 
     .. math::
         \lambda'_k = \lambda_k \min(1, \rho_{k+1})
@@ -149,15 +149,15 @@ def preceding_lambdas(lambdas: Array, ratios: Array) -> Array:
     Source: A2PO, arXiv 2302.06205, section 4.1 (preceding-agent off-policy correction).
 
     Args:
-        lambdas: [K], between round k and k + 1.
-        ratios: [K], rho_k: new over old probability of what the preceding agents did in round k.
+        lambdas: Float64 [K]; lambda_k between rounds k and k + 1.
+        ratios: Float64 [K]; rho_k, new over old probability of the preceding agents' actions in round k.
     """
     cut: Array = lambdas * np.append(np.minimum(1.0, ratios[1:]), 1.0)
     return cut
 
 
 def group_mean(returns: Array) -> Array:
-    r"""Return the baseline of GRPO for each of a group.
+    r"""Return the GRPO baseline: the group mean, for each member of a group.
 
     .. math::
         b_i = \frac{1}{G} \sum_j R_j
@@ -165,7 +165,7 @@ def group_mean(returns: Array) -> Array:
     Source: DeepSeekMath, arXiv 2402.03300, section 4.1.1.
 
     Args:
-        returns: [G], of one group.
+        returns: Float64 [G], the returns of one group.
 
     Example:
         >>> group_mean(np.array([0., 1., 2.])).tolist()
@@ -175,7 +175,7 @@ def group_mean(returns: Array) -> Array:
 
 
 def leave_one_out(returns: Array) -> Array:
-    r"""Return the baseline of RLOO and C3: the mean of the others, independent of one's own action.
+    r"""Return the leave-one-out baseline of RLOO and C3: the mean of the others, independent of one's own action.
 
     .. math::
         b_i = \frac{1}{G - 1} \sum_{j \ne i} R_j
@@ -183,7 +183,7 @@ def leave_one_out(returns: Array) -> Array:
     Source: RLOO, arXiv 2402.14740, section 2.2; of alternatives of one turn: C3, arXiv 2603.06859.
 
     Args:
-        returns: [G], of one group; who is alone is compared with itself and learns nothing.
+        returns: Float64 [G], the returns of one group; with G = 1 the baseline is the return itself (advantage 0).
 
     Example:
         >>> leave_one_out(np.array([0., 1., 2.])).tolist()
@@ -196,12 +196,12 @@ def leave_one_out(returns: Array) -> Array:
 
 
 def costs_to_go(costs: Array) -> Array:
-    """Return per token the sum of its own and all later costs of its action [T]; undiscounted."""
+    """Return [T], for each token the undiscounted sum of its own and all later costs of its action."""
     return costs[::-1].cumsum()[::-1]
 
 
 def overlong_punishment(length: int, limit: int, share: float) -> float:
-    r"""Return the soft punishment of a long action, from 0 to -1.
+    r"""Return DAPO's soft overlong punishment of an action, from 0 to -1.
 
     .. math::
         R(l) = -\max\left(0, \frac{l - (L_{max} - L_{cache})}{L_{cache}}\right), \qquad L_{cache} = s L_{max}
@@ -209,9 +209,9 @@ def overlong_punishment(length: int, limit: int, share: float) -> float:
     Source: DAPO, arXiv 2503.14476, eq. 13; its L_cache is a fifth of its L_max.
 
     Args:
-        length: l, tokens of the action.
-        limit: L_max, the most tokens it may have.
-        share: s; 0 punishes nothing.
+        length: Number of tokens l of the action, <= `limit`.
+        limit: L_max, the most tokens that an action may have.
+        share: Punished share s of the limit, in [0, 1]; 0 punishes nothing.
 
     Example:
         >>> [overlong_punishment(l, 10, 0.4) for l in (6, 8, 10)]
@@ -223,15 +223,15 @@ def overlong_punishment(length: int, limit: int, share: float) -> float:
 
 
 def mean_magnitude(advantages: Sequence[Array]) -> float:
-    """Return the mean over actions of their mean |advantage|; 0 of none.
+    """Return the mean over actions of their mean |advantage|; 0 without actions.
 
     Args:
-        advantages: [n] each, of the decisions of one action.
+        advantages: Float64 [n] each, the advantages of one action's decisions.
     """
     return float(np.mean([np.abs(own).mean() for own in advantages])) if advantages else 0.0
 
 
 def explained_variance(values: Array, returns: Array) -> float:
-    """Return 1 - Var(returns - values) / Var(returns); 0 where the returns do not vary."""
+    """Return the explained variance 1 - Var(returns - values) / Var(returns); 0 where the returns do not vary."""
     variance = float(np.var(returns)) if len(returns) else 0.0
     return 1.0 - float(np.var(returns - values)) / variance if variance > 0 else 0.0

@@ -1,7 +1,7 @@
-"""The algorithms by name: what each fixes of the learner's settings, what it sets unless told otherwise.
+"""Registry of algorithms: the learner settings that each one fixes, and its own defaults.
 
-There is one learner. To add an algorithm, add a row; what it does that no setting says yet is a pure function in
-`advantages` or `objectives` and a knob in `settings`. Equations: docs/algorithms.md.
+There is one learner. To add an algorithm, add a row. New behaviour is a pure function in `advantages` or `objectives`
+and a knob in `settings`. Equations: docs/algorithms.md.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ WHOLE = {"level": "action", "averaging": "decision"}
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A named member of the family.
+    """An algorithm: the settings that define it, and its defaults.
+
+    Precedence: `fixes`, then the user's settings, `sets`, a preset, the defaults of `LearnerSettings`.
 
     Attributes:
-        description: one line for the help.
-        source: where it comes from.
-        fixes: settings that make it what it is.
-        sets: settings it starts from; what the user gives goes before, what a preset says comes after.
-        single_agent: True if it plays teams of one only.
-        min_branches: fewest alternatives of a turn it can compare; 0 if it needs none.
+        description: One line for the help text.
+        source: Paper that introduced it, as an arXiv id.
+        fixes: Settings that define the algorithm; the user cannot change them.
+        sets: Default settings of the algorithm; the user can change them.
+        single_agent: True if it trains teams of one agent only.
+        min_branches: Fewest alternatives of a turn that it can compare; 0 if it needs no branches.
     """
 
     description: str
@@ -48,7 +50,7 @@ class Algorithm:
 
     @property
     def critic(self) -> bool:
-        """True if it trains a critic."""
+        """True if the algorithm trains a critic."""
         return bool(self.fixes["baseline"] == "critic")
 
 
@@ -156,7 +158,7 @@ def algorithm(name: str) -> Algorithm:
     """Return an algorithm by name.
 
     Raises:
-        SettingsError: there is none of that name; names them all.
+        SettingsError: No algorithm has that name; the message lists all names.
     """
     if name not in ALGORITHMS:
         raise SettingsError(f"unknown algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
@@ -164,15 +166,17 @@ def algorithm(name: str) -> Algorithm:
 
 
 def learner_settings(name: str, preset: Mapping[str, Any] | None = None, /, **given: Any) -> LearnerSettings:
-    """Return the settings of an algorithm: what it fixes, then what is given, what it sets, and a preset.
+    """Return the settings of an algorithm, from its fixed settings, the user's, its defaults and a preset.
+
+    An earlier source in that list takes precedence over a later one.
 
     Args:
-        name: of the algorithm.
-        preset: what comes before the defaults of `LearnerSettings`; what means nothing to the algorithm is passed over.
-        **given: what the user asks for.
+        name: Name of the algorithm.
+        preset: Values that replace the defaults of `LearnerSettings`; those without effect here are ignored.
+        **given: Settings given by the user.
 
     Raises:
-        SettingsError: unknown name; what is given contradicts what the algorithm fixes, or means nothing to it.
+        SettingsError: The name is unknown, or a given setting contradicts the algorithm or has no effect on it.
 
     Example:
         >>> learner_settings("gspo", policy_lr=1e-4).normalisation
@@ -189,7 +193,7 @@ def learner_settings(name: str, preset: Mapping[str, Any] | None = None, /, **gi
 
 
 def _meaningful(preset: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a preset that mean something to the learner, given what goes before them."""
+    """Return the values of a preset that have an effect, given the settings that take precedence."""
     values = {item.name: item.default for item in dataclasses.fields(LearnerSettings)} | dict(preset) | dict(said)
     unused = {knob for knob in preset if knob not in LearnerSettings.__dataclass_fields__}
     if values["baseline"] != "critic":
@@ -210,18 +214,18 @@ def settings_for(
     updates: int | None = None,
     shared: bool = False,
 ) -> LearnerSettings:
-    """Return the settings with what the algorithm fixes, if it can be run like this.
+    """Apply the settings that an algorithm fixes, and check that it can run with this team and schedule.
 
     Args:
-        name: of the algorithm.
-        settings: a fixed one that is left at its default is set, one that says something else is refused.
-        num_agents: of the team.
-        group_size: episodes per task draw; None: not known yet.
-        updates: of the run; None: not known yet.
-        shared: all agents wear one adapter.
+        name: Name of the algorithm.
+        settings: User's settings; a fixed one left at its default is set, any other value is refused.
+        num_agents: Number of agents in the team, >= 1.
+        group_size: Episodes per prompt group, >= 1; None: not known yet.
+        updates: Number of updates of the run; None: not known yet.
+        shared: True if all agents train one shared adapter.
 
     Raises:
-        SettingsError: it can not, and why.
+        SettingsError: The combination cannot run; the message gives the reason.
     """
     chosen = algorithm(name)
     for item in dataclasses.fields(settings):

@@ -1,4 +1,4 @@
-"""What the learner learns from: the trainable turns of episodes, and samples that know their credit."""
+"""Training batch: the trainable turns of episodes (`Link`), and samples with advantages and targets (`Sample`)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from marft_agents.trajectory import Action, FloatArray, Trajectory, Turn
 
 @dataclass(frozen=True)
 class Sample:
-    """One trained action with what it is credited for.
+    """A recorded action with its advantages and value targets.
 
     Attributes:
-        agent: who acted.
-        episode: index of its trajectory in the batch.
-        round: round of the game.
-        action: the recorded tokens and log-probs.
-        values: [m] V before each decision that the critic is asked about: m = 1 or the number of tokens; 0 if none.
-        returns: [m] regression targets of V.
-        advantages: [n], one per decision: n = 1 at action level, T at token level.
-        credit: [n], the advantages before they were centred over agents and scaled.
-        old: float32 [T], log-probs under the trained model before the update's first step.
-        reference: float32 [T], log-probs under the base without adapter; None: not computed.
-        positive: its episode succeeded.
+        agent: Agent that took the action.
+        episode: Index of its trajectory in the batch.
+        round: Round of the game.
+        action: Recorded tokens and log-probs.
+        values: Float64 [m], V before each decision that the critic evaluates: m = 0, 1 or the number of tokens T.
+        returns: Float64 [m], regression targets of V.
+        advantages: Float64 [n], one per decision: n = 1 at action level, T at token level.
+        credit: Float64 [n], the advantages before centring and scaling.
+        old: Float32 [T], log-probs under the trained model before the update's first step.
+        reference: Float32 [T], log-probs under the base without adapter; None: not computed.
+        positive: True if its episode succeeded.
     """
 
     agent: str
@@ -45,10 +45,10 @@ class Link:
     """A trainable turn in the chain of an episode.
 
     Attributes:
-        episode: index of the trajectory.
-        turn: the turn; its reward includes what untrained turns after it earned.
-        old: float32 [T], see `Sample`; None: the recorded ones.
-        reference: float32 [T], see `Sample`.
+        episode: Index of the trajectory in the batch.
+        turn: Recorded turn; its reward includes the rewards of untrained turns after it.
+        old: Float32 [T], see `Sample`; None: use the recorded log-probs.
+        reference: Float32 [T], see `Sample`; None: not computed.
     """
 
     episode: int
@@ -59,7 +59,7 @@ class Link:
     def sample(
         self, values: Array, returns: Array, advantages: Array, *, credit: Array | None = None, positive: bool = False
     ) -> Sample:
-        """Return the sample that credits this turn."""
+        """Return the sample of this turn with the given values, returns and advantages."""
         turn = self.turn
         old = turn.action.logprobs if self.old is None else self.old
         credited = (values, returns, advantages, advantages if credit is None else credit)
@@ -69,8 +69,8 @@ class Link:
 def links(trajectories: Sequence[Trajectory]) -> list[Link]:
     """Return the trainable turns of all finished episodes, episode by episode.
 
-    Turns without tokens (scripted or remote agents), and of a branch all turns but the one that is compared, belong to
-    the environment: their reward goes to the trainable turn before them. Failed episodes are left out.
+    Turns without tokens (scripted or remote agents) belong to the environment. So do all turns of a branch but the one
+    that is compared. Their reward goes to the trainable turn before them. Failed episodes are left out.
     """
     found: list[Link] = []
     for index, trajectory in enumerate(trajectories):

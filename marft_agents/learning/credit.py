@@ -1,9 +1,9 @@
-"""Credit: from the turns of episodes to samples with advantages and value targets.
+"""Credit assignment: from the turns of episodes to samples with advantages and value targets.
 
-With a critic, GAE runs along steps: each turn of the team's chain (MARFT), each round with one advantage for all who
-act in it (MAPPO), or each agent's own turns (IPPO). Without, a return is compared with those of a group. What counts in
-a group is an episode, once in its mean and spread however many turns an agent has in it; what leaves itself out leaves
-its whole episode out, so the baseline does not depend on the action.
+With a critic, GAE runs along steps. A step is a turn of the team's chain (MARFT), a round with one advantage for all
+its agents (MAPPO), or one of an agent's own turns (IPPO). Without a critic, a return is compared with those of its
+group. Each episode counts once in the group mean and standard deviation, however many turns an agent has in it.
+Leave-one-out removes the whole episode, so the baseline does not depend on the action.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.trajectory import Trajectory, score
 
 NO_VALUES: Array = np.zeros(0)
-ROUNDING = 1e-12  # of a number: differences below are those of float64
-Ratios = Mapping[tuple[int, int], float]  # (episode, round) -> ratio of what preceding agents did in it
+ROUNDING = 1e-12  # relative; smaller differences are float64 rounding errors
+Ratios = Mapping[tuple[int, int], float]  # (episode, round) -> probability ratio of the preceding agents' actions
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the recursion of GAE.
+    """One step of the GAE recursion.
 
     Attributes:
-        lead: index of the link before which its value is asked for.
-        earning: indices of the links whose rewards follow it.
-        credited: indices of the links that get its advantage.
+        lead: Index of the link at which the critic is evaluated.
+        earning: Indices of the links whose rewards follow this step.
+        credited: Indices of the links that get the advantage of this step.
     """
 
     lead: int
@@ -60,16 +60,16 @@ def estimate(
     costs: Sequence[Array] | None = None,
     ratios: Ratios | None = None,
 ) -> list[Sample]:
-    """Credit every trainable turn, then centre and scale the advantages.
+    """Estimate the advantages of every trainable turn, then centre and scale them.
 
     Args:
-        trajectories: the episodes.
-        chain: their trainable turns, from `links`.
-        values: per link, V before each decision that is asked about (see `num_values`); empty without a critic.
-        bootstraps: (episode, agent) -> value of what that agent faces after a truncated one; missing means 0.
-        settings: how.
-        costs: per link [n], what shapes the reward of each decision; None: nothing. Not part of any reported reward.
-        ratios: what the preceding agents' steps did to each round, for A2PO; None: nothing.
+        trajectories: Episodes of the batch.
+        chain: Trainable turns of the episodes, from `links`.
+        values: Per link float64 [m], V before each evaluated decision (see `num_values`); empty without a critic.
+        bootstraps: (episode, agent) -> V of the observation after a truncated episode; missing means 0.
+        settings: Learner settings that choose the estimator.
+        costs: Per link [n], reward shaping added to each decision, not part of any reported reward; None: nothing.
+        ratios: (episode, round) -> probability ratio of the preceding agents' actions, for A2PO; None: no correction.
 
     Returns:
         One sample per link, in the same order.
@@ -91,12 +91,12 @@ def estimate(
 
 
 def num_decisions(link: Link, settings: LearnerSettings) -> int:
-    """Return how many decisions a turn is: 1 at action level, its tokens at token level."""
+    """Return the number of decisions of a turn: 1 at action level, its number of tokens at token level."""
     return len(link.turn.action.token_ids) if settings.level == "token" else 1
 
 
 def num_values(chain: Sequence[Link], settings: LearnerSettings) -> list[int]:
-    """Return per link before how many of its decisions the critic is asked: with joint credit once per round."""
+    """Return per link the number of decisions that the critic evaluates; with joint credit one per round."""
     if settings.credit != "round":
         return [num_decisions(link, settings) for link in chain]
     leads = {step.lead for segment in _segments(chain, settings) for step in segment}
@@ -107,7 +107,7 @@ def num_values(chain: Sequence[Link], settings: LearnerSettings) -> list[int]:
 
 
 def _segments(chain: Sequence[Link], settings: LearnerSettings) -> list[list[Step]]:
-    """Return the runs of steps along which GAE goes: one per episode, or one per episode and agent."""
+    """Return the sequences of steps for GAE: one per episode, or one per episode and agent."""
     segments: list[list[Step]] = []
     for members in _partition([link.episode for link in chain]):
         if settings.credit == "chain":
@@ -117,7 +117,7 @@ def _segments(chain: Sequence[Link], settings: LearnerSettings) -> list[list[Ste
             segments.append([Step(members[r[0]], [members[j] for j in r], [members[j] for j in r]) for r in rounds])
         else:
             for own in _partition([chain[i].turn.agent for i in members]):
-                ends = [*own[1:], len(members)]  # what others earn before one's next turn follows one's own
+                ends = [*own[1:], len(members)]  # others' rewards before an agent's next turn follow its own turn
                 spans = [members[start:end] for start, end in zip(own, ends, strict=True)]
                 segments.append([Step(span[0], span, [span[0]]) for span in spans])
     return segments
@@ -132,7 +132,7 @@ def _along_steps(
     shaping: Sequence[Array],
     ratios: Ratios | None,
 ) -> tuple[list[Array], list[Array]]:
-    """Run GAE along all segments; return advantages per decision and returns per value."""
+    """Run GAE along all segments; return per link advantages [n] and value targets [m]."""
     advantages, returns = [NO_VALUES] * len(chain), [NO_VALUES] * len(chain)
     for segment in _segments(chain, settings):
         lead = chain[segment[0].lead]
@@ -169,26 +169,26 @@ def _along_steps(
 
 
 def _inner_lambda(length: int, settings: LearnerSettings) -> float:
-    """Return lambda between the tokens of a turn."""
+    """Return lambda between the tokens of a turn of `length` tokens."""
     if settings.length_adaptive:
         return length_adaptive_lambda(length, settings.length_adaptive)
     return settings.token_trace_decay
 
 
 def _step_costs(step: Step, shaping: Sequence[Array], settings: LearnerSettings) -> Array:
-    """Return what shapes the rewards of a step: of all who act in a round, else decision by decision."""
+    """Return the reward shaping of a step: summed over a round with joint credit, else one number per decision."""
     if settings.credit == "round":
         return np.array([sum(float(shaping[i].sum()) for i in step.credited)])
     return shaping[step.lead]
 
 
-# ------------------------------------------------------------------ without
+# ------------------------------------------------------------------ without a critic
 
 
 def _outcomes(
     trajectories: Sequence[Trajectory], chain: Sequence[Link], shaping: Sequence[Array], settings: LearnerSettings
 ) -> list[Array]:
-    """Return per decision [n] what came of it: the episode's return, or what followed the turn, and its own costs."""
+    """Return per link the outcome of each decision [n]: the episode's return or the reward-to-go, plus costs-to-go."""
     if settings.compare == "draw":
         returns = [trajectories[link.episode].team_return for link in chain]
     else:
@@ -204,7 +204,7 @@ def _outcomes(
 def _compared(
     trajectories: Sequence[Trajectory], chain: Sequence[Link], outcomes: Sequence[Array], settings: LearnerSettings
 ) -> list[Array]:
-    """Subtract the baseline of each group, and divide by its spread if so set."""
+    """Subtract the baseline of each group; with scaling = "group" divide by its standard deviation."""
     if settings.baseline == "none":
         return list(outcomes)
     advantages = list(outcomes)
@@ -221,7 +221,7 @@ def _compared(
 
 
 def _group(trajectories: Sequence[Trajectory], link: Link, settings: LearnerSettings) -> Hashable:
-    """Return what tells the group of a turn: (draw, agent), or (draw or siblings, agent, round)."""
+    """Return the group key of a turn: (prompt group, agent), or (prompt group, agent, branch, round)."""
     trajectory = trajectories[link.episode]
     place = (trajectory.branch, link.turn.round) if settings.compare == "turn" else ()
     return trajectory.group, link.turn.agent, *place
@@ -233,7 +233,7 @@ def _group(trajectories: Sequence[Trajectory], link: Link, settings: LearnerSett
 def _centred(
     trajectories: Sequence[Trajectory], chain: Sequence[Link], advantages: Sequence[Array], settings: LearnerSettings
 ) -> list[Array]:
-    """Subtract the mean per agent over the batch, or per agent over the decisions of one task draw."""
+    """Subtract the mean per agent over the batch, or per agent over the decisions of one prompt group."""
     centred = list(advantages)
     if settings.centring == "none":
         return centred
@@ -246,13 +246,13 @@ def _centred(
 
 
 def _less(values: Array, baseline: float) -> Array:
-    """Subtract; what rounding leaves of equal numbers and their mean is 0, so that nobody is trained on it."""
+    """Subtract a baseline; set differences within rounding error to 0, so that nothing is trained on them."""
     difference = values - baseline
     return np.where(np.abs(difference) > ROUNDING * np.abs(values), difference, 0.0)
 
 
 def _scaled(chain: Sequence[Link], advantages: Sequence[Array], settings: LearnerSettings) -> list[Array]:
-    """Normalise per agent or over all."""
+    """Normalise the advantages per agent or over all agents."""
     scaled = list(advantages)
     if settings.scaling in ("none", "group"):
         return scaled
@@ -266,7 +266,7 @@ def _scaled(chain: Sequence[Link], advantages: Sequence[Array], settings: Learne
 
 
 def _partition(keys: Sequence[Hashable]) -> list[list[int]]:
-    """Return the indices of equal keys together, in order of first appearance."""
+    """Group the indices of equal keys, in order of first appearance."""
     parts: dict[Hashable, list[int]] = {}
     for i, key in enumerate(keys):
         parts.setdefault(key, []).append(i)

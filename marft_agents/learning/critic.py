@@ -1,7 +1,7 @@
-"""The team's critic: the frozen trunk (no adapter) and small trained heads, V(ô).
+"""Critic of a team: small trained value heads V(ô) on the frozen trunk without adapter.
 
-The trunk does not change, so its features are computed once per update; epochs of value regression then cost
-only the head (0.03 s against 6.4 s for the full model, measured on SmolLM2-135M).
+The trunk does not change, so its features are computed once per update. Epochs of value regression then cost only the
+head: 0.03 s against 6.4 s for the full model, measured on SmolLM2-135M.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.trajectory import IntArray, Trajectory
 
-ONE_TOKEN: IntArray = np.zeros(1, np.int32)  # an action of one token: only the position before it is looked at
+ONE_TOKEN: IntArray = np.zeros(1, np.int32)  # placeholder action of one token: only the position before it is evaluated
 
 
 class ValueHead(nn.Module):
-    """LayerNorm -> Linear -> GELU -> Linear on trunk features; starts at V = 0 everywhere.
+    """Value head: LayerNorm -> Linear -> GELU -> Linear on trunk features; starts at V = 0 everywhere.
 
     Args:
-        hidden_size: d of the trunk.
-        width: hidden units.
-        seed: of its initial weights.
+        hidden_size: Width d of the trunk's hidden states.
+        width: Number of hidden units, >= 1.
+        seed: Seed of the initial weights.
     """
 
     def __init__(self, hidden_size: int, *, width: int, seed: int = 0) -> None:
@@ -48,37 +48,37 @@ class ValueHead(nn.Module):
         nn.init.zeros_(last.bias)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Map features [N, d] to values [N], on the scale of the head."""
+        """Map features [N, d] to values [N] on the head's scale."""
         values: Tensor = self.layers(features).squeeze(-1)
         return values
 
 
 @torch.no_grad()
 def trunk_features(base: AdaptedBase, prompts: Sequence[IntArray], actions: Sequence[IntArray]) -> Tensor:
-    """Return the bare trunk's features where each action token is about to be chosen.
+    """Return the frozen trunk's features at the position before each action token.
 
     Args:
-        base: the base whose adapters are switched off.
-        prompts: int32 [P_i] each.
-        actions: int32 [T_i] each, T_i >= 1; with T_i = 1 only the prompt's last position is returned (the
-            action-level observation ô), whatever the token.
+        base: Base model; its adapters are switched off for the pass.
+        prompts: Token ids of each prompt, int32 [P_i].
+        actions: Token ids of each action, int32 [T_i], T_i >= 1. With T_i = 1 only the prompt's last position is
+            returned (the action-level observation ô), for any token.
 
     Returns:
-        float32 [sum T_i, d].
+        Float32 [sum T_i, d], rows in the order of the actions.
     """
     with base.wearing(None):
         return action_hidden(base.trunk, prompts, actions, base.device).float()
 
 
 class TeamCritic:
-    """Values of the decisions of a team.
+    """Value function of a team, with one head per base model or per agent.
 
-    One head per base model, shared by the agents of that base; with credit = "own" (IPPO) one per agent.
+    A head is shared by the agents of its base; with credit = "own" (IPPO) each agent has its own.
 
     Args:
-        team: whose bases give the features.
-        settings: level, credit, step sizes and epochs.
-        seed: of the heads' initial weights.
+        team: Team whose base models give the features.
+        settings: Learner settings: level, credit, step sizes and epochs.
+        seed: Seed of the heads' initial weights.
     """
 
     def __init__(self, team: LanguageModelTeam, settings: LearnerSettings, *, seed: int) -> None:
@@ -100,7 +100,7 @@ class TeamCritic:
         return self.bases.index(self.team.seat(agent).base)
 
     def features(self, chain: Sequence[Link]) -> list[Tensor]:
-        """Return per link [m, d], the frozen trunk's view before each decision whose value is asked for."""
+        """Return per link [m, d], the frozen trunk's features before each decision that the critic evaluates."""
         by_base: dict[int, list[int]] = defaultdict(list)
         result: dict[int, Tensor] = {}
         for i, (link, asked) in enumerate(zip(chain, num_values(chain, self.settings), strict=True)):
@@ -120,7 +120,7 @@ class TeamCritic:
     def _frozen_features(
         self, base: AdaptedBase, prompts: Sequence[IntArray], actions: Sequence[IntArray]
     ) -> list[Tensor]:
-        """Compute features in micro-batches."""
+        """Compute trunk features in micro-batches; return [T_i, d] per action."""
         inputs = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
         result: dict[int, Tensor] = {}
         for part in plan_micro_batches(inputs, 2 * self.settings.micro_batch):
@@ -130,14 +130,14 @@ class TeamCritic:
 
     @torch.no_grad()
     def _values(self, head: int, features: Tensor) -> Array:
-        """Return float64 [N], the values that a head gives to features [N, d]."""
+        """Return the values float64 [N] of features [N, d] under one head, on the scale of returns."""
         return self.scales[head].denormalise(self.heads[head](features).cpu().double().numpy())
 
     def values(self, chain: Sequence[Link], features: Sequence[Tensor]) -> list[Array]:
-        """Return per link float64 [m], V before each decision that is asked about.
+        """Return per link float64 [m], V before each decision that the critic evaluates.
 
         Raises:
-            DivergenceError: a value is not finite.
+            DivergenceError: A value is not finite.
         """
         values = [self._values(self.head_of[link.turn.agent], f) for link, f in zip(chain, features, strict=True)]
         bad = [link.sample(v, v, v) for link, v in zip(chain, values, strict=True) if not np.isfinite(v).all()]
@@ -146,13 +146,13 @@ class TeamCritic:
         return values
 
     def bootstraps(self, trajectories: Sequence[Trajectory]) -> dict[tuple[int, str], float]:
-        """Return (episode, agent) -> V of the observation at which it was cut, where there is a final agent.
+        """Return the bootstrap values (episode, agent) -> V of the final observation of truncated episodes.
 
-        The agent is the one who was cut off; with a head per agent all on the same base: each reads with its own head
-        what the last one saw, as nothing else is recorded of the state after the end.
+        Only episodes with a recorded final agent have one, under that agent's name. With per-agent heads, every agent
+        on that base gets its own estimate of the same observation: no other state after the end is recorded.
 
         Raises:
-            DivergenceError: a value is not finite.
+            DivergenceError: A value is not finite.
         """
         by_base: dict[int, list[int]] = defaultdict(list)
         for i, trajectory in enumerate(trajectories):
@@ -177,19 +177,19 @@ class TeamCritic:
     def fit(
         self, samples: Sequence[Sample], features: Sequence[Tensor], *, lr: float, generator: np.random.Generator
     ) -> dict[str, float]:
-        """Regress V on the returns; features are given, so an epoch costs only the heads.
+        """Regress the value heads on the returns; features are given, so an epoch costs only the heads.
 
         Args:
-            samples: with `values` before and `returns` to regress on.
-            features: per sample [m, d].
-            lr: step size of this update.
-            generator: shuffles the mini-batches.
+            samples: Samples with the `values` before the fit and the `returns` to regress on.
+            features: Per sample [m, d], from `features`.
+            lr: Adam step size of this update.
+            generator: Random generator that shuffles the mini-batches.
 
         Raises:
-            DivergenceError: the loss, or a head after a step, is not finite.
+            DivergenceError: The loss, or a head after a step, is not finite.
 
         Returns:
-            Metrics: mean loss, on the scale of the heads; explained variance and mean of the values before this fit.
+            Metrics: mean loss on the heads' scale; explained variance and mean of the values before this fit.
         """
         settings = self.settings
         for group in self.optimizer.param_groups:
@@ -223,7 +223,7 @@ class TeamCritic:
 
     @torch.no_grad()
     def _before(self, head: ValueHead, x: Tensor) -> Tensor | None:
-        """Return [N] what a head says before the fit; None if its values may move freely."""
+        """Return the head's outputs [N] before the fit, for value clipping; None without clipping."""
         return None if self.settings.value_clip is None else head(x)
 
     def _step(self, head: ValueHead, x: Tensor, y: Tensor, before: Tensor | None) -> float:
@@ -240,7 +240,7 @@ class TeamCritic:
         return float(loss.item())
 
     def state_dict(self) -> dict[str, Any]:
-        """Return heads, their scales and the optimizer."""
+        """Return the state of heads, return scales and optimizer."""
         return {
             "heads": [head.state_dict() for head in self.heads],
             "scales": [scale.sums.tolist() for scale in self.scales],
@@ -248,7 +248,7 @@ class TeamCritic:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore the state that `state_dict` returned."""
         for head, values in zip(self.heads, state["heads"], strict=True):
             head.load_state_dict(values)
         for scale, sums in zip(self.scales, state["scales"], strict=True):

@@ -1,4 +1,4 @@
-"""What stops a training run: a number that is not finite, with the records it came from."""
+"""Error for NaN or infinite numbers in training, with the samples they came from."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class DivergenceError(FloatingPointError):
     """A loss, log-prob, value or gradient that is NaN or infinite.
 
     Args:
-        where: which number of which policy and update, and what to do.
-        samples: the actions it was computed from, fewest first where they could be told apart.
+        where: Message: the number, the policy and update it belongs to, and advice.
+        samples: Actions it was computed from: only the offending ones where they can be identified.
     """
 
     def __init__(self, where: str, samples: Sequence[Sample] = ()) -> None:

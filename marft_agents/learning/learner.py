@@ -1,10 +1,11 @@
-"""The learner: one update for the whole family of algorithms; which one is a matter of settings (`algorithms`).
+"""Learner: one update for the whole family of algorithms; settings select the algorithm (see `algorithms`).
 
-One update: values of the decisions from the shared frozen trunk and their regression (with a critic), credit, then
-agent by agent a policy step on that agent's adapter alone. A team of one is single-agent training; nothing here knows
-how many agents there are. Agents that are trained one by one on the same samples, with nothing carried from one to the
-next, are trained simultaneously. Sources: MARFT, arXiv 2504.16129, sections 4.1-4.3; HAPPO, arXiv 2109.11251, and A2PO,
-arXiv 2302.06205, for what is carried.
+An update evaluates the critic on the shared frozen trunk, estimates advantages and regresses the value heads. Then it
+trains each agent's adapter alone, one after the other. Without a critic only the advantages and the adapters remain. A
+team of one is single-agent training: nothing here depends on the number of agents.
+
+With `compounding='none'` sequential and simultaneous updates are identical. Sources: MARFT, arXiv 2504.16129, sections
+4.1-4.3; for the compounded ratios HAPPO, arXiv 2109.11251, and A2PO, arXiv 2302.06205.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ class Learner:
     """Trains the adapters of a language-model team, and its critic if it has one, on trajectories.
 
     Args:
-        team: the policies; their adapters are changed in place.
-        settings: see `LearnerSettings`.
-        seed: of the value heads, the agent order and the mini-batch shuffling.
-        total_updates: length of the run, for the cosine schedule.
+        team: Language-model team; its adapters are changed in place.
+        settings: Algorithm and hyperparameters, see `LearnerSettings`.
+        seed: Seed of the value heads, the agent order and the mini-batch shuffling.
+        total_updates: Number of updates of the run, for the cosine schedule.
 
     Attributes:
-        critic: None if the settings ask for none.
-        updates: how many were done.
-        step_scale: multiplies the policies' step size; not part of the state.
+        critic: Value function of the team; None if the settings train none.
+        updates: Number of updates done.
+        step_scale: Factor on the policies' step size; not part of `state_dict`.
 
     Raises:
-        SettingsError: the team samples greedily.
+        SettingsError: The team samples greedily.
     """
 
     def __init__(
@@ -80,16 +81,16 @@ class Learner:
     # ------------------------------------------------------------------ one update
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Learn from a batch of episodes.
+        """Update the critic and all policies on a batch of episodes.
 
         Args:
-            trajectories: finished episodes; failed ones are ignored.
+            trajectories: Finished episodes; failed ones are ignored.
 
         Returns:
-            Metrics by name: `critic/...` and `{agent}/...`; empty if nothing was trainable.
+            Metrics by name: `critic/...` and `{agent}/...`; empty if no turn was trainable.
 
         Raises:
-            DivergenceError: a reward, value, log-prob, loss or gradient is not finite.
+            DivergenceError: A reward, value, log-prob, loss or gradient is not finite.
         """
         chain = self._measured(links(trajectories))
         if not chain:
@@ -117,10 +118,10 @@ class Learner:
     # ------------------------------------------------------------------ before the first step
 
     def _measured(self, chain: Sequence[Link]) -> list[Link]:
-        """Add what the trained model and the bare base say of each action, where the update needs it.
+        """Add old and reference log-probs to the links, where the update needs them.
 
-        An action of which the model does not say what was recorded is scored, so the ratio starts from 1 there too,
-        unless the first pass over the whole batch does so in passing (`PolicyStep`).
+        Old log-probs are recomputed where the recorded ones came from another engine or precision, so that the ratio
+        starts at 1. This is skipped when the first pass over the whole batch computes them anyway (`PolicyStep`).
         """
         measured = list(chain)
         in_passing = self.settings.mini_batches == 1 and not self.settings.costs_kl
@@ -139,7 +140,7 @@ class Learner:
         return self.scorer.logprobs(self._base(policy), adapter, [link.turn.action for link in chain])
 
     def _costs(self, chain: Sequence[Link]) -> list[Array] | None:
-        """Return what shapes the reward of each decision of each link; None if nothing does."""
+        """Return per link the reward shaping [n] of its decisions: KL cost and overlong punishment; None without."""
         settings = self.settings
         by_kl = settings.kl_weight if settings.costs_kl else 0.0
         by_length = settings.overlong_share and settings.overlong_penalty
@@ -161,11 +162,11 @@ class Learner:
     # ------------------------------------------------------------------ policies
 
     def _train_policies(self, samples: Sequence[Sample], credit: Callable[..., list[Sample]]) -> dict[str, float]:
-        """Train this update's policies one after the other, the others frozen.
+        """Train the policies of this update one after the other, the others frozen.
 
         Args:
-            samples: of all agents.
-            credit: estimates them again, given what the steps so far did to each round.
+            samples: Samples of all agents.
+            credit: Estimates the samples again, given the ratios of the policies trained so far (A2PO).
         """
         metrics: dict[str, float] = {}
         carried: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)  # (episode, round) -> ratio so far
@@ -192,10 +193,10 @@ class Learner:
         return {name: [s for s in samples if s.agent in agents] for name, agents in self.team.policies.items()}
 
     def _next(self, waiting: Sequence[str], samples: Mapping[str, Sequence[Sample]], place: int) -> str:
-        """Return, or draw, who is trained at a place, from 1: the next in order, or by A2PO's semi-greedy rule.
+        """Return the policy to update at position `place` (1-based): the next in order, or by A2PO's semi-greedy rule.
 
-        By that rule the odd places go to the policy with the largest mean magnitude of advantages as those before left
-        them (among alike ones to any), the even ones to anybody. Source: arXiv 2302.06205.
+        Under that rule odd positions go to the policy with the largest mean |advantage| after the steps before; ties
+        are broken at random. Even positions go to a random policy. Source: arXiv 2302.06205.
         """
         if self.settings.agent_order != "semi-greedy":
             return waiting[0]
@@ -206,13 +207,13 @@ class Learner:
         return eligible[int(self.generator.integers(len(eligible)))]
 
     def _clipped_for(self, place: int, count: int) -> LearnerSettings:
-        """Return the settings with the clip bounds of the place-th of the policies that this update trains."""
+        """Return the settings with the clip bounds of position `place` of the `count` policies of this update."""
         settings = self.settings
         share = widening_clip(place, count, settings.clip_start)
         return replace(settings, clip_low=share * settings.clip_low, clip_high=share * settings.clip_high)
 
     def _trained_now(self) -> list[str]:
-        """Return, or draw, the policies this update trains, in order where the settings have one."""
+        """Return the policies of this update in training order; `_next` reorders them under the semi-greedy rule."""
         names = list(self.team.policies)
         if self.settings.agent_order == "reverse":
             names.reverse()
@@ -220,7 +221,7 @@ class Learner:
             turn = (self.updates - self.settings.value_warmup) // self.settings.agent_interval
             if self.settings.agent_order == "random":
                 cycle, position = divmod(turn, len(names))
-                # every cycle has an order of its own that does not depend on how often this is called
+                # a seed per cycle: the order must not depend on how often this is called
                 names = list(np.random.default_rng([self.seed, cycle]).permutation(names))
                 return [str(names[position])]
             return [names[turn % len(names)]]
@@ -239,7 +240,7 @@ class Learner:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the adapters' own tensors that an exact resume needs."""
+        """Return the state for an exact resume, without the adapters' tensors."""
         return {
             "updates": self.updates,
             "generator": self.generator.bit_generator.state,
@@ -248,7 +249,7 @@ class Learner:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore the state that `state_dict` returned."""
         if self.critic is not None:
             self.critic.load_state_dict(state["critic"])
         for name, optimizer in self.optimizers.items():
@@ -271,7 +272,7 @@ def _refuse_non_finite_rewards(chain: Sequence[Link]) -> None:
 def _shaping_metrics(
     policies: Mapping[str, Sequence[str]], chain: Sequence[Link], costs: Sequence[Array]
 ) -> dict[str, float]:
-    """Return `{policy}/shaping`: mean over actions of what was added to their rewards, which reports leave out."""
+    """Return `{policy}/shaping`: mean over actions of the shaping added to their rewards, not in reported returns."""
     found = {}
     for policy, agents in policies.items():
         added = [own.sum() for link, own in zip(chain, costs, strict=True) if link.turn.agent in agents]

@@ -11,15 +11,17 @@ from marft_agents.learning.settings import Averaging, KlEstimator, Normalisation
 
 
 def action_divisors(lengths: Tensor, words: Tensor, normalisation: Normalisation) -> Tensor:
-    """Return what an action's summed log-prob is divided by.
+    """Return the divisors of the actions' summed log-probs, float32 [N].
 
-    sum: 1; token: the number of tokens, which makes the ratio that of GSPO (arXiv 2507.18071, eq. 7); word: the number
-    of words of its text (see `count_words`; at least 1), as in TWOSOME (arXiv 2401.14151, section 4.2).
+    - `sum`: 1.
+    - `token`: The number of tokens, which gives GSPO's ratio (arXiv 2507.18071, eq. 7).
+    - `word`: The number of words of the text (see `count_words`; at least 1), as in TWOSOME (arXiv 2401.14151,
+      section 4.2).
 
     Args:
-        lengths: int [N], tokens per action.
-        words: int [N], words per action.
-        normalisation: which of the three.
+        lengths: Int [N], tokens per action.
+        words: Int [N], words per action.
+        normalisation: One of the three kinds above.
     """
     if normalisation == "sum":
         return torch.ones_like(lengths, dtype=torch.float32)
@@ -35,24 +37,24 @@ def action_log_ratios(new: Tensor, old: Tensor, owners: Tensor, divisors: Tensor
     Source: MARFT, arXiv 2504.16129, section 4.1.1 (joint log-prob of an action as the sum over its tokens).
 
     Args:
-        new: [T] current log-probs of all tokens, flat.
-        old: [T] recorded log-probs.
-        owners: int64 [T], the action each token belongs to, in 0..N-1.
-        divisors: [N], see `action_divisors`.
+        new: Float [T], current log-probs of the tokens of all actions, flat.
+        old: Float [T], old log-probs of the same tokens.
+        owners: Int64 [T], index of the action each token belongs to, in 0..N-1.
+        divisors: Float [N], from `action_divisors`.
 
     Returns:
-        [N].
+        Float [N], one log-ratio per action.
     """
     sums = torch.zeros_like(divisors).index_add(0, owners, new - old)
     return sums / divisors
 
 
 class Surrogate(NamedTuple):
-    """The clipped surrogate of a set of decisions.
+    """Clipped surrogate of N decisions.
 
     Attributes:
-        losses: [N], one per decision, not reduced.
-        clipped: bool [N], True where the clip is active (the gradient is zero).
+        losses: Float [N], one loss per decision, not reduced.
+        clipped: Bool [N], True where the clip is active (the gradient is zero).
     """
 
     losses: Tensor
@@ -62,20 +64,20 @@ class Surrogate(NamedTuple):
 def clipped_surrogate(
     log_ratios: Tensor, advantages: Tensor, *, clip_low: float, clip_high: float, preceding: Tensor | None = None
 ) -> Surrogate:
-    r"""PPO's clipped objective, negated, per decision.
+    r"""Compute PPO's clipped objective, negated, per decision.
 
     .. math::
         L_i = -\min\left(r_i A_i,\ \mathrm{clip}(r_i, 1 - \epsilon_{low}, 1 + \epsilon_{high}) A_i\right)
 
-    Source: Schulman et al., arXiv 1707.06347, eq. 7; separate bounds as in DAPO, arXiv 2503.14476, eq. 10; r_i times
-    the ratio of the preceding agents as in A2PO, arXiv 2302.06205, eq. 6.
+    Source: Schulman et al., arXiv 1707.06347, eq. 7. Separate bounds are from DAPO, arXiv 2503.14476, eq. 10. With
+    `preceding`, r_i is multiplied by the ratio of the preceding agents, as in A2PO, arXiv 2302.06205, eq. 6.
 
     Args:
-        log_ratios: [N], log of the probability ratio of each action or token.
-        advantages: [N].
-        clip_low: epsilon below 1.
-        clip_high: epsilon above 1.
-        preceding: [N] of the agents updated before in the same round, see `preceding_ratios`; None is 1.
+        log_ratios: Float [N], log of the importance ratio of each action or token.
+        advantages: Float [N], one advantage per decision.
+        clip_low: Epsilon below 1, in [0, 1].
+        clip_high: Epsilon above 1, > 0.
+        preceding: Float [N], ratio of the agents updated before in the same round (`preceding_ratios`); None: 1.
     """
     ratios = log_ratios.exp()
     if preceding is not None:
@@ -86,7 +88,7 @@ def clipped_surrogate(
 
 
 def preceding_ratios(ratios: Tensor, *, clip_low: float, clip_high: float) -> Tensor:
-    r"""Hold the joint ratio of the agents updated before within half the clip; the other half is left to the agent.
+    r"""Clip the joint ratio of the agents updated before to half the clip range; the agent keeps the other half.
 
     .. math::
         g = \mathrm{clip}\left(\prod_j \frac{\pi_j}{\pi_{j, old}},\ 1 - \tfrac{\epsilon_{low}}{2},
@@ -95,15 +97,15 @@ def preceding_ratios(ratios: Tensor, *, clip_low: float, clip_high: float) -> Te
     Source: A2PO, arXiv 2302.06205, eq. 6.
 
     Args:
-        ratios: [N], the products.
-        clip_low: epsilon below 1.
-        clip_high: epsilon above 1.
+        ratios: Float [N], products of the preceding agents' ratios.
+        clip_low: Epsilon below 1, in [0, 1].
+        clip_high: Epsilon above 1, > 0.
     """
     return ratios.clamp(1 - clip_low / 2, 1 + clip_high / 2)
 
 
 def widening_clip(place: int, count: int, start: float) -> float:
-    r"""Return the share of the clip bounds that the k-th of n agents gets, so that the first ones leave room.
+    r"""Return the share of the clip bounds for the k-th of n agents; the first ones get less (A2PO).
 
     .. math::
         C(k) = c + (1 - c) \frac{k}{n}
@@ -111,9 +113,9 @@ def widening_clip(place: int, count: int, start: float) -> float:
     Source: A2PO, arXiv 2302.06205 (adaptive clipping parameter); its code has c = 0.5.
 
     Args:
-        place: k, from 1.
-        count: n, the agents that this update trains.
-        start: c; 1 gives all agents the same.
+        place: Position k of the agent in the update order, 1-based.
+        count: Number n of agents that this update trains.
+        start: Constant c in [0, 1]; 1 gives all agents the full bounds.
 
     Example:
         >>> [widening_clip(k, 2, 0.5) for k in (1, 2)]
@@ -123,7 +125,7 @@ def widening_clip(place: int, count: int, start: float) -> float:
 
 
 def averaging_shares(lengths: Tensor, averaging: Averaging, *, limit: int) -> Tensor:
-    r"""Return how much each token of an action counts, relative to a mean over all tokens.
+    r"""Return the weight of each action's tokens in the loss, relative to a mean over all tokens.
 
     With N actions of T_i tokens, the loss is the sum over tokens of share_i * L_it, divided by sum_i T_i:
 
@@ -135,12 +137,12 @@ def averaging_shares(lengths: Tensor, averaging: Averaging, *, limit: int) -> Te
     Sources: DAPO, arXiv 2503.14476, eq. 12; GRPO, arXiv 2402.03300, eq. 3; Dr. GRPO, arXiv 2503.20783, section 3.1.
 
     Args:
-        lengths: int [N], tokens per action of the whole mini-batch.
-        averaging: which of the three.
-        limit: L_max, the most tokens an action may have.
+        lengths: Int [N], tokens per action of the whole mini-batch.
+        averaging: One of the three kinds above.
+        limit: L_max, the most tokens that an action may have.
 
     Returns:
-        float [N].
+        Float32 [N], one share per action.
     """
     if averaging == "decision":
         return torch.ones_like(lengths, dtype=torch.float32)
@@ -149,7 +151,7 @@ def averaging_shares(lengths: Tensor, averaging: Averaging, *, limit: int) -> Te
 
 
 def truncated_importance(old: Tensor, sampled: Tensor, *, cap: float) -> Tensor:
-    r"""Return the weights that correct for an engine whose law is not quite the trained model's.
+    r"""Return truncated importance weights for samples of an engine that differs from the trained model.
 
     .. math::
         w = \min\left(\frac{\pi_{old}(a)}{\mu(a)},\ C\right)
@@ -158,9 +160,9 @@ def truncated_importance(old: Tensor, sampled: Tensor, *, cap: float) -> Tensor:
     importance sampling), https://fengyao.notion.site/off-policy-rl.
 
     Args:
-        old: [N] log-probs of the decisions under the model that is trained, before its first step.
-        sampled: [N] log-probs under the engine that sampled them.
-        cap: C.
+        old: Float [N], log-probs of the decisions under the trained model before its first step.
+        sampled: Float [N], log-probs under the engine that sampled them.
+        cap: Largest weight C, > 0.
     """
     return (old - sampled).exp().clamp(max=cap)
 
@@ -168,7 +170,7 @@ def truncated_importance(old: Tensor, sampled: Tensor, *, cap: float) -> Tensor:
 def value_loss(
     values: Tensor, targets: Tensor, *, huber_delta: float, before: Tensor | None = None, clip: float | None = None
 ) -> Tensor:
-    r"""Huber loss per value, of clipped values too.
+    r"""Compute the Huber loss per value, with optional PPO value clipping.
 
     .. math::
         L_i = \max\left(h(V_i - R_i),\ h(\mathrm{clip}(V_i, V^{old}_i - c, V^{old}_i + c) - R_i)\right)
@@ -177,14 +179,14 @@ def value_loss(
     2504.16129, appendix A.
 
     Args:
-        values: [N] V, on the scale of the head.
-        targets: [N] R, on the same scale.
-        huber_delta: where h turns linear.
-        before: [N] V^old, before the update; only read with `clip`.
-        clip: c; None: the loss of the unclipped values alone.
+        values: Float [N], V on the scale of the head.
+        targets: Float [N], regression targets R on the same scale.
+        huber_delta: Error at which h turns linear, > 0.
+        before: Float [N], V^old before the update; only read with `clip`.
+        clip: Bound c on the change of a value, > 0; None: the loss of the unclipped values alone.
 
     Returns:
-        [N].
+        Float [N], one loss per value.
     """
 
     def huber(predictions: Tensor) -> Tensor:
@@ -202,8 +204,8 @@ def kl_estimate(log_ratios: Tensor, kind: KlEstimator = "k3") -> Tensor:
     Source: Schulman, "Approximating KL divergence", 2020, http://joschu.net/blog/kl-approx.html.
 
     Args:
-        log_ratios: [N] under samples of the old law.
-        kind: the estimator.
+        log_ratios: Float [N], log new - log old of decisions sampled from the old policy.
+        kind: Estimator: k1, k2 or k3.
     """
     if kind == "k1":
         return -log_ratios

@@ -1,4 +1,4 @@
-"""The passes of one policy over its samples: the loss, its gradient, the optimizer's steps."""
+"""Policy update of one adapter: PPO passes over its samples, loss, gradient and optimizer steps."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from marft_agents.learning.update_metrics import UpdateStatistics
 from marft_agents.learning.word_count import count_words
 from marft_agents.models.adapted_base import AdaptedBase
 
-LARGEST_LOG_RATIO = 20.0  # of a whole action, where agents that come later are weighted by it
+LARGEST_LOG_RATIO = 20.0  # bound on the log-ratio of a whole action that weights the agents updated later
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """A sample with what the agents updated before make of it.
+    """A sample with its weights in the loss.
 
     Attributes:
-        sample: the sample.
-        preceding: new over old probability of what they did in the same round.
-        share: see `averaging_shares`.
+        sample: Sample to train on.
+        preceding: New over old probability of the preceding agents' actions in the same round, >= 0.
+        share: Weight of each token of the action, see `averaging_shares`.
     """
 
     sample: Sample
@@ -48,7 +48,7 @@ class Weighted:
 
 @dataclass(frozen=True)
 class Counts:
-    """What the terms of a mini-batch's loss are divided by, once for all its micro-batches."""
+    """Denominators of the loss terms of a mini-batch, shared by its micro-batches."""
 
     decisions: int
     tokens: int
@@ -56,7 +56,7 @@ class Counts:
 
     @classmethod
     def of(cls, members: Sequence[Weighted]) -> Counts:
-        """Count a mini-batch."""
+        """Count the decisions and tokens of a mini-batch."""
         tokens = [len(item.sample.action.token_ids) for item in members]
         positive = [item.sample.positive for item in members]
         return cls(
@@ -67,14 +67,14 @@ class Counts:
 
 
 class PolicyStep:
-    """Trains one policy.
+    """Trains the adapter of one policy on one batch.
 
     Args:
-        policy: its name, which is that of its adapter.
-        base: the model that wears it.
-        optimizer: of the adapter's tensors.
-        scorer: runs the model.
-        settings: how.
+        policy: Name of the policy and of its adapter.
+        base: Base model with that adapter.
+        optimizer: Optimizer of the adapter's tensors.
+        scorer: Computes log-probs under the policy.
+        settings: Learner settings, with the clip bounds of this policy.
     """
 
     def __init__(
@@ -87,26 +87,26 @@ class PolicyStep:
     ) -> None:
         self.policy, self.base, self.optimizer = policy, base, optimizer
         self.scorer, self.settings = scorer, settings
-        self._said: dict[int, Tensor] = {}  # by id of the sample: the first that the model said of its tokens
+        self._said: dict[int, Tensor] = {}  # id(sample) -> token log-probs of its first forward pass
 
     @property
     def tensors(self) -> Mapping[str, nn.Parameter]:
-        """The adapter's."""
+        """Trainable tensors of the adapter, by name."""
         return self.base.parameters(self.policy)
 
     def train(self, samples: Sequence[Weighted], *, lr: float, generator: np.random.Generator) -> dict[str, float]:
-        """Make the passes.
+        """Run all passes over the samples, with early stopping on KL.
 
         Args:
-            samples: of the policy's agents.
-            lr: step size of this update.
-            generator: shuffles the mini-batches.
+            samples: Samples of the policy's agents.
+            lr: Adam step size of this update.
+            generator: Random generator that shuffles the mini-batches.
 
         Returns:
-            Metrics, see `UpdateStatistics.summary`.
+            Metrics by name, see `UpdateStatistics.summary`.
 
         Raises:
-            DivergenceError: a log-prob, loss or gradient is not finite; with the samples it comes from.
+            DivergenceError: A log-prob, loss or gradient is not finite; holds the samples it comes from.
         """
         settings = self.settings
         for group in self.optimizer.param_groups:
@@ -136,7 +136,7 @@ class PolicyStep:
 
     @torch.no_grad()
     def ratios(self, samples: Sequence[Weighted]) -> list[float]:
-        """Return pi_new / pi_old of each whole action after the steps; with "bounded" within the clip bounds."""
+        """Return pi_new / pi_old of each whole action after training; clipped with compounding = "bounded"."""
         found: dict[int, float] = {}
         for rows, _ in self._passes(samples):
             new = self.scorer.score(self.base, self.policy, [row.sample.action for row in rows]).logprobs
@@ -157,7 +157,7 @@ class PolicyStep:
         return [replace(item, share=share) for item, share in zip(members, shares, strict=True)]
 
     def _accumulate(self, members: Sequence[Weighted], statistics: UpdateStatistics, *, first: bool) -> float:
-        """Add the gradient of one mini-batch, normalised once by its number of decisions; return its KL."""
+        """Accumulate the gradient of one mini-batch, normalised by its number of decisions; return its mean KL."""
         counts = Counts.of(members)
         kl_sum = 0.0
         for rows, pulling in self._passes(members):
@@ -185,7 +185,10 @@ class PolicyStep:
         return kl_sum / counts.decisions
 
     def _passes(self, members: Sequence[Weighted]) -> Iterator[tuple[list[Weighted], bool]]:
-        """Cut a mini-batch into forward passes; those whose gradient is zero are for the statistics only."""
+        """Cut a mini-batch into forward passes; yield each with True if it needs a gradient.
+
+        Samples without gradient get passes of their own, which only feed the statistics.
+        """
         settings = self.settings
         all_pull = settings.entropy_bonus > 0 or (settings.kl_weight > 0 and settings.kl_place == "loss")
 
@@ -201,7 +204,7 @@ class PolicyStep:
     def _further_terms(
         self, rows: Sequence[Weighted], new: Tensor, counts: Counts
     ) -> tuple[Tensor | float, dict[str, Tensor]]:
-        """Return what KL to the base and likelihood of what succeeded add to the loss, and each before its weight."""
+        """Return the KL penalty plus the NLL of successful actions, and each term per token before its weight."""
         settings = self.settings
         added: Tensor | float = 0.0
         logged: dict[str, Tensor] = {}
@@ -217,7 +220,7 @@ class PolicyStep:
         return added, logged
 
     def _log_ratios(self, rows: Sequence[Weighted], new: Tensor) -> tuple[Tensor, Tensor]:
-        """Return per decision log(pi / pi_old), and the weight that corrects for the engine that sampled it."""
+        """Return per decision log(pi / pi_old) and the truncated importance weight of the sampling engine."""
         actions = [row.sample.action for row in rows]
         old = self._old(rows, new.detach())
         sampled = torch.as_tensor(np.concatenate([action.logprobs for action in actions]), device=new.device)
@@ -238,10 +241,10 @@ class PolicyStep:
         )
 
     def _old(self, rows: Sequence[Weighted], new: Tensor) -> Tensor:
-        """Return log pi_old of the rows' tokens.
+        """Return log pi_old of the rows' tokens, flat.
 
-        Without mini-batches nothing has moved when the model first speaks of an action: what it says then is pi_old
-        where it does not repeat the records, by a pass of the very same shape as the later ones.
+        Without mini-batches the weights are unchanged in the first pass, so its log-probs are log pi_old. They are
+        reused, computed with the same batch shape as later passes, where the recorded ones are not exact.
         """
         found = []
         for row, own in zip(rows, new.split([len(row.sample.action.token_ids) for row in rows]), strict=True):
@@ -264,12 +267,12 @@ class PolicyStep:
         return clipped_surrogate(log_ratios, advantages, preceding=preceding, **bounds)
 
     def _factors(self, rows: Sequence[Weighted], importance: Tensor) -> Tensor:
-        """Return what each decision's loss is multiplied by before all are added."""
+        """Return the weight of each decision in the sum of losses, [N]."""
         if self.settings.level == "action":
             return importance
         return importance * _per_token([row.share for row in rows], rows, importance)
 
-    # ------------------------------------------------------------------ what is not finite
+    # ------------------------------------------------------------------ numbers that are not finite
 
     def _refuse_non_finite(self, rows: Sequence[Weighted], log_ratios: Tensor, terms: Tensor, loss: Tensor) -> None:
         if torch.isfinite(loss) and torch.isfinite(log_ratios).all():
@@ -279,7 +282,7 @@ class PolicyStep:
         raise self._divergence(f"the loss is {loss.item()}", guilty or [row.sample for row in rows])
 
     def _with_bad_gradients(self, members: Sequence[Weighted]) -> list[Sample]:
-        """Return the samples whose own gradient is not finite; all where only their sum is not."""
+        """Return the samples whose own gradient is not finite; all samples where only their sum is not."""
         guilty = []
         for item in members:
             self.optimizer.zero_grad(set_to_none=True)

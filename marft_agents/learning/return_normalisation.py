@@ -1,4 +1,4 @@
-"""The scale on which a value head learns: returns less their running mean, over their running spread."""
+"""Return normalisation for value heads: running mean and standard deviation of the returns."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from marft_agents.learning.advantages import Array
 
 DECAY = 0.99999
-LEAST_VARIANCE = 1e-2  # returns that hardly differ are not blown up
+LEAST_VARIANCE = 1e-2  # lower bound, so that nearly equal returns are not amplified
 
 
 class ReturnScale:
-    r"""Running mean and spread of returns, free of the bias of their start; 0 and 1 before the first.
+    r"""Bias-corrected running mean and standard deviation of returns; 0 and 1 before the first update.
 
     .. math::
         m \leftarrow \beta m + (1 - \beta)\,\overline{R}, \quad
@@ -22,24 +22,24 @@ class ReturnScale:
     Source: MAPPO, arXiv 2103.01955, section 5.1 (value normalisation), with the constants of its code.
 
     Attributes:
-        sums: m, s, w.
+        sums: Float64 [3], the running sums m, s and w.
     """
 
     def __init__(self) -> None:
         self.sums: Array = np.zeros(3)
 
     def update(self, returns: Array) -> None:
-        """Take in the returns [N >= 1] of one update."""
+        """Add the returns [N] of one update, N >= 1."""
         seen = np.array([returns.mean(), np.square(returns).mean(), 1.0])
         self.sums = DECAY * self.sums + (1 - DECAY) * seen
 
     def normalise(self, returns: Array) -> Array:
-        """Map returns [N] to what the head learns."""
+        """Map returns [N] to the head's scale."""
         mean, spread = self._moments()
         return (returns - mean) / spread
 
     def denormalise(self, outputs: Array) -> Array:
-        """Map what the head says [N] to values."""
+        """Map the head's outputs [N] to values on the scale of returns."""
         mean, spread = self._moments()
         return outputs * spread + mean
 

@@ -1,4 +1,4 @@
-"""What a policy says of recorded actions: the one place where the learner runs the model."""
+"""Log-probs and entropies of recorded actions: the only place where the learner runs a policy's model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from marft_agents.trajectory import Action, FloatArray
 
 
 class Scorer:
-    """Scores actions under the sampling law.
+    """Scores recorded actions under their sampling parameters.
 
     Args:
-        law: under which they were sampled.
-        micro_batch: most actions per forward pass.
+        law: Sampling parameters of the recorded actions.
+        micro_batch: Most actions per forward pass, >= 1.
     """
 
     def __init__(self, law: SamplingLaw, micro_batch: int) -> None:
@@ -27,20 +27,20 @@ class Scorer:
         self.micro_batch = micro_batch
 
     def micro_batches(self, actions: Sequence[Action]) -> list[list[int]]:
-        """Cut actions into forward passes of similar sequences; return the indices of each."""
+        """Return the action indices of each forward pass; similar sequences go together."""
         sequences = [np.concatenate([action.prompt_ids, action.token_ids]) for action in actions]
         return plan_micro_batches(sequences, self.micro_batch)
 
     def score(
         self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action], *, entropy_gradient: bool = False
     ) -> TokenScores:
-        """Return log-probs and entropies of the recorded tokens, flat over the actions, with their graph.
+        """Compute log-probs and entropies of the recorded tokens, flat over the actions, with their graph.
 
         Args:
-            base: the model.
-            adapter: which it wears; None: the bare base.
-            actions: one forward pass.
-            entropy_gradient: keep the graph of the entropy.
+            base: Base model that holds the adapter.
+            adapter: Name of the active adapter; None: the bare base.
+            actions: Recorded actions of one forward pass.
+            entropy_gradient: True to keep the graph of the entropy.
         """
         tokens = torch.as_tensor(np.concatenate([a.token_ids for a in actions]), dtype=torch.long, device=base.device)
         supports = [ids for a in actions for ids in (a.support or [None] * len(a.token_ids))]
@@ -59,7 +59,7 @@ class Scorer:
 
     @torch.no_grad()
     def logprobs(self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action]) -> list[FloatArray]:
-        """Return the log-probs [T] of each action's tokens, in as many passes as needed, without a graph."""
+        """Compute the token log-probs [T] of each action without a graph, in as many passes as needed."""
         found: dict[int, FloatArray] = {}
         for part in self.micro_batches(actions):
             scores: Tensor = self.score(base, adapter, [actions[i] for i in part]).logprobs

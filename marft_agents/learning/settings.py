@@ -1,4 +1,4 @@
-"""Settings of the learner, with the combinations that contradict each other."""
+"""Learner settings: fields with defaults, help texts and range checks, and checks of contradictory combinations."""
 
 from __future__ import annotations
 
@@ -33,64 +33,69 @@ def _share(value: float) -> bool:
 
 @dataclass(frozen=True)
 class LearnerSettings:
-    """Everything the update needs to know.
+    """Settings of one update: algorithm, optimizer, credit assignment and order of the agents.
 
-    The default of a new field must be what was done before there was the field: older checkpoints resume with it.
+    The default of a new field must reproduce the behaviour before the field: older checkpoints resume with it.
     """
 
-    level: Level = knob("action", "what a decision is: a whole action (MARFT-A) or each token (MARFT-T)")
+    level: Level = knob("action", "decision that gets an advantage: a whole action (MARFT-A) or each token (MARFT-T)")
     normalisation: Normalisation = knob(
-        "sum", "how an action's log-prob is normalised at action level: sum, token or word"
+        "sum", "divisor of an action's log-prob at action level: 1 (sum), its number of tokens (token) or words (word)"
     )
     baseline: Baseline = knob(
         "critic",
-        "what a return is compared with: the critic's value, the mean of its group, the mean of the others of its "
-        "group, or nothing",
+        "baseline of a return: value function (critic), mean of its group (group), mean of the others in its group "
+        "(leave_one_out), or none",
     )
     compare: Compare = knob(
         "draw",
-        "what a group is without a critic: an agent's turns in the episodes of a task draw, by the episodes' returns; "
-        "or its turns in the same round (of a branch: the same turn), by what follows them",
+        "group of a return without a critic: an agent's turns in all episodes of a prompt group, with the episode "
+        "returns (draw); or its turns in the same round (in branches: the same turn), with the reward-to-go (turn)",
     )
     credit: Credit = knob(
         "chain",
-        "what the critic's advantage runs along: turn after turn of the team (MARFT), rounds with one advantage for "
-        "all (MAPPO), or each agent's own turns with a value head of its own (IPPO)",
+        "steps of GAE with a critic: the turns of the whole team (chain, MARFT), rounds with one joint advantage "
+        "(round, MAPPO), or each agent's own turns with its own value head (own, IPPO)",
     )
     centring: Literal["batch", "group", "none"] = knob(
         "batch",
-        "advantages are centred per agent over the batch, or per agent over the episodes of one task draw, or not",
+        "subtract the mean advantage per agent over the batch (batch), per agent over a prompt group (group), or none",
     )
     scaling: Scaling = knob(
         "agent",
-        "advantages are normalised per agent, divided by the spread of their group, normalised over all agents (those "
-        "that are exactly zero with the others, or left out and left zero), or not",
+        "normalise advantages per agent (agent), divide by the standard deviation of their group (group), normalise "
+        "over all agents (batch), the same over nonzero advantages only (batch-nonzero), or none",
     )
     averaging: Averaging = knob(
         "decision",
-        "the loss is the mean over decisions, the mean over actions of their means, or the mean over actions of their "
-        "sums divided by the token limit",
+        "average the loss over all decisions (decision), over actions by their means (sequence), or over actions by "
+        "their sums divided by the token limit (constant)",
     )
-    policy_lr: float = knob(1e-6, "Adam step size of the adapters", _positive, "> 0")
+    policy_lr: float = knob(1e-6, "Adam step size of the LoRA adapters", _positive, "> 0")
     critic_lr: float = knob(1e-5, "Adam step size of the value head", _positive, "> 0")
-    lr_schedule: Literal["constant", "cosine"] = knob("constant", "constant, or cosine decay to zero over the run")
+    lr_schedule: Literal["constant", "cosine"] = knob(
+        "constant", "schedule of the step sizes: constant, or cosine decay to zero over the run"
+    )
     adam_epsilon: float = knob(1e-5, "epsilon of Adam", _positive, "> 0")
-    max_grad_norm: float = knob(0.5, "gradients are scaled down to this norm", _positive, "> 0")
-    discount: float = knob(0.99, "gamma between turns along the chain", _share, "in [0, 1]")
-    trace_decay: float = knob(0.95, "lambda of GAE between turns along the chain", _share, "in [0, 1]")
+    max_grad_norm: float = knob(0.5, "gradient clipping: largest norm of a gradient", _positive, "> 0")
+    discount: float = knob(0.99, "discount gamma between turns along the chain", _share, "in [0, 1]")
+    trace_decay: float = knob(0.95, "GAE lambda between turns along the chain", _share, "in [0, 1]")
     value_trace_decay: float | None = knob(
         None,
-        "lambda of the critic's targets, inside turns too; none: that of the advantages",
+        "lambda of the critic's targets, between turns and between tokens; none: same as for the advantages",
         lambda value: value is None or _share(value),
         "in [0, 1] or none",
     )
-    token_discount: float = knob(1.0, "gamma between the tokens of an action, at token level", _share, "in [0, 1]")
+    token_discount: float = knob(
+        1.0, "discount gamma between the tokens of an action, at token level", _share, "in [0, 1]"
+    )
     token_trace_decay: float = knob(
-        1.0, "lambda of GAE between the tokens of an action, at token level", _share, "in [0, 1]"
+        1.0, "GAE lambda between the tokens of an action, at token level", _share, "in [0, 1]"
     )
     length_adaptive: float = knob(
         0.0,
-        "alpha > 0: lambda between the tokens of an action of l tokens is 1 - 1 / (alpha l); 0: token_trace_decay",
+        "alpha of length-adaptive GAE (VAPO): lambda between the l tokens of an action is 1 - 1 / (alpha l); "
+        "0: use token_trace_decay",
         _not_negative,
         ">= 0",
     )
@@ -98,82 +103,87 @@ class LearnerSettings:
     clip_high: float = knob(0.2, "epsilon of the PPO clip above 1", _positive, "> 0")
     importance_cap: float = knob(
         2.0,
-        "actions that another engine sampled are weighted by pi_old / mu, at most this",
+        "cap of the importance weight pi_old / mu of actions sampled by another engine mu",
         _positive,
         "> 0",
     )
-    entropy_bonus: float = knob(0.0, "weight of the mean token entropy", _not_negative, ">= 0")
-    kl_weight: float = knob(0.0, "weight of the KL to the base without adapter; 0 computes none", _not_negative, ">= 0")
-    kl_estimator: KlEstimator = knob("k3", "k1, k2 or k3 (k1 in the loss has no gradient in expectation)")
+    entropy_bonus: float = knob(0.0, "weight of the mean token entropy in the objective", _not_negative, ">= 0")
+    kl_weight: float = knob(
+        0.0, "weight of the KL penalty to the base model without adapter; 0: not computed", _not_negative, ">= 0"
+    )
+    kl_estimator: KlEstimator = knob("k3", "KL estimator: k1, k2 or k3 (k1 in the loss has no gradient in expectation)")
     kl_place: Literal["loss", "reward"] = knob(
-        "loss", "the KL is a term of the loss, or a cost of each token in the reward"
+        "loss", "place of the KL penalty: a term of the loss, or a cost per token in the reward"
     )
     positive_nll: float = knob(
-        0.0, "weight of the negative log-likelihood of the actions of successful episodes", _not_negative, ">= 0"
+        0.0, "weight of the negative log-likelihood of actions in successful episodes", _not_negative, ">= 0"
     )
     overlong_share: float = knob(
-        0.0, "last share of the token limit in which an action's length is punished; 0: none", _share, "in [0, 1]"
+        0.0, "last share of the token limit in which longer actions are punished (DAPO); 0: none", _share, "in [0, 1]"
     )
-    overlong_penalty: float = knob(1.0, "punishment of an action that reaches the token limit", _not_negative, ">= 0")
-    ppo_epochs: int = knob(1, "passes over a batch", _positive, ">= 1")
-    mini_batches: int = knob(1, "optimizer steps per pass", _positive, ">= 1")
-    micro_batch: int = knob(16, "sequences per forward pass (memory, not results)", _positive, ">= 1")
+    overlong_penalty: float = knob(
+        1.0, "punishment of an action that reaches the token limit, with overlong_share", _not_negative, ">= 0"
+    )
+    ppo_epochs: int = knob(1, "PPO epochs: passes over a batch", _positive, ">= 1")
+    mini_batches: int = knob(1, "mini-batches: optimizer steps per pass", _positive, ">= 1")
+    micro_batch: int = knob(16, "sequences per forward pass (changes memory, not results)", _positive, ">= 1")
     gradient_checkpointing: bool = knob(
-        False, "compute each layer again in the backward pass instead of keeping it: a third of the memory, slower"
+        False, "recompute each layer in the backward pass instead of storing it: a third of the memory, slower"
     )
     kl_stop: float | None = knob(
         None,
-        "stop an agent's passes when its KL to the sampling policy exceeds this (nats per decision)",
+        "early stopping: end an agent's passes when its KL to the old policy exceeds this (nats per decision)",
         lambda value: value is None or value > 0,
         "> 0 or none",
     )
     value_epochs: int = knob(4, "passes of value regression per update", _positive, ">= 1")
-    value_mini_batches: int = knob(4, "optimizer steps per value pass", _positive, ">= 1")
-    huber_delta: float = knob(10.0, "where the value loss turns linear", _positive, "> 0")
+    value_mini_batches: int = knob(4, "optimizer steps per pass of value regression", _positive, ">= 1")
+    huber_delta: float = knob(10.0, "error at which the Huber loss of values turns linear", _positive, "> 0")
     value_clip: float | None = knob(
         None,
-        "a value moves at most so far from where it was before the update, on the scale of the head, unless its loss "
-        "is larger for it (PPO); none: it moves freely",
+        "PPO value clipping: largest change of a value in an update, on the scale of the head, in the larger of the "
+        "clipped and unclipped loss; none: no clipping",
         lambda value: value is None or value > 0,
         "> 0 or none",
     )
     value_width: int = knob(256, "hidden units of the value head", lambda value: value >= 1, ">= 1")
     value_norm: bool = knob(
-        False, "the critic learns returns less their running mean over their running spread (MAPPO)"
+        False, "normalise the critic's targets by the running mean and standard deviation of returns (MAPPO)"
     )
-    value_warmup: int = knob(0, "first updates that train the critic only", _not_negative, ">= 0")
+    value_warmup: int = knob(0, "number of first updates that train only the critic", _not_negative, ">= 0")
     agent_interval: int = knob(
         0,
-        "0: every update trains all agents, one by one; n: each agent is trained for n updates in turn",
+        "0: train all agents in every update, one by one; n: train one agent at a time, for n updates each",
         _not_negative,
         ">= 0",
     )
     agent_order: Order = knob(
         "fixed",
-        "order of the agents: fixed, random, reverse, or in turns the one with the largest mean |advantage| and any "
-        "(semi-greedy, A2PO)",
+        "update order of the agents: fixed, random, reverse, or semi-greedy (A2PO): alternately the agent with the "
+        "largest mean |advantage| and a random one",
     )
     compounding: Compounding = knob(
         "none",
-        "weight each agent's advantages by the ratios of the agents updated before it: their product (happo), each "
-        "within the clip bounds (bounded), or as A2PO does",
+        "correct each agent for those updated before it: none, times the product of their ratios (happo), the same "
+        "with each ratio clipped (bounded), or as in A2PO (a2po)",
     )
     clip_start: float = knob(
         1.0,
-        "c: the k-th of n agents that an update trains is clipped at c + (1 - c) k / n of the bounds; 1: all alike",
+        "c of the widening clip (A2PO): the k-th of n agents gets c + (1 - c) k / n of the clip bounds; 1: all the "
+        "same",
         _share,
         "in [0, 1]",
     )
     dynamic_sampling: int = knob(
         0,
-        "0: train on the episodes as drawn; n: draw again, at most n extra rounds, for groups whose outcomes all "
-        "agree; those that still do are left out",
+        "dynamic sampling (DAPO): at most n extra rounds of rollouts to replace zero-advantage groups, those left are "
+        "dropped; 0: train on all groups",
         _not_negative,
         ">= 0",
     )
     branches: int = knob(
         0,
-        "0: train whole episodes; n: replay an episode up to a turn and train n alternatives of that turn",
+        "n: replay an episode up to a turn and train n alternatives of that turn; 0: train whole episodes",
         lambda value: value == 0 or value >= 2,
         "0 or >= 2",
     )
@@ -186,21 +196,21 @@ class LearnerSettings:
 
     @property
     def critic(self) -> bool:
-        """True if a value head is trained."""
+        """True if the settings train a value head."""
         return self.baseline == "critic"
 
     @property
     def costs_kl(self) -> bool:
-        """True if the KL to the base is a cost of each token in the reward."""
+        """True if the KL penalty to the base model is a cost per token in the reward."""
         return self.kl_weight > 0 and self.kl_place == "reward"
 
     @property
     def compares_draws(self) -> bool:
-        """True if advantages compare episodes of one task draw, which then needs at least two of them."""
+        """True if advantages compare the episodes of a prompt group, which then needs at least two of them."""
         return self.branches == 0 and (self.baseline in ("group", "leave_one_out") or self.centring == "group")
 
     def _contradictions(self) -> list[tuple[bool, str]]:
-        """Return what can not be together, with the reason."""
+        """Return pairs (contradiction found, reason) for all combinations that cannot go together."""
         free = not self.critic
         in_turns = self.agent_interval > 0
         grouped = self.baseline in ("group", "leave_one_out")

@@ -1,7 +1,7 @@
 """Forward passes of a transformer trunk over prefix trees, and log-probs at action positions.
 
-Only action positions reach the language-model head, in chunks of so many logits, gone when the next chunk comes: memory
-grows neither with the length nor with the vocabulary.
+Only action positions reach the language-model head, in chunks of bounded size. The logits of a chunk are freed before
+the next chunk, so memory grows neither with the length nor with the vocabulary.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from marft_agents.models.prefix_tree import build_levels
 from marft_agents.models.tree_attention import TreeAttention, run
 from marft_agents.trajectory import IntArray
 
-LOGITS = {"cpu": 128 * 49_152, "cuda": 2**26}  # per chunk of the head, of which six float32 matrices are held
+LOGITS = {"cpu": 128 * 49_152, "cuda": 2**26}  # per chunk of the head; six float32 matrices of this size are held
 
 
 def plan_micro_batches(sequences: Sequence[IntArray], max_rows: int) -> list[list[int]]:
-    """Cut sequences into micro-batches of at most `max_rows`, similar ones together so that they share prefixes.
+    """Cut sequences into micro-batches of at most `max_rows`, sorted so that neighbours share prefixes.
 
     Returns:
-        Indices of each micro-batch; every sequence once.
+        Indices of the sequences in each micro-batch; every sequence appears once.
     """
     order = sorted(range(len(sequences)), key=lambda i: sequences[i].tolist())
     return [order[start : start + max_rows] for start in range(0, len(order), max_rows)]
 
 
 def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[IntArray], device: torch.device) -> Tensor:
-    """Return the hidden states that predict the action tokens.
+    """Compute the hidden states that predict the action tokens.
 
     Args:
-        trunk: transformer without head.
-        prompts: token ids of each prompt, at least one token each.
-        actions: token ids of each action, T_i >= 1.
-        device: where to compute.
+        trunk: Transformer without language-model head.
+        prompts: Token ids of each prompt, int32 [P_i], P_i >= 1.
+        actions: Token ids of each action, int32 [T_i], T_i >= 1.
+        device: Device of the trunk.
 
     Returns:
-        [sum T_i, d]; rows follow the actions in order.
+        Hidden states [sum T_i, d], rows in the order of the actions.
     """
     sequences = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
     tree = TreeAttention(build_levels(sequences), device)
@@ -55,11 +55,11 @@ def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[Int
 
 @dataclass(frozen=True)
 class TokenScores:
-    """What the current policy says of recorded action tokens, flat over all actions of a batch.
+    """Log-probs and entropies of recorded action tokens under the current policy, flat over a batch.
 
     Attributes:
-        logprobs: float32 [N], log-probability of each recorded token under the sampling law.
-        entropy: float32 [N], entropy of the law at each position, in nats (no gradient unless asked for).
+        logprobs: Float32 [N], log-prob of each recorded token under the sampling parameters.
+        entropy: Float32 [N], entropy of the distribution at each position, in nats; no gradient unless asked for.
     """
 
     logprobs: Tensor
@@ -78,12 +78,12 @@ def score_tokens(
     """Compute log-probs and entropies at action positions, a chunk of the vocabulary head at a time.
 
     Args:
-        head: maps hidden [N, d] to logits [N, V].
-        hidden: [N, d], the states that predict the tokens.
-        tokens: int64 [N], the recorded tokens.
-        law: the sampling law (its temperature scales the logits).
-        support: per position the ids that could be drawn; None, as a whole or at a position, means all.
-        entropy_gradient: keep the graph of the entropy (for an entropy bonus).
+        head: Language-model head; maps hidden [N, d] to logits [N, V].
+        hidden: Hidden states [N, d] that predict the tokens.
+        tokens: Int64 [N], the recorded tokens.
+        law: Sampling parameters (the temperature scales the logits).
+        support: Per position the ids that could be sampled; None, as a whole or at a position, means all.
+        entropy_gradient: True to keep the graph of the entropy (for an entropy bonus).
     """
 
     def chunk(states: Tensor, ids: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -97,7 +97,7 @@ def score_tokens(
             entropy = -(logprobs.exp() * finite).sum(-1)
         return logprobs.gather(-1, ids[:, None]).squeeze(-1), entropy
 
-    adapted = any(p.requires_grad for p in head.parameters())  # then it is trained, and its logits are made again
+    adapted = any(p.requires_grad for p in head.parameters())  # a trained head recomputes its logits in backward
     scores, entropies = [], []
     rows = chunk_rows(head.out_features, hidden.device)
     for start in range(0, len(tokens), rows):
@@ -114,20 +114,20 @@ def score_tokens(
 
 
 def chunk_rows(vocabulary: int, device: torch.device) -> int:
-    """Return how many positions go through the head at once, at least 16."""
+    """Return the number of positions per chunk of the head, at least 16."""
     return max(16, LOGITS.get(device.type, LOGITS["cpu"]) // vocabulary)
 
 
 class _RowWise(torch.autograd.Function):
-    """Two numbers per row of hidden states, each of its own row alone, whose gradients are computed at once.
+    """Two numbers per row of hidden states, with their gradients computed in the forward pass.
 
-    A number's gradient is as wide as its row of hidden states, far less than the logits between them: logits are
-    neither kept until the backward pass nor computed again in it.
+    Each number depends on its own row alone, so its gradient is as wide as a hidden state, far less than the logits.
+    Logits are neither kept for the backward pass nor recomputed in it.
     """
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, numbers: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Return the two numbers of each row [N], the second without gradient if it has none."""
+        """Compute the two numbers of each row, [N] each; the second is not differentiable if it has no graph."""
         if not hidden.requires_grad:
             return numbers(hidden)
         with torch.enable_grad():
@@ -144,7 +144,7 @@ class _RowWise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Chain the gradients of the numbers with their slopes."""
+        """Multiply incoming gradients [N] by the saved slopes [N, d] and add them."""
         return sum(g[:, None].to(s.dtype) * s for g, s in zip(gradients, ctx.saved_tensors, strict=False)), None
 
 

@@ -1,4 +1,4 @@
-"""What is logged of one policy's update."""
+"""Metrics of one policy's update."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from marft_agents.metric_names import metric_prefix
 
 
 class UpdateStatistics:
-    """Collects what happened in one policy's update, micro-batch by micro-batch.
+    """Collects the statistics of one policy's update, micro-batch by micro-batch.
 
     Attributes:
-        stopped: the KL bound ended the passes.
-        grad_norms: norm of the gradient of each optimizer step, before it is scaled down.
+        stopped: True if early stopping on KL ended the passes.
+        grad_norms: Gradient norm of each optimizer step, before clipping.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class UpdateStatistics:
         self._tensors: dict[str, list[Tensor]] = defaultdict(list)
 
     def add(self, log_ratios: Tensor, *, first: bool, **others: Tensor) -> None:
-        """Add one micro-batch.
+        """Add the tensors of one micro-batch.
 
         Args:
-            log_ratios: log(pi / pi_old) per decision.
-            first: it is of the first pass.
-            **others: tensors whose mean is logged under their name.
+            log_ratios: Float [N], log(pi / pi_old) per decision.
+            first: True in the first pass over the batch.
+            **others: Tensors whose mean is logged under their name.
         """
         self._tensors["log_ratios"].append(log_ratios.detach())
         for name, tensor in others.items():
@@ -43,17 +43,26 @@ class UpdateStatistics:
             self._first_pass.append(log_ratios.detach().abs().max().item())
 
     def summary(self, policy: str, samples: Sequence[Sample]) -> dict[str, float]:
-        """Return metrics by name, each under the policy's.
+        """Return the metrics of the update as `{policy}/{name}`.
 
-        entropy: mean over tokens, nats. kl: k3 estimate of KL(old || new), mean over decisions, nats; kl_stopped: 1 if
-        it ended the passes. clip_share: share of decisions whose clip is active. ratio_max, ratio_min: of pi / pi_old.
-        first_pass_log_ratio_max: largest |log ratio| before the first step, 0 but for float error. grad_norm: mean
-        before scaling. tokens_mean: length of an action; cap_hit_share: share of actions that the limit cut.
-        kl_reference: mean KL to the base without adapter, nats per token. nll: mean over the tokens of positive
-        actions. importance, importance_capped: mean weight of decisions that another engine sampled, and the share that
-        was cut. The last four only where they are computed. Of the credit before it is scaled: advantage_mean, _std,
-        _min, _max, advantage_zero_share; with a critic return_mean, return_std, explained_variance (of the values
-        before this update).
+        - `entropy`: Mean over tokens, nats.
+        - `kl`: K3 estimate of KL(old || new), mean over decisions, nats.
+        - `kl_stopped`: 1 if early stopping on KL ended the passes.
+        - `clip_share`: Share of decisions whose clip is active.
+        - `ratio_max`, `ratio_min`: Extremes of pi / pi_old over decisions.
+        - `first_pass_log_ratio_max`: Largest |log ratio| before the first step; 0 but for float error.
+        - `grad_norm`: Mean gradient norm before clipping.
+        - `tokens_mean`: Mean number of tokens of an action.
+        - `cap_hit_share`: Share of actions that the token limit cut.
+        - `kl_reference`: Mean KL to the base without adapter, nats per token.
+        - `nll`: Mean negative log-likelihood over the tokens of positive actions.
+        - `importance`: Mean importance weight, where another engine sampled actions.
+        - `importance_capped`: Share of these weights that reached the cap.
+        - `advantage_mean`, `_std`, `_min`, `_max`, `advantage_zero_share`: Advantages before centring and scaling.
+        - `return_mean`, `return_std`: Value targets, with a critic.
+        - `explained_variance`: Of the values before this update, with a critic.
+
+        The metrics `kl_reference`, `nll`, `importance` and `importance_capped` exist only where they are computed.
         """
         tensors: Mapping[str, Tensor] = {name: torch.cat(parts) for name, parts in self._tensors.items()}
         ratios = tensors["log_ratios"].exp()
@@ -75,7 +84,7 @@ class UpdateStatistics:
 
 
 def _credit_statistics(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return what `UpdateStatistics.summary` says of the credit."""
+    """Return the metrics of advantages, value targets and values; see `UpdateStatistics.summary`."""
     credit = np.concatenate([s.credit for s in samples])
     found = {
         "advantage_mean": credit.mean(),

@@ -1,4 +1,4 @@
-"""Words of a text, for the normalisation of an action's log-prob."""
+"""Word count of a text, for normalising an action's log-prob."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CHARACTER = re.compile(
 
 
 def count_words(text: str) -> int:
-    """Return the number of words: white space parts them; each Han, kana or Hangul character is a word of its own.
+    """Count the words of a text, split at white space; each Han, kana or Hangul character is a word of its own.
 
-    Punctuation beside such characters counts nothing; other text between them counts one if it holds a letter or digit.
+    Punctuation beside such characters counts as 0. Other text between them counts as 1 if it holds a letter or digit.
 
     Example:
         >>> count_words("Add 2 + 3, then stop."), count_words("  ")
