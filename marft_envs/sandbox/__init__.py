@@ -1,4 +1,4 @@
-"""A judge for programs that nobody trusts: see `Judge`."""
+"""Sandboxed judge for untrusted programs: see `Judge`."""
 
 from marft_envs.sandbox.checkers import Check, Checker, ProgramChecker, read_checker
 from marft_envs.sandbox.judge import Judge

@@ -1,10 +1,10 @@
-"""The bubblewrap backend: a jail of namespaces for each submission, for machines without an engine.
+"""Bubblewrap backend: a jail of namespaces for each submission, for machines without a container engine.
 
-The jail sees what the interpreter and the compiler need of the system, all read-only, and its box, which the host
-writes and it only reads: nothing can be left over for the next submission, which gets another jail. Builds have one
-of their own, with a little memory to write to. bubblewrap limits neither processes nor memory: the runner's filter
-against fork and its limits do. A jail started by root could write the kernel's settings, so root becomes another
-user first.
+The jail sees the files that the interpreter and the compiler need, all read-only. Its box is written by the host
+and read-only for the jail, and every submission gets a new jail, so nothing is left over for the next one.
+Builds run in a jail of their own with a small writable file system in memory.
+bubblewrap limits neither processes nor memory: the runner's fork filter and its limits do.
+A jail started by root could write kernel settings, so root switches to another user first.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ BUILD_BYTES = 128 << 20
 
 
 class BubblewrapBackend:
-    """Slots that are processes in namespaces of their own.
+    """Backend whose slots are processes in their own namespaces.
 
     Attributes:
-        name: "bubblewrap".
-        tools: What programs are built and run with.
+        name: Always "bubblewrap".
+        tools: Paths of the interpreter and the compiler.
 
     Raises:
         SandboxError: bubblewrap is not installed.
@@ -50,7 +50,7 @@ class BubblewrapBackend:
         self._runtime = find_runtime(self.tools["python"])
 
     def open_slot(self, index: int) -> Slot:
-        """Make a box, and start the first jail over it."""
+        """Create a box and start the first jail on it."""
         user = slot_uids(index)[0] if os.geteuid() == 0 else None
         box = self._workplace.box(index)
         command = [*self._command, "--ro-bind", f"{self._workplace.path}/jail", f"{PARENT}/jail"]
@@ -58,19 +58,19 @@ class BubblewrapBackend:
         return BubblewrapSlot(command, box, self.tools, user, runtime_options(self._runtime))
 
     def close(self) -> None:
-        """Remove the folder; the slots are closed before."""
+        """Remove the folder; all slots must be closed before."""
         self._workplace.close()
 
 
 class BubblewrapSlot:
-    """A box, and one jail after the other over it.
+    """A box, and successive jails that run on it.
 
     Args:
-        command: bubblewrap with all walls but the box.
-        box: Folder on the host.
-        tools: What there is in the jail.
-        user: User id to start bubblewrap with; None is ours.
-        options: Of the runner.
+        command: Command line of bubblewrap with all its options except those for the box.
+        box: Folder of the box on the host.
+        tools: Paths of the tools in the jail.
+        user: User id to start bubblewrap with; None keeps ours.
+        options: Command line options of the runner.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class BubblewrapSlot:
         self._jail = self._start().greet()
 
     def put(self, name: str, content: bytes, mode: int) -> None:
-        """Write a file of the box, on the host; no jail can write there, so there are no links to fall for."""
+        """Write a file of the box on the host; jails cannot write there, so it holds no malicious links."""
         path = self._box / name
         path.unlink(missing_ok=True)
         path.write_bytes(content)
         path.chmod(mode)
 
     def build(self, request: RunRequest, product: str, files: Mapping[str, bytes]) -> tuple[RunResult, bytes]:
-        """Build in a jail of its own, the only one that may write, and only into memory."""
+        """Build in a separate jail, the only one with write access, and only to memory."""
         for name, content in files.items():
             self.put(name, content, 0o444)
         (self._box / "build").mkdir(exist_ok=True)
@@ -103,27 +103,27 @@ class BubblewrapSlot:
             builder.close()
 
     def run_all(self, requests: Sequence[RunRequest], ahead: bool) -> Iterator[RunResult]:
-        """Run programs one after the other."""
+        """Run programs one after the other in the current jail."""
         return self._jail.greet().run_all(requests, ahead)
 
     def reset(self) -> None:
-        """Take another jail over an empty box; it warms up until it is needed."""
+        """Start a new jail on an empty box; it warms up until it is needed."""
         self._jail.close()
         for path in self._box.iterdir():
             path.rmdir() if path.is_dir() else path.unlink()
         self._jail = self._start()
 
     def ran_out_of_memory(self) -> bool:
-        """Return False: a jail has no memory of its own."""
+        """Return False: a jail has no memory limit of its own."""
         return self._jail.ran_out_of_memory()
 
     def abort(self) -> None:
-        """End the jail at once."""
+        """Kill the jail at once."""
         self._aborted = True
         self._jail.abort()
 
     def close(self) -> None:
-        """End the jail."""
+        """Kill the jail and close its channel."""
         self._jail.close()
 
     def _start(self, *more: str) -> RunnerSlot:
@@ -135,19 +135,19 @@ class BubblewrapSlot:
 
 
 def _walls(shown: Shown) -> list[str]:
-    """Return the options of bubblewrap, but for the box."""
+    """Return the options of bubblewrap, except those for the box."""
     options = ["--unshare-all", "--uid", "10001", "--gid", "10001", "--hostname", "sandbox", "--cap-drop", "ALL"]
     options += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
     for path in shown.paths:
         options += _mount(path)
     for path in shown.hidden:
         options += _cover(path)
-    # A user namespace may change the settings of its own namespaces, and the next test would read them.
+    # A user namespace may change settings of its own namespaces, which the next test would read.
     return [*options, "--proc", "/proc", *_cover(Path("/proc/sys")), "--dev", "/dev", "--remount-ro", "/dev"]
 
 
 def _cover(path: Path) -> list[str]:
-    """Cover a folder with an empty one."""
+    """Return options that cover a folder with an empty one."""
     return ["--tmpfs", str(path), "--remount-ro", str(path)]
 
 

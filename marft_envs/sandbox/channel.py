@@ -1,7 +1,7 @@
-"""One connection to a runner: frames out, frames in, each with a deadline.
+"""Connection to a runner that sends and receives frames, each with a deadline.
 
-What comes back is untrusted. A closed connection, an unknown nonce, an oversized length or a late answer raises
-`SlotError`, and then the jail is worth nothing any more.
+Received data is untrusted. A closed connection, an unknown nonce, an oversized length or a late answer raises
+`SlotError`; the jail must not be used any more after it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _IN, _BOTH = select.POLLIN, select.POLLIN | select.POLLOUT
 
 
 class SlotError(Exception):
-    """A jail failed: it died, it answered garbage or too late. Our fault, never the program's."""
+    """A jail failed: it died, or its answer was invalid or late. An infrastructure error, never the program's."""
 
 
 class Channel:
-    """Frames over a stream socket.
+    """Framed requests and answers over a stream socket.
 
     Args:
-        stream: Connected to the runner's descriptors 0 and 1.
-        unwrap: Turns received bytes into bytes of the protocol, where a carrier wraps them.
+        stream: Socket connected to the runner's descriptors 0 and 1.
+        unwrap: Removes the framing of a carrier, such as Docker, from received bytes; None if there is none.
     """
 
     def __init__(self, stream: socket.socket, unwrap: Callable[[bytes], bytes] | None = None) -> None:
@@ -44,7 +44,7 @@ class Channel:
         return self.send_all(op, [payload], deadline)[0]
 
     def send_all(self, op: int, payloads: Sequence[bytes], deadline: float) -> range:
-        """Send requests at once; return their nonces. Reads while it writes: both sides may be full at once."""
+        """Send several requests together and return their nonces; reads while writing, as both pipes may be full."""
         nonces = range(self._nonce + 1, self._nonce + 1 + len(payloads))
         self._nonce += len(payloads)
         frames = (wire.pack_frame(op, nonce, payload) for nonce, payload in zip(nonces, payloads, strict=True))
@@ -63,10 +63,10 @@ class Channel:
         """Return the payload of the answer to a request.
 
         Args:
-            op: Of the request.
-            nonce: Of the request.
-            most: The largest payload that is accepted, bytes.
-            deadline: On the clock of `time.monotonic`.
+            op: Operation code of the request.
+            nonce: Nonce of the request.
+            most: Largest accepted payload in bytes.
+            deadline: Time of `time.monotonic`, in seconds.
         """
         header = wire.HEADER
         self._need(header.size, deadline)
@@ -80,7 +80,7 @@ class Channel:
         return payload
 
     def abort(self) -> None:
-        """Break the connection; usable from any thread, whoever waits gets a `SlotError`."""
+        """Break the connection from any thread; waiting threads get a `SlotError`."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
 

@@ -1,6 +1,6 @@
-"""Runs a checker program inside the jail, as main.py beside its files, and prints its score.
+"""Script that runs a checker program inside the jail, as main.py beside its files, and prints its score.
 
-Standard library only, and never imported by the package: `ProgramChecker.submission_files` ships it.
+It uses the standard library only. The package never imports it: `ProgramChecker.submission_files` ships it.
 """
 
 import io
@@ -14,14 +14,15 @@ _MOST_CHARS = 4096
 
 
 def check(contract: str, output_name: str) -> float:
-    """Return the score that the checker gives to an output.
+    """Return the checker's score of an output, from 0 to 1.
 
     Args:
-        contract: "function" or "files".
-        output_name: The file with the output.
+        contract: Calling convention of the checker, "function" or "files".
+        output_name: Name of the file with the output.
 
     Raises:
-        ValueError: It gives none from 0 to 1; whatever else the checker itself raises.
+        ValueError: The score is not a number from 0 to 1.
+        Exception: Any exception of the checker itself.
     """
     names = ("input.txt", "correct_output.txt", output_name)
     score = _call(names) if contract == "function" else float(_run(names))
@@ -42,18 +43,18 @@ def _call(names: tuple[str, str, str]) -> float:
 def _run(names: tuple[str, str, str]) -> str:
     said = io.StringIO()
     sys.argv = ["checker.py", *(str(BOX / name) for name in names)]
-    with redirect_stdout(said), suppress(SystemExit):  # many end so; what they printed counts
+    with redirect_stdout(said), suppress(SystemExit):  # many checkers exit this way; their printed score counts
         runpy.run_path(str(BOX / "checker.py"), run_name="__main__")
     return said.getvalue()[:_MOST_CHARS].strip()
 
 
 def main() -> None:
-    """Print the score; end with an error where the checker works for no output."""
+    """Print the score; fail if the checker also fails on the expected output."""
     contract = (BOX / "contract.txt").read_text()
     try:
         score = check(contract, "solution_output.txt")
     except Exception:
-        check(contract, "correct_output.txt")  # it works: what it can't read is the output
+        check(contract, "correct_output.txt")  # the checker works, so the output is invalid
         score = 0.0
     sys.stdout.write(f"{score!r}\n")
 

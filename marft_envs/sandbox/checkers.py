@@ -1,15 +1,15 @@
-"""Checkers: whether an output is right. Those on bytes run on the host and execute nothing; programs run in the jail.
+"""Output checkers: comparison of bytes on the host, and checker programs in the jail.
 
 | spec | accepts |
 |---|---|
-| tokens | the same tokens, whatever blanks and line ends stand between them (the default) |
+| tokens | the same tokens with any blanks and line ends between them (the default) |
 | exact | the same bytes |
-| lines | the same lines but for blanks at their ends and empty lines at the end |
-| yesno | as tokens, "yes" and "no" in any case |
-| floats[:ABS[:REL]] | as tokens; where a number is expected, one within ABS, or within REL of it (1e-6; REL is ABS) |
+| lines | the same lines except for trailing blanks and trailing empty lines |
+| yesno | like tokens, with "yes" and "no" in any case |
+| floats[:ABS[:REL]] | like tokens; numbers may differ by ABS, or relatively by REL (default ABS 1e-6, REL = ABS) |
 
-Outputs are hostile: nothing is decoded, no token is read as a number before a regular expression on ASCII has
-seen it, and an output of many tokens is not taken apart further than the expected one reaches.
+Outputs are hostile, so byte checkers execute and decode nothing. A token is parsed as a number only after it
+matches a regular expression on ASCII. An output is split no further than the length of the expected one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SHOWN_BYTES = 40
 
 
 class Check(NamedTuple):
-    """What a checker says.
+    """Result of a checker.
 
     Attributes:
-        score: 1.0 for right, 0.0 for wrong; programs may give a fraction.
-        reason: Why it is wrong; never holds the expected output.
+        score: 1.0 for correct, 0.0 for wrong; checker programs may give a fraction.
+        reason: Explanation of a wrong output; never holds the expected output.
     """
 
     score: float
@@ -42,27 +42,27 @@ class Check(NamedTuple):
 
 @runtime_checkable
 class Checker(Protocol):
-    """Compares an output with the expected one; pure, and safe to run on the host whatever the output."""
+    """Pure comparison of an output with the expected one; safe on the host for any output."""
 
     def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
-        """Say whether an output is right."""
+        """Compare an output with the expected one."""
 
 
 @dataclass(frozen=True)
 class Exact:
-    """The same bytes."""
+    """Checker for equal bytes."""
 
     def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
-        """Compare all bytes."""
+        """Compare all bytes of the outputs."""
         return _RIGHT if output == expected else Check(0.0, f"the {len(output)} bytes differ from the expected ones")
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The same lines, but for blanks at the end of each and empty lines at the end of all."""
+    """Checker for equal lines, except for trailing blanks and trailing empty lines."""
 
     def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
-        """Compare line by line."""
+        """Compare the outputs line by line."""
         wanted = [line.rstrip() for line in expected.rstrip().split(b"\n")]
         found = output.rstrip().split(b"\n", len(wanted))
         return _compare("line", found, wanted, lambda line, want: line.rstrip() == want)
@@ -70,29 +70,29 @@ class Lines:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The same words between ASCII blanks; numbers are compared as they are written."""
+    """Checker for equal tokens between ASCII blanks; numbers are compared as text."""
 
     def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
-        """Compare token by token."""
+        """Compare the outputs token by token."""
         return _compare_tokens(output, expected, lambda token, want: token == want)
 
 
 @dataclass(frozen=True)
 class YesNo:
-    """The same tokens; where YES or NO is expected, in any case."""
+    """Checker for equal tokens, with an expected YES or NO in any case."""
 
     def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
-        """Compare token by token."""
+        """Compare the outputs token by token."""
         return _compare_tokens(output, expected, _is_same_word)
 
 
 @dataclass(frozen=True)
 class Floats:
-    """The same tokens; where a number is expected, a number close to it.
+    """Checker for equal tokens, with a tolerance for numbers.
 
     Attributes:
-        absolute: |a - b| <= absolute is enough.
-        relative: So is |a - b| <= relative * |b|, b being expected.
+        absolute: Absolute tolerance: |a - b| <= absolute suffices.
+        relative: Relative tolerance: |a - b| <= relative * |b| suffices, with b the expected number.
     """
 
     absolute: float = 1e-6
@@ -104,7 +104,7 @@ class Floats:
                 raise ValueError(f"checker floats: {name} is {value!r}, wanted a number from 0 to 1, like floats:1e-6")
 
     def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
-        """Compare token by token."""
+        """Compare the outputs token by token."""
         return _compare_tokens(output, expected, self._is_close)
 
     def _is_close(self, token: bytes, want: bytes) -> bool:
@@ -118,17 +118,17 @@ class Floats:
 
 @dataclass(frozen=True)
 class ProgramChecker:
-    """A checker that is itself a program, written in Python; it runs in a jail of its own, never on the host.
+    """Checker that is a Python program; it runs in a separate jail, never on the host.
+
+    A checker that fails or exceeds its limits on an output, but works on the expected one, scores 0: the output is
+    invalid. A checker that fails on both is broken and gives no score.
 
     Attributes:
-        source: The program.
-        contract: "function": it defines `check(input, output, expected)`, all `str` (what is no UTF-8 is
-            replaced), and returns a bool or a number from 0 to 1. "files": it is called as
+        source: Source text of the program.
+        contract: Calling convention. "function": the program defines `check(input, output, expected)`, all `str`
+            (invalid UTF-8 is replaced), and returns a bool or a number from 0 to 1. "files": it is called as
             `checker.py input.txt correct_output.txt solution_output.txt` and prints a number from 0 to 1
             (generated_checker of open-r1/codeforces).
-
-    A checker that fails on an output, or exceeds its limits, but works on the expected one has met garbage, which
-    scores 0; one that fails on both is broken, and says nothing.
     """
 
     source: str
@@ -141,7 +141,7 @@ class ProgramChecker:
             raise ValueError("checker program: it is empty; mend or remove it")
 
     def submission_files(self, input: bytes, output: bytes, expected: bytes) -> Mapping[str, bytes]:
-        """Return the files of the jail; `python3 main.py` runs the check and prints the score."""
+        """Return the files to put in the jail; `python3 main.py` runs the check and prints the score."""
         driver = resources.files("marft_envs.sandbox").joinpath("check_program.py").read_bytes()
         return {
             "main.py": driver,
@@ -154,7 +154,7 @@ class ProgramChecker:
 
     @staticmethod
     def read_score(stdout: bytes) -> float | None:
-        """Return the score that `main.py` printed, 0 to 1; None for anything else."""
+        """Parse the score that `main.py` printed, 0 to 1; return None for anything else."""
         text = stdout[:65].strip()
         return float(text) if len(stdout) <= 64 and _SCORE.fullmatch(text) and float(text) <= 1 else None
 
@@ -163,10 +163,10 @@ AnyChecker = Checker | ProgramChecker
 
 
 def read_checker(spec: str | AnyChecker) -> AnyChecker:
-    """Return the checker of a spec; one that is already made comes back as it is.
+    """Create the checker of a spec; a checker object is returned unchanged.
 
     Raises:
-        ValueError: No such checker, or numbers that it can't have.
+        ValueError: Unknown checker, or invalid tolerances.
 
     Example:
         >>> read_checker("floats:1e-4").check(b"", b"0.33334", b"0.333333").score
@@ -208,7 +208,7 @@ def _compare_tokens(output: bytes, expected: bytes, same: Callable[[bytes, bytes
 
 
 def _compare(what: str, found: list[bytes], wanted: list[bytes], same: Callable[[bytes, bytes], bool]) -> Check:
-    """Compare item by item; `found` holds one item too many where the output goes on."""
+    """Compare item by item; `found` holds one item more than `wanted` if the output is longer."""
     for place, (item, want) in enumerate(zip(found, wanted, strict=False), start=1):
         if not same(item, want):
             return Check(0.0, f"{what} {place} is wrong: {item[:_SHOWN_BYTES]!r}")

@@ -1,4 +1,4 @@
-"""Comparing outputs: on the host where bytes are enough, in the jail where a checker is a program."""
+"""Comparison of outputs: on the host for byte checkers, in the jail for checker programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def apply(check: Check, result: TestResult) -> TestResult:
-    """Return the result of a run that ended well after a checker has seen its output."""
+    """Return the result of a successful run with the verdict and score of its check."""
     if not 0.0 <= check.score <= 1.0:
         return replace(result, verdict=Verdict.INTERNAL, score=0.0, reason=check.reason)
     verdict = Verdict.OK if check.score == 1.0 else Verdict.WA
@@ -28,7 +28,7 @@ def apply(check: Check, result: TestResult) -> TestResult:
 
 
 def check_here(submission: Submission, place: int, output: bytes) -> Check:
-    """Compare on the host; a checker of the caller's that raises is our fault, not the program's."""
+    """Compare on the host; an exception of the caller's checker gives INTERNAL, not a verdict on the program."""
     test, checker = submission.tests[place], submission.checker
     assert not isinstance(checker, str | ProgramChecker)
     try:
@@ -39,14 +39,14 @@ def check_here(submission: Submission, place: int, output: bytes) -> Check:
 
 
 class Outputs:
-    """Outputs kept until the program is gone, for then alone the expected ones may enter its jail."""
+    """Outputs kept until the program has ended; only then may the expected ones enter its jail."""
 
     def __init__(self) -> None:
         self.outputs: dict[int, bytes] = {}
         self._bytes = 0
 
     def keep(self, place: int, output: bytes) -> Check:
-        """Keep the output of a test; what is too much for all tests together is wrong."""
+        """Keep the output of a test; it is wrong if all outputs together exceed `_MOST_KEPT_BYTES`."""
         self._bytes += len(output)
         if self._bytes > _MOST_KEPT_BYTES:
             return Check(0.0, f"the outputs of all tests are longer than {_MOST_KEPT_BYTES >> 20} MiB")
@@ -57,7 +57,7 @@ class Outputs:
 def check_in_jail(
     slot: Slot, checker: ProgramChecker, submission: Submission, results: Sequence[TestResult], kept: Outputs
 ) -> list[TestResult]:
-    """Run a checker program over the outputs, as the next tenant of the slot; return the results it leaves."""
+    """Reset the slot, run a checker program on the outputs, and return the updated results."""
     slot.reset()
     checked: list[TestResult] = []
     for place, result in enumerate(results):
@@ -75,13 +75,13 @@ def _check(slot: Slot, checker: ProgramChecker, test: Test, output: bytes) -> Ch
     score, failure = _ask(slot, checker, test, output)
     if score is not None:
         return Check(score, "" if score == 1.0 else f"the checker gives {score:g}")
-    if _ask(slot, checker, test, test.output)[0] is not None:  # it works: the output is what it could not cope with
+    if _ask(slot, checker, test, test.output)[0] is not None:  # the checker works, so the output is invalid
         return Check(0.0, f"the checker failed on this output alone: {failure}")
     return _broken(failure)
 
 
 def _ask(slot: Slot, checker: ProgramChecker, test: Test, output: bytes) -> tuple[float | None, str]:
-    """Run a checker program over an output; return its score, or None and what became of it instead."""
+    """Run a checker program on an output; return its score, or None and the reason."""
     for name, content in checker.submission_files(test.input, output, test.output).items():
         slot.put(name, content, 0o444)
     argv = _LANGUAGE.command(_LANGUAGE.run, slot.places)
@@ -95,5 +95,8 @@ def _ask(slot: Slot, checker: ProgramChecker, test: Test, output: bytes) -> tupl
 
 
 def _broken(why: str) -> Check:
-    """Return what stands for no score; its words go to the log alone, for they may hold the expected output."""
+    """Return the check of a broken checker, with NaN as its score.
+
+    The output of the checker goes only to the log, as it may hold the expected output.
+    """
     return Check(float("nan"), f"the checker failed: {why}")

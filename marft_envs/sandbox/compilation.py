@@ -1,4 +1,4 @@
-"""Builds, made once: the product comes back as bytes, is kept here, never runs here, and goes into other jails."""
+"""Build cache: products are returned as bytes, kept on the host, never run there, and copied to other jails."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _KILLED = (b": fatal error: Killed signal terminated program ", b" terminated wi
 
 @dataclass(frozen=True)
 class Build:
-    """What a build came to.
+    """Result of a build.
 
     Attributes:
-        product: What it left; None where it failed.
-        output: What the compiler said, and why it was ended, at most 4 KiB.
-        was_ended: It was ended by SIGKILL or the wall limit. This may come from outside, so the build is not kept.
+        product: Bytes of the built file; None if the build failed.
+        output: Messages of the compiler and the reason if it was ended, at most 4 KiB.
+        was_ended: True if SIGKILL or the wall limit ended it. The cause may be external, so the build is not cached.
     """
 
     product: bytes | None
@@ -38,10 +38,10 @@ class Build:
 
 
 class BuildCache:
-    """Builds by language and source; of two threads that want the same one, the second waits for the first.
+    """Cache of builds by language and source; a second thread waits for the first one's build.
 
     Args:
-        most_bytes: Of products kept; the one unused longest goes first.
+        most_bytes: Largest total size of cached products in bytes; the least recently used is dropped first.
     """
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
@@ -52,7 +52,7 @@ class BuildCache:
         self._bytes = 0
 
     def get(self, language: Language, source: bytes, make: Callable[[], Build]) -> Build:
-        """Return a build, made by `make` where there is none yet; what it raises and what was ended is not kept."""
+        """Return the cached build, or call `make`; exceptions and ended builds are not cached."""
         key = hashlib.sha256(repr(language).encode() + source).digest()
         with self._lock:
             if key in self._builds:
@@ -87,7 +87,7 @@ class BuildCache:
 def _await(pending: Future[Build]) -> Build | None:
     try:
         build = pending.result()
-    except Exception:  # the other thread's jail failed: that says nothing of ours
+    except Exception:  # only the other thread's jail failed
         return None
     return None if build.was_ended else build
 
@@ -97,9 +97,9 @@ def _weight(build: Build) -> int:
 
 
 def build(slot: Slot, language: Language, source: bytes) -> Build:
-    """Build a program in a slot; a compiler that fails, or hits a limit, is an answer.
+    """Build a program in a slot; a compiler that fails or hits a limit is a valid result.
 
-    A build that was ended is made once more: a busy machine, or one that ran out of memory, says nothing of a program.
+    A build that was ended is repeated once, as the cause may be a busy machine or one that ran out of memory.
     """
     first = _build_once(slot, language, source)
     return _build_once(slot, language, source) if first.was_ended else first
@@ -119,9 +119,9 @@ def _build_once(slot: Slot, language: Language, source: bytes) -> Build:
 
 
 def _was_ended(request: RunRequest, result: RunResult) -> bool:
-    """Tell whether SIGKILL or the wall limit ended a build, and not the CPU time that it used up itself."""
+    """True if SIGKILL or the wall limit ended a build, and not its own CPU time."""
     if ruling.is_out_of_cpu(request, result):
         return False
-    # The driver of a compiler outlives the compiler proper, and says what became of it.
+    # The compiler driver outlives the compiler proper and reports its end.
     killed = result.exit_status == -signal.SIGKILL or any(words in result.stderr for words in _KILLED)
     return killed or bool(result.flags & wire.WALL_LIMIT)

@@ -1,8 +1,8 @@
-"""The Docker backend: warm, hardened containers, each with the runner as process 1, spoken to through attach.
+"""Docker backend: warm, hardened containers with the runner as process 1, connected through attach.
 
-Nothing of the host is mounted, no network, a root file system that can't be written, three capabilities (to change
-and to kill a user id). The options held against the whole attack suite; the strict filter is set per program by the
-runner. `docker cp` and its likes are never used on a container: they have been fooled by links.
+Containers have no host mounts, no network, a read-only root file system and three capabilities (to change and to
+kill user ids). These options withstood the whole attack suite. The runner sets the strict seccomp filter per program.
+`docker cp` and similar commands are never used on a container, as links inside have fooled them.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from marft_envs.sandbox.submission import MAX_TEST_BYTES
 from marft_envs.sandbox.verdict import SandboxError
 
 OWNER_LABEL = "marft.owner"
-# A checker program has the largest input, output and expected output before it at once; memory is taken as it fills.
+# Room for the largest input, output and expected output at once (checker programs); memory is used as it fills.
 _BOX_MB = (3 * MAX_TEST_BYTES >> 20) + 16
 _LOG_BYTES = 2048
-# what programs read when they run; the interpreter is a link
+# paths that programs read at run time; the interpreter is a link
 _RUNTIME_PATHS = (TOOLS["python"], "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", *ETC)
 _RUNTIME = [word for path in _RUNTIME_PATHS for word in ("--runtime", path)]
 _STDOUT, _HEADER = 1, struct.Struct(">BxxxI")
-_KILLED = "137"  # exit status in the engine's words: 128 + SIGKILL
+_KILLED = "137"  # exit status as the engine reports it: 128 + SIGKILL
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
 
 
 def connect(max_connections: int = 10) -> docker.DockerClient:
-    """Return a client of the engine.
+    """Return a client of the Docker engine.
 
     Raises:
-        SandboxError: There is none, or it may not be used; says what to do.
+        SandboxError: There is no engine, or no permission to use it; the message says what to do.
     """
     try:
         _knock()
@@ -65,26 +65,26 @@ def _address() -> str:
 
 
 def _knock() -> None:
-    """Raise OSError if nobody listens on the engine's socket; the SDK would say so too, but leave a socket open."""
+    """Raise OSError if nothing listens on the engine's socket; the SDK would raise too, but leak a socket."""
     if _address().startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as knocking:
             knocking.connect(_address().removeprefix("unix://"))
 
 
 class DockerBackend:
-    """Slots that are containers.
+    """Backend whose slots are containers.
 
     Args:
-        image: Made by `marft sandbox build`.
-        workers: How many slots there will be.
-        memory_mb: Of one container, all told, MiB.
+        image: Image name, built by `marft sandbox build`.
+        workers: Number of slots that will be opened.
+        memory_mb: Memory limit of one container in MiB, all processes together.
 
     Attributes:
-        name: "docker".
-        tools: What programs are built and run with.
+        name: Always "docker".
+        tools: Paths of the interpreter and the compiler in the image.
 
     Raises:
-        SandboxError: No engine, no image, or an image of another version; says what to do.
+        SandboxError: No engine, no image, or an image of another version; the message says what to do.
     """
 
     name = "docker"
@@ -106,7 +106,7 @@ class DockerBackend:
             raise
 
     def open_slot(self, index: int) -> Slot:
-        """Start a container."""
+        """Start a container and wait for its runner."""
         try:
             _knock()
             jail = ContainerJail(self._client, self._options(index))
@@ -115,7 +115,7 @@ class DockerBackend:
         return RunnerSlot(jail, Channel(jail.stream, jail.unwrap), {**TOOLS, "box": BOX}).greet()
 
     def close(self) -> None:
-        """Remove the containers that are left, if any, and the connections."""
+        """Remove the remaining containers and close the connections."""
         with contextlib.suppress(*ENGINE_ERRORS):
             _knock()
             self._remove(lambda mark: mark == owner_mark())
@@ -131,7 +131,7 @@ class DockerBackend:
             raise SandboxError(f"image {self._image!r} is of another version of marft: {build} again")
 
     def _reap(self) -> None:
-        """Remove what owners that were killed left behind."""
+        """Remove containers of owners that were killed."""
         self._remove(is_gone)
 
     def _remove(self, chosen: Any) -> None:
@@ -142,7 +142,7 @@ class DockerBackend:
 
     def _options(self, index: int) -> dict[str, Any]:
         pin = {"cpuset_cpus": str(self._cores[index % len(self._cores)])} if self._cores else {}
-        # A limit on processes counts by user id across all containers of a host: no two share one.
+        # Process limits count by user id across all containers of a host, so containers share no ids.
         number = process_number() * SLOTS_PER_PROCESS + next(self._serial)
         first = 10_000 + number % 3000 * UIDS_PER_SLOT
         uids = f"{first}:{first + UIDS_PER_SLOT - 1}"
@@ -164,8 +164,8 @@ class DockerBackend:
             "pids_limit": 64,
             "nano_cpus": 1_000_000_000,
             "ulimits": [Ulimit(name="core", soft=1, hard=1), Ulimit(name="nofile", soft=256, hard=256)],
-            "log_config": LogConfig(type="none"),  # json-file would write all output to the disk of the host
-            "stdin_open": True,  # with attach: the end of our connection is the end of its input, and of the runner
+            "log_config": LogConfig(type="none"),  # json-file would write all output to the host's disk
+            "stdin_open": True,  # with attach: closing our connection ends its input and so the runner
             "tty": False,
             "hostname": "sandbox",
             "environment": {},
@@ -177,14 +177,14 @@ class DockerBackend:
 
 
 class ContainerJail:
-    """A container and the connection to its process 1.
+    """Container with a connection to its process 1.
 
     Args:
-        client: Of the engine.
-        options: Of the container.
+        client: Client of the engine.
+        options: Arguments of `client.containers.create`.
 
     Attributes:
-        stream: What the runner reads and writes, the latter in the engine's packets.
+        stream: Socket to the runner's input and output; the output arrives in packets of the engine.
     """
 
     def __init__(self, client: docker.DockerClient, options: dict[str, Any]) -> None:
@@ -204,7 +204,7 @@ class ContainerJail:
             raise
 
     def unwrap(self, chunk: bytes) -> bytes:
-        """Return what the runner wrote to its standard output; the rest is its log."""
+        """Extract the runner's standard output from packets; other streams go to the log."""
         self._packets += chunk
         found = bytearray()
         while len(self._packets) >= _HEADER.size:
@@ -221,27 +221,27 @@ class ContainerJail:
         return bytes(found)
 
     def ran_out_of_memory(self) -> bool:
-        """Return True if the container ran out of memory and its process 1 was killed; by the engine's events.
+        """True if the engine's events show that the container ran out of memory and its process 1 was killed.
 
-        The container itself is gone with its end, and what it was with it.
+        The container cannot be inspected, as it is removed when it ends.
         """
         events: list[dict[str, Any]] = []
         with contextlib.suppress(*ENGINE_ERRORS):
             _knock()
             wanted = {"container": self._container.id, "event": ["oom", "die"]}
-            until = math.ceil(time.time()) + 1  # the engine may need a moment to hear of it
+            until = math.ceil(time.time()) + 1  # the event may arrive late
             events += self._client.api.events(since=0, until=until, filters=wanted, decode=True)
         died = [event["Actor"]["Attributes"].get("exitCode") for event in events if event["Action"] == "die"]
         return died == [_KILLED] and any(event["Action"] == "oom" for event in events)
 
     def kill(self) -> None:
-        """Remove the container; one that is gone, or an engine that is, is fine."""
+        """Remove the container; a missing container or engine is not an error."""
         with contextlib.suppress(*ENGINE_ERRORS):
             _knock()
             self._container.remove(force=True)
 
     def last_words(self) -> str:
-        """Return the end of the runner's log."""
+        """Return the last bytes of the runner's log."""
         return self._log.decode(errors="replace")
 
     def release(self) -> None:

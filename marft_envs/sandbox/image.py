@@ -1,4 +1,4 @@
-"""The image of the Docker backend: its version, and how it is made, with or without a registry."""
+"""Image of the Docker backend: its version, and builds with or without a registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PACKAGES = "python3,g++"
 
 
 def image_version() -> str:
-    """Return the version that an image must have to fit this code: a hash of all that goes into it."""
+    """Return the image version that this code needs: a hash of all files and flags of the build."""
     digest = hashlib.sha256(" ".join(CXX_FLAGS).encode())
     for name, content in sorted(_files().items()):
         digest.update(name.encode() + b"\0" + content + b"\0")
@@ -42,12 +42,12 @@ def build_image(image: str, base: str = DEFAULT_BASE, say: Callable[[str], None]
     """Build the image from a base image that the engine has or can pull.
 
     Args:
-        image: Name to give.
-        base: Debian with Python 3.11 or newer; g++ is installed where it is missing.
-        say: Takes each line of the build.
+        image: Name of the new image.
+        base: Debian image with Python 3.11 or newer; g++ is installed if it is missing.
+        say: Callback for each line of the build's output.
 
     Raises:
-        SandboxError: No engine, or a step failed; holds its last lines.
+        SandboxError: No engine, or a failed step; the message holds its last lines.
     """
     from marft_envs.sandbox.docker_backend import ENGINE_ERRORS, connect
 
@@ -56,7 +56,7 @@ def build_image(image: str, base: str = DEFAULT_BASE, say: Callable[[str], None]
         before = {found.id for found in client.images.list(image)}
         _build(client, image, base, say)
         for stale in before - {client.images.get(image).id}:
-            with contextlib.suppress(*ENGINE_ERRORS):  # a judge of the old version still uses it
+            with contextlib.suppress(*ENGINE_ERRORS):  # a judge of the old version may still use it
                 client.images.remove(stale)
     except ENGINE_ERRORS as error:
         raise SandboxError(f"image {image!r}: the engine failed: {error}") from error
@@ -78,16 +78,16 @@ def _build(client: Any, image: str, base: str, say: Callable[[str], None]) -> No
 
 
 def import_rootfs(folder: Path, name: str, suite: str = "bookworm", say: Callable[[str], None] = print) -> None:
-    """Make a base image from a root file system; where the folder does not exist, debootstrap makes it first.
+    """Create a base image from a root file system; debootstrap creates the folder first if it is missing.
 
     Args:
-        folder: The root file system.
-        name: Of the image.
-        suite: Of Debian, for debootstrap.
-        say: Takes lines of progress.
+        folder: Folder of the root file system.
+        name: Name of the new image.
+        suite: Debian suite for debootstrap.
+        say: Callback for lines of progress.
 
     Raises:
-        SandboxError: It can't be made or is none; says what to do.
+        SandboxError: The folder cannot be created or is not a root file system; the message says what to do.
     """
     if not folder.exists():
         _debootstrap(folder, suite, say)
@@ -112,13 +112,13 @@ def import_rootfs(folder: Path, name: str, suite: str = "bookworm", say: Callabl
 
 
 class _Progress:
-    """A stream that says how much of it was read, each 100 MB."""
+    """Stream that reports its progress every 100 MB."""
 
     def __init__(self, stream: IO[bytes], say: Callable[[str], None]) -> None:
         self._stream, self._say, self._read = stream, say, 0
 
     def read_some(self) -> bytes:
-        """Return the next piece; empty at the end."""
+        """Return the next chunk; empty at the end."""
         piece = self._stream.read(1 << 20)
         before, self._read = self._read, self._read + len(piece)
         if self._read // 10**8 > before // 10**8:
@@ -146,7 +146,7 @@ def _debootstrap(folder: Path, suite: str, say: Callable[[str], None]) -> None:
 
 
 def _files() -> dict[str, bytes]:
-    """Return what goes into the build: the Dockerfile and the folder of the runner."""
+    """Return the files of the build: the Dockerfile and the sources of the runner."""
     here = resources.files("marft_envs.sandbox")
     jail = {f"jail/{file.name}": file.read_bytes() for file in here.joinpath("jail").iterdir() if _is_source(file)}
     return {"Dockerfile": here.joinpath("Dockerfile").read_bytes(), **jail}

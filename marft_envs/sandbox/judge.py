@@ -1,4 +1,4 @@
-"""The judge: programs and tests in, verdicts out; the programs run in jails, what is expected stays here.
+"""Judge of untrusted programs: runs them against tests in jails; expected outputs stay on the host.
 
 Example:
     with Judge() as judge:
@@ -24,30 +24,33 @@ from marft_envs.sandbox.selection import open_pool
 from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test
 
-_RUNNER_MB = 64  # the runner and what was built
+_RUNNER_MB = 64  # the runner and the built program
 _log = logging.getLogger(__name__)
 _open_pools: weakref.WeakSet[SlotPool] = weakref.WeakSet()
 
 
 class Judge:
-    """A pool of jails. Usable from many threads at once; a context manager, and closed when the process ends.
+    """Pool of jails for judging programs from any number of threads.
+
+    A context manager; it is also closed when the process ends.
 
     Args:
-        backend: "docker", "bubblewrap", "landlock"; "auto" attacks each in this order and takes the first that
-            holds; "unsafe" isolates nothing.
-        workers: How many programs run at once; None is one for each physical core. More make CPU times unreliable.
-        image: Of the Docker backend, made by `marft sandbox build`.
-        slot_memory_mb: What all of one slot may use, MiB: the largest memory limit of a submission, its input and
-            output, and the compiler (Docker alone enforces it as a whole).
-        self_test: Attack a backend that is named too, once in a process; False is for what attacks it by itself.
+        backend: Name of the backend: "docker", "bubblewrap" or "landlock". "auto" attacks each in this order and takes
+            the first that holds. "unsafe" isolates nothing.
+        workers: Number of programs that run at once; None is one per physical core. More make CPU times unreliable.
+        image: Image name of the Docker backend, built by `marft sandbox build`.
+        slot_memory_mb: Memory of one slot in MiB: the largest memory limit of a submission, its input and output, and
+            the compiler. Only Docker enforces it as a whole.
+        self_test: Attack a named backend as well, once per process; False is for callers that run the attacks.
 
     Attributes:
-        backend: The name of the backend that was taken.
-        report: Why it was, and why not those before it; a line each.
+        backend: Name of the backend in use.
+        report: One line per backend tried, with the reason for its choice or refusal.
 
     Raises:
-        SandboxError: The backend can't be used or does not isolate, or for "auto" none does; says what to do.
-        ValueError: No such backend, or no workers.
+        SandboxError: The backend cannot be used or does not isolate; for "auto", none does. The message says what
+            to do.
+        ValueError: Unknown backend, or no workers.
     """
 
     def __init__(
@@ -76,24 +79,24 @@ class Judge:
         limits: Limits | None = None,
         checker: str | AnyChecker = "tokens",
     ) -> Judgement:
-        """Judge one program; see `Submission`.
+        """Judge one program; `Submission` documents the arguments.
 
         Raises:
-            ValueError: Bad input; nothing has run.
+            ValueError: Invalid input; nothing has run.
             SandboxError: No compiler for the language here, or the judge is closed.
         """
         return self.submit(Submission(program, language, tests, limits or Limits(), checker)).result()
 
     def run_many(self, submissions: Iterable[Submission]) -> list[Judgement]:
-        """Judge many programs at once; return the judgements in their order."""
+        """Judge many programs in parallel; return the judgements in the order of the submissions."""
         futures = [self.submit(submission) for submission in submissions]
         return [future.result() for future in futures]
 
     def submit(self, submission: Submission) -> Future[Judgement]:
-        """Queue a submission; first come, first served.
+        """Queue a submission in first-in, first-out order.
 
         Raises:
-            ValueError: Its memory limit, or what it reads and writes on top, is more than a slot has.
+            ValueError: Its memory limit, with its input and output, exceeds the memory of a slot.
             SandboxError: No compiler for the language here, or the judge is closed.
         """
         words = " ".join((*submission.spoken.build, *submission.spoken.run))
@@ -110,7 +113,7 @@ class Judge:
                 f"Limits.memory_mb: found {submission.limits.memory_mb}, wanted at most {most}, half of slot_memory_mb:"
                 f" make the judge with slot_memory_mb={2 * submission.limits.memory_mb}"
             )
-        # A slot that runs out of memory speaks against the program, so what it may use must fit.
+        # A slot that runs out of memory fails the program, so its permitted use must fit.
         needed = submission.limits.memory_mb + submission.files_mb + _RUNNER_MB
         if needed > self._slot_memory_mb:
             raise ValueError(
@@ -120,7 +123,7 @@ class Judge:
         return self._pool.submit(submission)
 
     def close(self) -> None:
-        """End all jails; what waits is cancelled, what runs is INTERNAL. May be called twice."""
+        """Close all jails; queued submissions are cancelled, running ones get INTERNAL. Idempotent."""
         self._pool.close()
 
     def __enter__(self) -> Self:

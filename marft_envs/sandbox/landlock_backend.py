@@ -1,7 +1,8 @@
-"""The backend that needs nothing: Landlock, seccomp and limits, which each program gets before it starts.
+"""Landlock backend without dependencies: Landlock, seccomp and resource limits set before each program starts.
 
-Works without root, without user namespaces, inside an ordinary container. What stays open: `stat` tells that a path
-exists, and a program sees the kernel and the processors of the host. As root, programs also get user ids of their own.
+It works without root, without user namespaces, and inside an ordinary container. As root, programs also get their
+own user ids. Two channels stay open: `stat` reveals that a path exists, and a program sees the kernel and the
+processors of the host.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from marft_envs.sandbox.slot import Slot
 
 
 class LandlockBackend:
-    """Slots that are processes of this machine.
+    """Backend whose slots are processes of this machine.
 
     Attributes:
-        name: As `Judge` names it.
-        isolation: As the runner names it.
-        tools: What programs are built and run with.
+        name: Name of the backend for `Judge`.
+        isolation: Name of the isolation for the runner.
+        tools: Paths of the interpreter and the compiler.
     """
 
     name = "landlock"
@@ -33,14 +34,14 @@ class LandlockBackend:
         self._workplace = Workplace()
 
     def open_slot(self, index: int) -> Slot:
-        """Start a runner over a box that only its programs may read."""
+        """Start a runner on a box that only its programs may read."""
         box = str(self._workplace.box(index))
         parent = str(self._workplace.path)
         command = runner_command(sys.executable, parent, self.isolation, box, *self._options(index))
         return start_slot(command, {**self.tools, "box": box, "headers": f"{parent}/headers"}).greet()
 
     def close(self) -> None:
-        """Remove the folder; the slots are closed before."""
+        """Remove the folder; all slots must be closed before."""
         self._workplace.close()
 
     def _options(self, index: int) -> list[str]:
@@ -50,19 +51,22 @@ class LandlockBackend:
 
 
 def landlock_options(shown: Shown) -> list[str]:
-    """Return the options of the runner that let programs read what a jail shows."""
+    """Return runner options that let programs read the paths that a jail shows."""
     return [word for path in shown.paths for word in _beneath(path, shown.hidden)]
 
 
 def runtime_options(runtime: Sequence[str], hidden: tuple[Path, ...] = ()) -> list[str]:
-    """Return the options of the runner that name what programs read when they run."""
+    """Return runner options that name the paths that programs read at run time."""
     read = (_beneath(Path(os.path.realpath(path)), hidden) for path in runtime)
     return ["--runtime" if word == "--read" else word for words in read for word in words]
 
 
 def _beneath(path: Path, hidden: tuple[Path, ...]) -> list[str]:
-    """Return options for a path. A rule holds for all that is beneath it, so a folder that hides another is listed."""
-    if path.is_symlink() or path in hidden:  # what a link leads to is shown, or it is not
+    """Return options for a path.
+
+    A Landlock rule holds for everything beneath its path, so the content of a folder with a hidden part is listed.
+    """
+    if path.is_symlink() or path in hidden:  # the target of a link has its own rule
         return []
     if not any(other.is_relative_to(path) for other in hidden):
         return ["--read", str(path)]

@@ -1,8 +1,8 @@
-"""The languages of the judge: a table of what to write, what to build, what to run.
+"""Languages of the judge: source file, build command and run command of each.
 
-A language is added with `add_language(Language(...))`. Commands run in the folder of the program; their words may
-hold `{box}` (that folder), `{python}`, `{c++}` (the tools in the jail) and `{headers}` (the folder of the precompiled
-headers).
+Add a language with `add_language(Language(...))`. Commands run in the folder of the program. Their words may
+hold `{box}` (that folder), `{python}` and `{c++}` (the tools in the jail), and `{headers}` (the folder of the
+precompiled headers).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Parsing once at build time instead of once a test. `-S` saves a quarter of the interpreter's start, and costs
-# `exit` and `quit`, which `site` would have made: the start code makes them. Tracebacks name main.py.
+# Source is parsed once at build time, not once per test. `-S` saves a quarter of the interpreter's start, but skips
+# `site`, which defines `exit` and `quit`: the start code defines them. Tracebacks name main.py.
 _PYTHON_BUILD = """\
 import marshal, sys
 sys.tracebacklimit = 0
@@ -34,22 +34,22 @@ def _start():
     return code
 exec(_start())
 """
-# The precompiled headers of the image only fit if these are the very flags they were made with.
+# The image's precompiled headers are valid only for exactly the flags they were built with.
 CXX_FLAGS = ("-O2", "-DONLINE_JUDGE")
 _CXX_BOUNDS = ("-fmax-errors=3", "-ftemplate-depth=512", "-fconstexpr-ops-limit=10000000")
 
 
 @dataclass(frozen=True)
 class Language:
-    """How programs of one language are built and run.
+    """Build and run commands of one language.
 
     Attributes:
-        name: As a submission names it.
-        source: File name of the program.
-        build: Command that makes `{box}/build/PRODUCT` from the program; empty where there is nothing to build.
-        product: Name of what the build leaves; it is then `{box}/PRODUCT`.
+        name: Name used by submissions.
+        source: File name of the program's source.
+        build: Command that builds `{box}/build/PRODUCT` from the source; empty if there is no build step.
+        product: File name of the built program, later found at `{box}/PRODUCT`.
         run: Command that runs one test.
-        cpu_factor: Multiplies the CPU and wall limits.
+        cpu_factor: Factor on the CPU and wall limits.
         extra_memory_mb: The interpreter's own memory, MiB, on top of the memory limit.
     """
 
@@ -62,7 +62,7 @@ class Language:
     extra_memory_mb: int = 0
 
     def command(self, words: tuple[str, ...], places: Mapping[str, str]) -> tuple[bytes, ...]:
-        """Return a command with its places filled in.
+        """Return a command with its placeholders filled in.
 
         Raises:
             KeyError: The jail lacks a tool that the command needs; the argument is its name.
@@ -78,7 +78,7 @@ def _fill(word: str, places: Mapping[str, str]) -> str:
 
 
 def _cxx(standard: str) -> Language:
-    # No -pipe: a source that includes the compiler's own output would wait in it until the wall limit.
+    # No -pipe: a source that includes the compiler's own output would block until the wall limit.
     flags = (f"-std={standard}", *CXX_FLAGS, f"-I{{headers}}/{standard}", *_CXX_BOUNDS, "-static", "-s")
     return Language(
         standard,
@@ -106,15 +106,15 @@ _ALIASES = {"c++": "c++17", "cpp": "c++17", "cpp17": "c++17", "cpp20": "c++20", 
 
 
 def add_language(language: Language) -> None:
-    """Add a language to the table, or replace one."""
+    """Add a language to the table, or replace the one of that name."""
     LANGUAGES[language.name] = language
 
 
 def find_language(name: str) -> Language:
-    """Return the language of a name or of an alias of it.
+    """Return the language of a name or an alias.
 
     Raises:
-        ValueError: There is none; names the close ones.
+        ValueError: Unknown language; the message names close matches.
     """
     key = name.strip().lower()
     key = _ALIASES.get(key, key)

@@ -1,4 +1,4 @@
-"""This machine, for the backends that need no engine: cores, tools, what a jail shows of it, user ids, folders."""
+"""Properties of the host for backends without an engine: cores, tools, visible paths, user ids, folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIBRARY_FOLDERS = ("gcc", "*-linux-*", "bfd-plugins", "locale", "python3.*")  #
 _LIBRARY_FILES = ("*.so", "*.so.*", "*.a", "*.o")
 _MOST_LIBRARIES = 64
 SLOTS_PER_PROCESS = 64
-_STRIDE = 104_729  # a prime: equal process ids in different PID namespaces lie far apart
+_STRIDE = 104_729  # a prime, so that equal process ids in different PID namespaces map far apart
 
 
 def physical_cores() -> list[int]:
@@ -39,10 +39,10 @@ def physical_cores() -> list[int]:
 
 
 def find_tools() -> dict[str, str]:
-    """Return the interpreter and the compiler that an unprivileged user may run.
+    """Return paths of the interpreter and the compiler that an unprivileged user may run.
 
     Raises:
-        SandboxError: There is no such interpreter.
+        SandboxError: There is no Python for unprivileged users.
     """
     found = {"python": _find_python()}
     compiler = shutil.which("g++", path="/usr/local/bin:/usr/bin:/bin")
@@ -50,11 +50,11 @@ def find_tools() -> dict[str, str]:
 
 
 class Shown(NamedTuple):
-    """What a jail shows of this machine; nothing else.
+    """Paths of this machine that a jail shows; all others are invisible.
 
     Attributes:
-        paths: Files, folders and links.
-        hidden: Folders beneath those that it does not show.
+        paths: Visible files, folders and links.
+        hidden: Folders beneath `paths` that stay invisible.
     """
 
     paths: tuple[Path, ...]
@@ -62,13 +62,14 @@ class Shown(NamedTuple):
 
 
 def find_shown(tools: Mapping[str, str], root: Path = Path("/")) -> Shown:
-    """Return what the interpreter and the compiler need: programs, headers, libraries and Python's standard library.
+    """Return the paths that interpreter and compiler need: programs, headers, libraries, Python's standard library.
 
-    All else below /usr may hold our own problems and answers: packages, virtual environments, sources, shared data.
+    Other folders below /usr stay hidden, as packages, virtual environments, sources and shared data there may hold
+    our own problems and answers.
 
     Args:
-        tools: See `find_tools`.
-        root: Of the file system, for tests.
+        tools: Paths of the tools, from `find_tools`.
+        root: Root of the file system; tests use another one.
     """
     roots = (root, root / "usr", *(Path(tool).resolve().parent.parent for tool in tools.values()))
     paths, hidden = [root / name for name in _SINGLE_FILES], list[Path]()
@@ -80,7 +81,7 @@ def find_shown(tools: Mapping[str, str], root: Path = Path("/")) -> Shown:
                 paths.append(folder)
             elif len(found) <= _MOST_LIBRARIES:
                 paths += found
-            else:  # a system that keeps its libraries in one folder: a mount for each would take seconds
+            else:  # all libraries in one folder: one mount per file would take seconds
                 paths.append(folder)
                 hidden += [path for path in sorted(folder.iterdir()) if path.is_dir() and path not in found]
             hidden += [path for path in sorted(folder.glob("python3*/*-packages")) if path.parent in found]
@@ -99,14 +100,14 @@ print("\\0".join([os.path.dirname(os.__file__), *sorted(mapped)]))
 
 @functools.cache
 def find_runtime(python: str) -> tuple[str, ...]:
-    """Return what programs read when they run, in Python or linked statically: far less than what a compiler reads.
+    """Return the paths that Python or statically linked programs read at run time, far fewer than for a compiler.
 
     Args:
-        python: The interpreter.
+        python: Path of the interpreter.
 
     Returns:
-        It, its standard library, the libraries that it and its modules load, locales and time zones; nothing where
-        it does not say.
+        The interpreter, its standard library, shared libraries of it and its modules, locales and time zones. Empty if
+        the interpreter fails to report them.
     """
     command = [python, "-I", "-S", "-c", _MAPPED]
     found = subprocess.run(command, capture_output=True, text=True, env={}, stdin=subprocess.DEVNULL, check=False)
@@ -114,7 +115,7 @@ def find_runtime(python: str) -> tuple[str, ...]:
         return ()
     library, *mapped = found.stdout.strip().split("\0")
     inside = [path for path in mapped if not path.startswith(f"{library}/")]
-    unwinders = [f"{folder}/libgcc_s.so.1" for folder in {os.path.dirname(path) for path in inside}]  # of threads' ends
+    unwinders = [f"{folder}/libgcc_s.so.1" for folder in {os.path.dirname(path) for path in inside}]  # thread exit
     others = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale")
     return tuple(path for path in (python, library, *inside, *unwinders, *others) if os.path.exists(path))
 
@@ -125,16 +126,15 @@ def _is_library(path: Path) -> bool:
 
 
 def process_number() -> int:
-    """Return this process's id, moved apart from equal ids in other PID namespaces."""
+    """Return this process's id, offset by its PID namespace to separate equal ids."""
     return os.getpid() + pid_namespace() * _STRIDE
 
 
 def slot_uids(index: int) -> tuple[int, int]:
-    """Return first and last of the user ids of a slot; no two slots of a PID namespace share one.
+    """Return the first and last user id of a slot; slots of one PID namespace share none.
 
-    A limit on processes counts by user id, and killing what a program left goes by user id. Where a user
-    namespace maps few ids, the range is folded, which makes a clash improbable instead of impossible; and so it is
-    between two PID namespaces.
+    Process limits and the killing of leftover processes go by user id. If a user namespace maps few ids, the range
+    wraps around, so a clash is improbable but possible. The same holds between two PID namespaces.
     """
     wanted = (process_number() * SLOTS_PER_PROCESS + index % SLOTS_PER_PROCESS) * UIDS_PER_SLOT
     try:
@@ -147,10 +147,10 @@ def slot_uids(index: int) -> tuple[int, int]:
 
 
 def make_folder(mark: str) -> Path:
-    """Make a folder that unprivileged users may enter but not list.
+    """Create a folder that unprivileged users may enter but not list.
 
     Raises:
-        SandboxError: The folder for temporary files is closed to them.
+        SandboxError: They may not enter any folder for temporary files.
     """
     parents = (tempfile.gettempdir(), "/tmp", "/var/tmp")
     parent = next((parent for parent in parents if _is_open(Path(parent))), None)
@@ -162,7 +162,7 @@ def make_folder(mark: str) -> Path:
 
 
 def stale_folders() -> list[tuple[Path, str]]:
-    """Return the folders that `make_folder` made, by whomever, with their marks."""
+    """Return the folders that `make_folder` created in any process, with their marks."""
     found = [
         path
         for parent in {tempfile.gettempdir(), "/tmp", "/var/tmp"}
@@ -182,7 +182,7 @@ def _find_python() -> str:
 
 
 def _is_open(path: Path) -> bool:
-    """Return True if any user may enter all folders on the way to a path, and read it. Who isn't root need not care."""
+    """True if any user may enter all parent folders of a path and read it; without root, if this user may."""
     if os.geteuid() != 0:
         return os.access(path, os.R_OK | os.X_OK)
     try:

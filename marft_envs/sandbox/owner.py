@@ -1,4 +1,4 @@
-"""Owner marks of containers and folders: they outlive the process, so that others may clear up after a kill -9."""
+"""Owner marks of containers and folders, which let other processes clean up after a kill -9."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def owner_mark() -> str:
-    """Return the mark of this process: host, PID namespace, process id, and when it started (ids are used again)."""
+    """Return the mark of this process: host, PID namespace, process id and start time, as ids are reused."""
     return f"{socket.gethostname()}-{_place()}-{os.getpid()}-{_start_ticks(os.getpid())}"
 
 
 def is_gone(mark: str) -> bool:
-    """Return True if the mark is of a process of this host and PID namespace that no longer runs.
+    """True if the marked process belonged to this host and PID namespace and no longer runs.
 
-    Nothing is known of other hosts and of other PID namespaces, where the same number is another process.
+    Processes of other hosts and PID namespaces cannot be checked, so the result for them is False.
     """
     parts = mark.rsplit("-", 3)
     if parts[:-2] != [socket.gethostname(), _place()] or not all(map(str.isdecimal, parts[-2:])):
@@ -25,15 +25,18 @@ def is_gone(mark: str) -> bool:
 
 
 def pid_namespace() -> int:
-    """Return the number of this process's PID namespace; 0 where there is none to be seen."""
+    """Return the number of this process's PID namespace; 0 if it is unknown."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino
-    except OSError:  # no /proc, or no Linux
+    except OSError:  # no /proc, or not Linux
         return 0
 
 
 def _place() -> str:
-    """Return a name of the PID namespace. The first one has the same number on all machines, so the boot is in it."""
+    """Return a name of the PID namespace.
+
+    It includes the boot id, as the initial namespace has the same number on all machines.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     except OSError:
@@ -42,7 +45,7 @@ def _place() -> str:
 
 
 def _start_ticks(pid: int) -> int:
-    """Return when a process started, in clock ticks since boot; 0 where it does not run."""
+    """Return the start time of a process in clock ticks since boot; 0 if it does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""A thread for each slot, a queue of submissions for all: nothing that is handed in is ever lost."""
+"""Pool of slots with one thread each and one common queue; no submission is ever lost."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.trial import Trial
 from marft_envs.sandbox.verdict import Judgement, SandboxError, TestResult, Verdict
 
-RECYCLE_AFTER = 500  # submissions; then the slot gives way to a new one
-_PAUSE_S = 0.5  # before the second attempt: an engine may be coming back
+RECYCLE_AFTER = 500  # submissions per slot before it is replaced
+_PAUSE_S = 0.5  # before the second attempt: the engine may be restarting
 _log = logging.getLogger(__name__)
 
 
 class Backend(Protocol):
-    """Opens slots.
+    """Interface of a backend, which opens slots.
 
     Attributes:
-        name: For people.
-        tools: What programs are built and run with: paths in the jail of `python` and `c++`, where there.
+        name: Name for reports and judgements.
+        tools: Paths of `python` and `c++` in the jail, as far as installed.
     """
 
     name: str
     tools: Mapping[str, str]
 
     def open_slot(self, index: int) -> Slot:
-        """Return a fresh jail; raises `SlotError` or `SandboxError`."""
+        """Open a new jail; raises `SlotError` or `SandboxError`."""
 
     def close(self) -> None:
-        """Leave nothing behind; the slots are closed before."""
+        """Remove everything the backend created; all slots must be closed before."""
 
 
 @dataclass
@@ -49,21 +49,21 @@ class _Job:
 
 
 def _memory_judgement(num_tests: int) -> Judgement:
-    """Return the judgement of a program that made its slot run out of memory; on which test, nobody knows."""
+    """Return the judgement of a program that made its slot run out of memory; the test is unknown."""
     first = TestResult(Verdict.MLE, reason="the slot ran out of memory, and so did a fresh one")
     others = TestResult(Verdict.SKIPPED, reason="the slot ran out of memory")
     return Judgement(Verdict.MLE, (first, *[others] * (num_tests - 1)))
 
 
 class SlotPool:
-    """Slots at work; all are opened at once, each by the thread that uses it.
+    """Pool of working slots, opened in parallel, each by the thread that uses it.
 
     Args:
-        backend: Opens them.
-        workers: How many.
+        backend: Backend that opens the slots.
+        workers: Number of slots and threads.
 
     Raises:
-        SandboxError: The first slot can't be opened.
+        SandboxError: The first slot cannot be opened.
     """
 
     def __init__(self, backend: Backend, workers: int) -> None:
@@ -95,9 +95,9 @@ class SlotPool:
         """Queue a submission.
 
         Raises:
-            SandboxError: The pool is closed, or another process's.
+            SandboxError: The pool is closed or belongs to another process.
         """
-        if os.getpid() != self._pid:  # a fork has our sockets, but no threads
+        if os.getpid() != self._pid:  # a forked child has our sockets but no threads
             raise SandboxError("the judge belongs to the process that this one was forked from: make another one here")
         job = _Job(submission)
         with self._change:
@@ -108,8 +108,8 @@ class SlotPool:
         return job.future
 
     def close(self) -> None:
-        """End the jails and the threads; what waits is cancelled, what runs is INTERNAL. May be called twice."""
-        if os.getpid() != self._pid:  # the jails, the folder and the containers are still in use
+        """Close jails and threads; queued submissions are cancelled, running ones get INTERNAL. Idempotent."""
+        if os.getpid() != self._pid:  # the parent still uses the jails, the folder and the containers
             return
         with self._change:
             self._closing = True
@@ -125,7 +125,7 @@ class SlotPool:
         self.backend.close()
 
     def _work(self, index: int) -> None:
-        """Be the thread of a slot."""
+        """Run the loop of a slot's thread."""
         try:
             self._open(index)
         except Exception as error:
@@ -139,7 +139,7 @@ class SlotPool:
         while (job := self._next_job()) is not None:
             try:
                 job.future.set_result(self._judge(index, job.submission))
-            except Exception as error:  # a bug of ours: the caller sees it, the thread goes on
+            except Exception as error:  # an internal bug: the caller gets it, the thread continues
                 job.future.set_exception(error)
             num_judged += 1
             self._tidy(index, worn=num_judged % RECYCLE_AFTER == 0)
@@ -158,9 +158,9 @@ class SlotPool:
                     return job
 
     def _judge(self, index: int, submission: Submission) -> Judgement:
-        """Judge on this slot; where that fails by our fault, once more on a fresh one.
+        """Judge on this slot; after an infrastructure failure, once more on a new one.
 
-        If both ran out of their memory, it was the program's doing: nothing else is judged in a slot meanwhile.
+        If both slots ran out of memory, the verdict is MLE: no other program used them at the time.
         """
         trial = Trial(submission, self._builds, lambda: self._num_busy > 1)
         failures: dict[str, str | int | float] = {}
@@ -186,7 +186,7 @@ class SlotPool:
         return replace(judgement, backend=self.backend.name, details=failures)
 
     def _tidy(self, index: int, worn: bool) -> None:
-        """Make the slot ready for the next program; a slot that can't be, or is worn out, gives way to another."""
+        """Reset the slot for the next program; replace it after a failure or `RECYCLE_AFTER` submissions."""
         try:
             if worn or index not in self._slots:
                 raise SlotError("worn out")
@@ -199,7 +199,7 @@ class SlotPool:
             self._num_busy -= 1
 
     def _refill(self, index: int) -> None:
-        """Open a slot if that is possible now; wait a moment if not, for an engine may be coming back."""
+        """Open a slot; on failure wait for `_PAUSE_S`, as the engine may be restarting."""
         try:
             if not self._closing:
                 self._open(index)

@@ -1,4 +1,4 @@
-"""A runner as a process of this machine: how the backends without an engine start and end their jails."""
+"""Runner as a process of this machine, for backends without an engine."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _LOG_BYTES = 2048
 
 
 def runner_command(python: str, parent: str, isolation: str, box: str, *more: str) -> list[str]:
-    """Return the command line of the runner whose folder `jail` lies in `parent`."""
+    """Return the command line of the runner; `parent` is the folder of its package `jail`."""
     return [python, "-I", "-S", "-c", _START.format(parent=parent), "--isolation", isolation, "--box", box, *more]
 
 
 class ProcessJail:
-    """A runner that is a process of ours.
+    """Runner as a child process.
 
     Args:
-        command: See `runner_command`, or something that ends in it.
-        stream: Its descriptors 0 and 1.
-        user: User id to change to first; None stays what we are.
+        command: Result of `runner_command`, possibly with a wrapper command before it.
+        stream: Socket for its descriptors 0 and 1.
+        user: User id for the process; None keeps ours.
     """
 
     def __init__(self, command: Sequence[str], stream: socket.socket, user: int | None) -> None:
@@ -50,10 +50,10 @@ class ProcessJail:
         self._ending = threading.Lock()
 
     def kill(self) -> None:
-        """End it; the kernel ends its children with it.
+        """Kill the process group and reap the process.
 
-        But not one whose parent died before it could ask for that (bubblewrap's, in its first moments); it is still of
-        the runner's group, whose number is nobody else's until the runner is waited for.
+        The kernel kills the children with their parent once they have requested it. A child of bubblewrap may not have
+        done so yet, so the whole group is killed. Its number cannot be reused before the runner is reaped.
         """
         with self._ending:
             if self._process.returncode is None:
@@ -63,24 +63,24 @@ class ProcessJail:
                 self._process.wait()
 
     def ran_out_of_memory(self) -> bool:
-        """Return False: what ran out is the machine's, and whose fault that was nobody can tell."""
+        """Return False: the jail shares the machine's memory, so the cause is unknown."""
         return False
 
     def last_words(self) -> str:
-        """Return the end of the runner's log."""
+        """Return the last bytes of the runner's log."""
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
         return self._log.read().decode(errors="replace")
 
     def release(self) -> None:
-        """Close the log."""
+        """Close the log file."""
         self._log.close()
 
 
 def start_slot(command: Sequence[str], places: Mapping[str, str], user: int | None = None) -> RunnerSlot:
-    """Start a runner; it warms up while we go on, `greet` waits for it.
+    """Start a runner without waiting for it; `greet` waits until it is ready.
 
     Raises:
-        OSError: The command is not there.
+        OSError: The command cannot be started.
     """
     ours, theirs = socket.socketpair()
     with theirs:
@@ -93,12 +93,12 @@ def start_slot(command: Sequence[str], places: Mapping[str, str], user: int | No
 
 
 class Workplace:
-    """The folder of a backend on this machine: a copy of the runner that any user may read, a folder for each slot.
+    """Folder of a backend on this machine: a world-readable copy of the runner, and a box per slot.
 
-    A cleaner of temporary files may remove it, or a part of it: what is missing is made again with the next box.
+    A cleaner of temporary files may remove parts of it; missing parts are created again with the next box.
 
     Attributes:
-        path: The folder; holds the runner, the package `jail`. Another one after a call of `box` if it was removed.
+        path: Folder with the runner's package `jail`. It changes with a call of `box` if it was removed.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Workplace:
         self._installed = _install_runner(self.path / "jail")
 
     def box(self, index: int) -> Path:
-        """Return the empty box of a slot."""
+        """Create and return an empty box for a slot."""
         with self._changing:
             if not _is_ours(self.path):
                 self.path = make_folder(owner_mark())
@@ -124,12 +124,12 @@ class Workplace:
         return box
 
     def close(self) -> None:
-        """Remove everything."""
+        """Remove the folder and its content."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
 def _is_ours(folder: Path) -> bool:
-    """Return True if a folder is still there; its name was known, so another user may have taken it since."""
+    """True if a folder still exists and is ours; another user may have taken its known name."""
     try:
         found = folder.lstat()
     except OSError:
@@ -138,10 +138,10 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _end_blocked_jails(folder: Path) -> None:
-    """End the jails of an owner that was killed in the moment in which it started them.
+    """Kill the jails of an owner that was killed while it started them.
 
-    bubblewrap asks to end with its parent only after its parent has let it go on. If the parent is killed before
-    that, the jail waits without end. Its command line names the owner's folder.
+    bubblewrap asks the kernel to die with its parent only after the parent has let it continue. If the parent is
+    killed before that, the jail waits forever. Its command line names the owner's folder.
     """
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -152,9 +152,9 @@ def _end_blocked_jails(folder: Path) -> None:
 
 
 def _install_runner(folder: Path) -> list[str]:
-    """Copy the runner and return the names of its files.
+    """Copy and compile the runner; return the names of its files.
 
-    It is compiled here, for a jail can't write there and would compile it at each start.
+    A jail cannot write there, so without this step it would compile the runner at each start.
     """
     folder.mkdir(mode=0o755)
     for file in resources.files("marft_envs.sandbox.jail").iterdir():
@@ -165,7 +165,7 @@ def _install_runner(folder: Path) -> list[str]:
             if copy.suffix == ".py":
                 py_compile.compile(str(copy), doraise=True)
     compiler = shutil.which(native.COMPILE[0])
-    if compiler:  # without one, the runner starts programs in Python, a millisecond slower
+    if compiler:  # otherwise the runner starts programs from Python, a millisecond slower
         command = [compiler, *native.COMPILE[1:]]
         subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]

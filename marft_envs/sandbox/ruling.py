@@ -1,4 +1,4 @@
-"""From what became of a run to its verdict: one table, the first line that matches counts."""
+"""Rules from the result of a run to its verdict; the first match counts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from marft_envs.sandbox.verdict import Limits, Verdict
 BUILD_CPU_S, BUILD_WALL_S, BUILD_MEMORY_MB, BUILD_FILE_MB, BUILD_PROCESSES = 20, 90, 2048, 32, 32
 _MIB = 1 << 20
 _OUT_OF_MEMORY = (b"MemoryError", b"bad_alloc")
-_FLOOR_KB = 16 << 10  # the peak of a program that uses less is the runner's own, from which it was started
-_NEARLY_ALL = 0.95  # of the memory limit: an allocation that was refused there explains a crash
+_FLOOR_KB = 16 << 10  # smaller peaks are the runner's own, from which the program was forked
+_NEARLY_ALL = 0.95  # share of the memory limit at which a refused allocation explains a crash
 
 
 def build_request(argv: tuple[bytes, ...]) -> RunRequest:
-    """Return the request of a build."""
+    """Return the run request of a build."""
     output = BUILD_FILE_MB * _MIB
     cpu_ms, wall_ms = BUILD_CPU_S * 1000, BUILD_WALL_S * 1000
     return RunRequest(KIND_BUILD, cpu_ms, wall_ms, BUILD_MEMORY_MB * 1024, output, 1 << 16, BUILD_PROCESSES, argv, b"")
 
 
 def run_request(argv: tuple[bytes, ...], stdin: bytes, limits: Limits, language: Language) -> RunRequest:
-    """Return the request of one test. The output limit is one byte more: what is exactly as long as allowed passes."""
+    """Return the run request of one test; its output limit is one byte more, so that the full length passes."""
     return RunRequest(
         kind=KIND_RUN,
         cpu_ms=math.ceil(limits.cpu_s * language.cpu_factor * 1000),
@@ -40,7 +40,7 @@ def run_request(argv: tuple[bytes, ...], stdin: bytes, limits: Limits, language:
 
 
 def rule(request: RunRequest, result: RunResult) -> tuple[Verdict, str]:
-    """Return verdict and reason of a run; OK says that the program ended well and its output may be compared."""
+    """Return verdict and reason of a run; OK means that the output may be compared."""
     found = rule_time(request, result) or _rule_space(request, result)
     if found is not None:
         return found
@@ -52,7 +52,7 @@ def rule(request: RunRequest, result: RunResult) -> tuple[Verdict, str]:
 
 
 def rule_time(request: RunRequest, result: RunResult) -> tuple[Verdict, str] | None:
-    """Return TLE or ILE where the program used up its time."""
+    """Return TLE or ILE if the program used up its time, else None."""
     cpu_ms = result.cpu_us / 1000
     if is_out_of_cpu(request, result):
         return Verdict.TLE, f"CPU time over {request.cpu_ms / 1000:g} s"
@@ -63,7 +63,7 @@ def rule_time(request: RunRequest, result: RunResult) -> tuple[Verdict, str] | N
 
 
 def is_out_of_cpu(request: RunRequest, result: RunResult) -> bool:
-    """Return True if the program used up its CPU time."""
+    """True if the program used up its CPU time."""
     over = result.flags & wire.CPU_LIMIT or result.cpu_us / 1000 > request.cpu_ms
     return bool(over) or result.exit_status == -signal.SIGXCPU
 
@@ -83,7 +83,7 @@ def _rule_space(request: RunRequest, result: RunResult) -> tuple[Verdict, str] |
 
 
 def describe_exit(exit_status: int) -> str:
-    """Return words for an exit status: "exit status 3", "signal SIGSEGV"."""
+    """Describe an exit status in words: "exit status 3", "signal SIGSEGV"."""
     if exit_status >= 0:
         return f"exit status {exit_status}"
     try:

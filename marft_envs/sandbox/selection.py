@@ -1,4 +1,4 @@
-"""Which backend a judge gets: the one asked for, or the strongest that holds against attacks here and now."""
+"""Selection of the judge's backend: the requested one, or the strongest that withstands attacks on this host."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from marft_envs.sandbox.selftest import NUM_ROWS, failures, run_selftest
 from marft_envs.sandbox.unsafe import UnsafeBackend
 from marft_envs.sandbox.verdict import SandboxError
 
-ISOLATING = ("docker", "bubblewrap", "landlock")  # the strongest first
-_held: set[tuple[str, str]] = set()  # backend and image that were asked for and held in this process
+ISOLATING = ("docker", "bubblewrap", "landlock")  # in order of decreasing strength
+_held: set[tuple[str, str]] = set()  # requested pairs of backend and image that held in this process
 
 
 def open_pool(
     backend: str, workers: int, image: str, slot_memory_mb: int, self_test: bool = True
 ) -> tuple[SlotPool, str]:
-    """Return a pool of the backend asked for and a report of why it is this one.
+    """Open a pool of the requested backend; return it with a report of the choice.
 
     Raises:
-        SandboxError: It can't be used, or it does not hold; for "auto", none isolates.
-        ValueError: No such backend.
+        SandboxError: The backend cannot be used or does not hold; for "auto", none isolates.
+        ValueError: Unknown name of a backend.
     """
     makers = _makers(workers, image, slot_memory_mb)
     if backend == "auto":
@@ -46,7 +46,7 @@ def open_pool(
 
 
 def _attack(pool: SlotPool) -> list[str]:
-    """Attack a pool; return what did not hold, and then the pool is closed."""
+    """Attack a pool and return the failures; close the pool if there are any."""
     try:
         broken = failures(run_selftest(pool))
     except BaseException:

@@ -1,8 +1,8 @@
-"""A handful of attacks that a backend must hold against before it is trusted: a second, not a proof.
+"""Self-test of a backend: a few attacks that it must withstand before use, in about a second.
 
-Each program prints REACHED where it gets what it wants; none does harm where it does. Honest programs run between
-them and must be judged right.
-`marft sandbox check --full` runs the whole suite of `marft_envs.sandbox.attacks` instead.
+Each program prints REACHED if it attains its goal; none does harm if it does. Honest programs run between them and
+must be judged correctly. The test is no proof: `marft sandbox check --full` runs the whole suite of
+`marft_envs.sandbox.attacks`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.verdict import Judgement, Limits, Test, Verdict
 
 _FAILS = (Verdict.WA, Verdict.RE, Verdict.SV)
-# A busy machine makes a program use several times its CPU time: only what must run into that limit gets a tight one.
+# CPU times grow severalfold on a busy machine: only programs that must hit a limit get a tight one.
 _LIMITS = Limits(cpu_s=3.0, wall_s=30.0, memory_mb=64, output_mb=1)
 _TIGHT = {Verdict.TLE: replace(_LIMITS, cpu_s=0.3), Verdict.ILE: replace(_LIMITS, wall_s=0.6)}
 _REACHED = b"REACHED"
 
 
 class Attack(NamedTuple):
-    """A hostile program.
+    """A hostile program of the self-test.
 
     Attributes:
-        name: What it tries.
-        program: In Python; SECRET stands for the path of a file of the host, SUITE for that of this file.
-        verdicts: What it may be given.
+        name: Goal of the attack in words.
+        program: Python source; SECRET stands for the path of a file on the host, SUITE for that of this file.
+        verdicts: Verdicts that hold the attack.
     """
 
     name: str
@@ -42,13 +42,13 @@ class Attack(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What became of an attack.
+    """Result of one attack.
 
     Attributes:
-        name: What it tried.
-        verdict: What it was given.
-        held: True if it neither reached its goal nor got a verdict that it must not get.
-        note: Why not.
+        name: Goal of the attack in words.
+        verdict: Verdict that it got.
+        held: True if it missed its goal and got an allowed verdict.
+        note: Reason for a failure; empty if it held.
     """
 
     name: str
@@ -58,10 +58,10 @@ class Row(NamedTuple):
 
 
 class Judging(Protocol):
-    """A pool or a judge."""
+    """Interface of a pool or a judge."""
 
     def submit(self, submission: Submission) -> Future[Judgement]:
-        """Queue a submission; returns a future."""
+        """Queue a submission and return the future of its judgement."""
 
 
 _CALL = "import ctypes, os, signal\ncall = ctypes.CDLL(None, use_errno=True)\n"
@@ -71,16 +71,16 @@ ATTACKS: Sequence[Attack] = (
     Attack("open a socket", "import socket\nsocket.socket()\nprint('REACHED')"),
     Attack("trace the runner", _CALL + "print('REACHED' if call.ptrace(16, os.getppid(), 0, 0) == 0 else '-')"),
     Attack("kill the runner", "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(0.1)"),
-    # Signal 0 asks whether one could: a backend that lets it through must not lose every process of the machine.
+    # Signal 0 only checks permission, so a backend that allows it loses no process.
     Attack("kill everything", "import os\nos.kill(-1, 0)\nprint('REACHED')"),
     Attack("leave the namespaces", _CALL + "print('REACHED' if call.unshare(0x10000000) == 0 else '-')"),
     Attack("read a file of the host", "print(open('SECRET').read())"),
-    Attack("read the suite itself", "open('SUITE').read(1)\nprint('REACHED')"),  # beside it lie the embedded answers
+    Attack("read the suite itself", "open('SUITE').read(1)\nprint('REACHED')"),  # embedded answers are stored beside it
     Attack(
         "write a file",
         "import os\n"
         "for folder in ('.', '/', '/tmp', '/var/tmp', '/dev/shm', '/box', '/box/build', os.path.dirname('SECRET')):\n"
-        "    try: os.open(folder, os.O_TMPFILE | os.O_WRONLY)\n"  # leaves nothing behind where it succeeds
+        "    try: os.open(folder, os.O_TMPFILE | os.O_WRONLY)\n"  # leaves nothing behind on success
         "    except OSError: continue\n"
         "    print('REACHED')",
     ),
@@ -108,12 +108,12 @@ ATTACKS: Sequence[Attack] = (
     Attack("burn the processor", "while True: pass", (Verdict.TLE,)),
     Attack("ignore signals and sleep", "import time\ntime.sleep(60)", (Verdict.ILE,)),
 )
-NUM_ROWS = len(ATTACKS) + 1  # of `run_selftest`
+NUM_ROWS = len(ATTACKS) + 1  # number of rows of `run_selftest`
 _HONEST = Submission("print(int(input()) + 1)", "python", [Test(b"41\n", b"42\n")])
 
 
 def run_selftest(judging: Judging) -> list[Row]:
-    """Attack a backend; return a row for each attack, and one for the honest programs between them."""
+    """Attack a backend; return a row per attack and one for the honest programs between them."""
     with _secret() as (path, content):
         attacks = [judging.submit(_submission(attack, path)) for attack in ATTACKS]
         honest = [judging.submit(_HONEST) for _ in ATTACKS]
@@ -124,7 +124,7 @@ def run_selftest(judging: Judging) -> list[Row]:
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
-    """Return what did not hold, in words."""
+    """Describe the failed attacks in words."""
     return [f"{row.name} ({row.note})" for row in rows if not row.held]
 
 
@@ -145,7 +145,7 @@ def _row(attack: Attack, judgement: Judgement, secret: bytes) -> Row:
 
 @contextmanager
 def _secret() -> Iterator[tuple[str, bytes]]:
-    """Make a file that anybody on the host may read; give its path and content."""
+    """Create a world-readable file on the host; yield its path and content."""
     folder = make_folder(owner_mark())
     content = secrets.token_hex(16)
     try:

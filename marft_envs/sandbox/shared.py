@@ -1,4 +1,4 @@
-"""One judge a process for all who name the same backend: made at the first use, closed at the process's end."""
+"""Shared judges: one per process and backend, created at first use and closed at exit."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _lock = threading.Lock()
 
 
 def shared_judge(backend: str = "auto") -> Judge:
-    """Return the judge of a backend that this process shares; the first call starts it.
+    """Return this process's shared judge of a backend; the first call starts it.
 
     Args:
-        backend: As of `Judge`.
+        backend: Name of the backend, as for `Judge`.
 
     Raises:
-        SandboxError: No such backend works here; says what to do.
+        SandboxError: The backend does not work here; the message says what to do.
     """
     with _lock:
         if backend not in _judges:
-            from marft_envs.sandbox.judge import Judge  # what reads a problem need not load what runs a program
+            from marft_envs.sandbox.judge import Judge  # lazy: reading problems needs no judge
 
             _judges[backend] = Judge(backend=backend)
         return _judges[backend]
 
 
 def close_shared_judges() -> None:
-    """Close them all; a later use makes new ones."""
+    """Close all shared judges; later calls create new ones."""
     with _lock:
         judges = list(_judges.values())
         _judges.clear()
@@ -41,8 +41,8 @@ def close_shared_judges() -> None:
 
 
 def _forget() -> None:
-    """In a forked child: the judges are the parent's."""
-    global _lock  # noqa: PLW0603 - the parent may have held it
+    """Forget the judges in a forked child, as they belong to the parent."""
+    global _lock  # noqa: PLW0603 - the parent may have held it at the fork
     _lock = threading.Lock()
     _judges.clear()
 

@@ -1,4 +1,4 @@
-"""A slot: one jail that runs one program at a time, spoken to through its runner."""
+"""Slot of the judge: one jail that runs one program at a time, controlled through its runner."""
 
 from __future__ import annotations
 
@@ -12,69 +12,69 @@ from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
 from marft_envs.sandbox.ruling import BUILD_FILE_MB
 
-# What a build may leave: all that its file limit lets it write, or a large product would look like a jail that failed.
+# Largest product of a build: its file limit, or else a large product would look like a failed jail.
 MAX_PRODUCT_BYTES = (BUILD_FILE_MB << 20) + 1
-GRACE_S = 10.0  # for the runner's own work and the carrier, on a busy machine
+GRACE_S = 10.0  # for the runner's own work and the carrier on a busy machine
 START_S = 60.0
-_BYTES_PER_S = 10e6  # the slowest carrier, for deadlines
-_WINDOW = 2 * wire.TOGETHER  # requests under way: the runner starts the next tests while we compare the last
-_SMALL = 1 << 15  # a larger input goes alone
+_BYTES_PER_S = 10e6  # rate of the slowest carrier, for deadlines
+_WINDOW = 2 * wire.TOGETHER  # requests in flight: the runner starts the next tests while we compare the last
+_SMALL = 1 << 15  # larger inputs are sent alone
 
 
 class Slot(Protocol):
-    """What the judge needs of a jail. Every method raises `SlotError` when the jail failed.
+    """Interface of a jail for the judge; every method raises `SlotError` if the jail failed.
 
     Attributes:
-        places: Where things are in the jail: `box`, and the tools there are of `python`, `c++`, `headers`.
+        places: Paths in the jail: `box`, and the installed ones of `python`, `c++` and `headers`.
     """
 
     places: Mapping[str, str]
 
     def put(self, name: str, content: bytes, mode: int) -> None:
-        """Write a file of the box, replacing it."""
+        """Write a file to the box, replacing an existing one."""
 
     def build(self, request: RunRequest, product: str, files: Mapping[str, bytes]) -> tuple[RunResult, bytes]:
-        """Run a build over some files; return what became of it, and the product where it left one."""
+        """Run a build on some files; return its result and the product, empty if there is none."""
 
     def run_all(self, requests: Sequence[RunRequest], ahead: bool) -> Iterator[RunResult]:
-        """Run programs one after the other; `ahead` lets the next start before its turn is asked for."""
+        """Run programs in order; with `ahead` the next may start before its result is requested."""
 
     def reset(self) -> None:
-        """Forget everything: no process, no file is left, the next program has another uid."""
+        """Reset the jail: kill all processes, remove all files, and change the user id of the next program."""
 
     def ran_out_of_memory(self) -> bool:
-        """Return True if the jail failed because the memory that it has for itself ran out; ask before `close`."""
+        """True if the jail failed because its own memory ran out; call before `close`."""
 
     def abort(self) -> None:
-        """End the jail at once; usable from any thread."""
+        """Kill the jail at once, from any thread."""
 
     def close(self) -> None:
-        """End the jail and collect what is left of it."""
+        """Kill the jail and release its resources."""
 
 
 class Jail(Protocol):
-    """What a runner lives in: a container or a process."""
+    """Container or process of a runner."""
 
     def ran_out_of_memory(self) -> bool:
-        """Return True if the kernel ended the runner because the jail's memory ran out."""
+        """True if the kernel killed the runner because the jail's memory ran out."""
 
     def kill(self) -> None:
-        """End it; may be called twice and from any thread, never raises."""
+        """Kill the jail; idempotent, from any thread, without exceptions."""
 
     def last_words(self) -> str:
-        """Return the end of the runner's log."""
+        """Return the last bytes of the runner's log."""
 
     def release(self) -> None:
-        """Close what belongs to it on this side."""
+        """Close the resources of the jail on our side."""
 
 
 class RunnerSlot:
-    """A jail whose runner does everything itself.
+    """Slot whose jail is managed entirely by its runner.
 
     Args:
-        jail: Where the runner lives.
-        channel: To the runner.
-        places: See `Slot`.
+        jail: Container or process of the runner.
+        channel: Connection to the runner.
+        places: Paths in the jail, as in `Slot`.
     """
 
     def __init__(self, jail: Jail, channel: Channel, places: Mapping[str, str]) -> None:
@@ -84,10 +84,10 @@ class RunnerSlot:
         self._met = False
 
     def greet(self) -> Self:
-        """Wait until the runner answers, the first time; return the slot.
+        """Wait for the first answer of the runner; return the slot.
 
         Raises:
-            SlotError: It does not; then the slot is closed.
+            SlotError: The runner does not answer; the slot is then closed.
         """
         if not self._met:
             try:
@@ -99,26 +99,26 @@ class RunnerSlot:
         return self
 
     def put(self, name: str, content: bytes, mode: int) -> None:
-        """Write a file of the box, replacing it."""
+        """Write a file to the box, replacing an existing one."""
         answer = self._ask(wire.PUT, wire.pack_put(name.encode(), content, mode), 1 << 12)
         _check_status(answer, f"PUT {name}")
 
     def build(self, request: RunRequest, product: str, files: Mapping[str, bytes]) -> tuple[RunResult, bytes]:
-        """Run a build over some files; return what became of it, and the product where it left one."""
+        """Run a build on some files; return its result and the product, empty if there is none."""
         for name, content in files.items():
             self.put(name, content, 0o444)
         return self.build_here(request, product)
 
     def build_here(self, request: RunRequest, product: str) -> tuple[RunResult, bytes]:
-        """Run a build over the files that are there already."""
+        """Run a build on the files that are already in the box."""
         (result,) = self.run_all([request], ahead=False)
         return result, self._fetch(f"build/{product}") if result.exit_status == 0 else b""
 
     def run_all(self, requests: Sequence[RunRequest], ahead: bool) -> Iterator[RunResult]:
-        """Run programs one after the other; `ahead` lets the next start before its turn is asked for."""
+        """Run programs in order; with `ahead` the next may start before its result is requested."""
         nonces: list[int] = []
         for turn, request in enumerate(requests):
-            # Several go at once: each write wakes the runner, and an engine's processes between us.
+            # Requests are sent in batches, as each write wakes the runner and the engine's processes between.
             if len(nonces) - turn <= (_WINDOW - wire.TOGETHER if ahead else 0):
                 following = requests[len(nonces) : turn + _WINDOW if ahead else turn + 1]
                 large = (place for place, each in enumerate(following) if len(each.stdin) > _SMALL)
@@ -129,20 +129,20 @@ class RunnerSlot:
             yield self._receive_run(request, nonces[turn])
 
     def reset(self) -> None:
-        """Forget everything: no process, no file is left, the next program has another uid."""
+        """Reset the jail: kill all processes, remove all files, and change the user id of the next program."""
         _check_status(self._ask(wire.RESET, b"", 1 << 12), "RESET")
 
     def ran_out_of_memory(self) -> bool:
-        """Return True if the jail failed because the memory that it has for itself ran out; ask before `close`."""
+        """True if the jail failed because its own memory ran out; call before `close`."""
         return self._jail.ran_out_of_memory()
 
     def abort(self) -> None:
-        """End the jail at once; usable from any thread."""
+        """Kill the jail at once, from any thread."""
         self._channel.abort()
         self._jail.kill()
 
     def close(self) -> None:
-        """End the jail and collect what is left of it."""
+        """Kill the jail and release its resources."""
         self._jail.kill()
         self._channel.close()
         self._jail.release()
@@ -178,7 +178,7 @@ class RunnerSlot:
         return self._channel.receive(op, nonce, most, time.monotonic() + GRACE_S + most / _BYTES_PER_S)
 
     def _send_all(self, op: int, payloads: Sequence[bytes]) -> range:
-        # What is sent ahead waits behind programs that still run, so a full pipe is no sign of trouble by itself.
+        # Requests sent ahead wait behind running programs, so a full pipe alone is not a failure.
         return self._channel.send_all(op, payloads, time.monotonic() + 3600)
 
 

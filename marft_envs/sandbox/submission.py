@@ -1,4 +1,4 @@
-"""What the judge is given: a program, its tests and limits, how to compare; checked before anything runs."""
+"""Submission to the judge: program, tests, limits and checker, validated before anything runs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from marft_envs.sandbox.languages import Language, find_language
 from marft_envs.sandbox.verdict import Limits, Test
 
 MAX_PROGRAM_BYTES = 1 << 20
-MAX_TEST_BYTES = 64 << 20  # of an input, and of an expected output
+MAX_TEST_BYTES = 64 << 20  # of one input or one expected output
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One program to judge.
+    """One program with its tests, limits and checker.
 
     Attributes:
-        program: Source text; a `str` is taken as UTF-8.
-        language: A name of `marft_envs.sandbox.languages.LANGUAGES`, or "c++" (C++17).
-        tests: At least one.
-        limits: Of every test.
-        checker: "tokens", "exact", "lines", "floats:ABS:REL", "yesno", or a checker object.
-        stop_on_failure: Skip the tests after the first that fails: for all-or-nothing rewards.
+        program: Source text; a `str` is encoded as UTF-8.
+        language: Name in `marft_envs.sandbox.languages.LANGUAGES`, or "c++" (C++17).
+        tests: Tests of the program, at least one.
+        limits: Resource limits of every test.
+        checker: Output checker: "tokens", "exact", "lines", "floats:ABS:REL", "yesno", or a checker object.
+        stop_on_failure: Skip the tests after the first failure, for all-or-nothing rewards.
 
     Raises:
-        ValueError: An unknown language or checker, no tests, a program or test too large.
+        ValueError: Unknown language or checker, no tests, or a program or test that is too large.
     """
 
     program: str | bytes
@@ -50,18 +50,18 @@ class Submission:
 
     @property
     def source(self) -> bytes:
-        """The program as bytes; lone surrogates pass, and fail to compile."""
+        """Program as bytes; lone surrogates are encoded and fail to compile."""
         return self.program if isinstance(self.program, bytes) else self.program.encode("utf-8", "surrogatepass")
 
     @property
     def files_mb(self) -> int:
-        """MiB of the files of a run, which lie in memory: the outputs, and the input (it may write to that as well)."""
+        """Size in MiB of a run's files in memory: its outputs, and its input, which it may also write."""
         largest = max(len(test.input) for test in self.tests) / 2**20
         return math.ceil(2 * self.limits.output_mb + max(self.limits.output_mb, largest))
 
     @property
     def spoken(self) -> Language:
-        """The language's entry in the table."""
+        """Entry of the language in the table."""
         return find_language(self.language)
 
 

@@ -1,4 +1,4 @@
-"""One submission on one slot: build, run the tests, compare, and no word to the jail of what is expected."""
+"""Trial of one submission on one slot: build, run the tests, compare; expected outputs stay outside of the jail."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SHOWN_BYTES = 4096
 
 @dataclass(frozen=True)
 class Trial:
-    """A submission to judge on a slot.
+    """Judging of one submission on a slot.
 
     Attributes:
-        submission: What to judge.
-        cache: Builds made before.
-        is_crowded: Says whether other slots are busy, which makes CPU times longer than they are.
+        submission: The submission to judge.
+        cache: Cache of earlier builds.
+        is_crowded: Returns True if other slots are busy, which inflates measured CPU times.
     """
 
     submission: Submission
@@ -31,10 +31,10 @@ class Trial:
     is_crowded: Callable[[], bool]
 
     def judge(self, slot: Slot) -> Judgement:
-        """Return the judgement.
+        """Build and test the submission; return the judgement.
 
         Raises:
-            SlotError: The jail failed.
+            SlotError: The jail failed during the trial.
         """
         language, source, said = self.submission.spoken, self.submission.source, ""
         if language.build:
@@ -64,9 +64,12 @@ class Trial:
     def _run(
         self, slot: Slot, requests: Sequence[RunRequest], check: Callable[[int, bytes], Check]
     ) -> list[TestResult]:
-        """Run the tests in order, up to the first failure where that is asked; give slow ones a second chance."""
+        """Run the tests in order, up to the first failure with `stop_on_failure`.
+
+        A TLE on a busy machine is confirmed by a second run.
+        """
         stop, results = self.submission.stop_on_failure, list[TestResult]()
-        doubtful = True  # one TLE that was confirmed says enough of the program
+        doubtful = True  # one confirmed TLE is enough
         while len(results) < len(requests):
             crowded, first = self.is_crowded(), len(results)
             for run in slot.run_all(requests[first:], ahead=not stop):
@@ -84,7 +87,7 @@ class Trial:
 
 
 def overall_verdict(results: Sequence[TestResult]) -> Verdict:
-    """Return the first verdict that is not OK; INTERNAL before all, for then the others are no grade either."""
+    """Return the first verdict that is not OK; INTERNAL has priority, as it invalidates the others."""
     verdicts = [result.verdict for result in results]
     if Verdict.INTERNAL in verdicts:
         return Verdict.INTERNAL

@@ -1,4 +1,4 @@
-"""Plain processes under resource limits: no isolation at all, for programs that you trust as your own.
+"""Unsafe backend: plain processes under resource limits without isolation, for trusted programs only.
 
 A program can read and delete your files, reach the network, and leave processes behind.
 """
@@ -11,7 +11,7 @@ from marft_envs.sandbox.landlock_backend import LandlockBackend
 
 
 class UnsafeBackend(LandlockBackend):
-    """Slots that isolate nothing; never chosen by itself."""
+    """Backend without isolation; never selected automatically."""
 
     name = "unsafe"
     isolation = "none"

@@ -1,4 +1,4 @@
-"""What a judge is asked and what it answers: tests, limits, submissions, verdicts, judgements; all frozen data."""
+"""Frozen data of the judge: tests, limits, verdicts, results and judgements."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What the judge says of a program on a test, and of the program as a whole.
+    """Verdict of the judge on one test or on a whole program.
 
-    The order is that of `Judgement.verdict`: of several failed tests the first one's verdict counts.
+    The verdict on a program is that of its first failed test.
     """
 
     OK = "OK"  # exit status 0 and the checker accepts the output
     WA = "WA"  # wrong answer
-    TLE = "TLE"  # time limit: CPU used up, or wall limit with much CPU
-    ILE = "ILE"  # idleness limit: wall limit with little CPU (sleeping, blocked, stopped)
+    TLE = "TLE"  # time limit: CPU time used up, or wall limit with high CPU use
+    ILE = "ILE"  # idleness limit: wall limit with low CPU use (sleeping, blocked, stopped)
     MLE = "MLE"  # memory limit
-    RE = "RE"  # runtime error: a signal or an exit status other than 0, even with the right output
+    RE = "RE"  # runtime error: a signal or an exit status other than 0, even with the correct output
     CE = "CE"  # compile error (also for a Python syntax error), or the compiler hit its limits
     OLE = "OLE"  # output limit
     SV = "SV"  # security violation: a forbidden system call killed the program
-    INTERNAL = "INTERNAL"  # our fault, never the program's: not a grade, an excluded episode
-    SKIPPED = "SKIPPED"  # not run: an earlier test failed and the submission asked to stop there
+    INTERNAL = "INTERNAL"  # infrastructure error, never the program's: no grade, the episode is excluded
+    SKIPPED = "SKIPPED"  # not run: an earlier test failed with `stop_on_failure`
 
 
 @dataclass(frozen=True)
 class Test:
-    """One test.
+    """One test of a program.
 
     Attributes:
-        input: The program's standard input.
+        input: Standard input of the program.
         output: The expected output; never enters the sandbox of the program.
-        name: For people; empty is fine.
+        name: Name for display; may be empty.
     """
 
     __test__ = False  # not a pytest class
@@ -46,14 +46,14 @@ class Test:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one test may use.
+    """Resource limits of one test.
 
     Attributes:
-        cpu_s: CPU seconds, all threads together.
-        wall_s: Wall seconds; None is max(3 cpu_s + 2, cpu_s + 5), so that a busy machine fails nobody.
-        memory_mb: Address space in MiB (the interpreter's own comes on top, see the language table).
-        output_mb: Standard output in MiB.
-        stderr_kb: Standard error kept, in KiB; more is cut, not punished, up to `output_mb`.
+        cpu_s: CPU time in seconds, all threads together.
+        wall_s: Wall time in seconds; None is max(3 cpu_s + 2, cpu_s + 5), generous enough for a busy machine.
+        memory_mb: Address space in MiB; the interpreter's own is added, see the language table.
+        output_mb: Size of the standard output in MiB.
+        stderr_kb: Standard error kept, in KiB; more is cut without penalty, up to `output_mb`.
     """
 
     cpu_s: float = 2.0
@@ -76,24 +76,24 @@ class Limits:
 
     @property
     def wall_limit_s(self) -> float:
-        """Wall seconds that hold."""
+        """Effective wall limit in seconds."""
         return max(3 * self.cpu_s + 2, self.cpu_s + 5) if self.wall_s is None else self.wall_s
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """What one test came to.
+    """Result of one test.
 
     Attributes:
-        verdict: See `Verdict`.
+        verdict: Verdict on this test.
         score: 1.0 for OK, else 0.0; a custom checker may give a fraction.
-        cpu_s: CPU time, all threads.
-        wall_s: Wall time.
-        peak_memory_mb: Peak resident memory, MiB (has a floor of some MiB: the runner's own).
-        exit_status: Exit status; minus the signal number where a signal ended it; None where it never ran.
-        output: The head of the standard output, at most 4 KiB.
-        stderr: The tail of the standard error, at most 4 KiB.
-        reason: What explains the verdict, for people; never holds the expected output.
+        cpu_s: CPU time in seconds, all threads together.
+        wall_s: Wall time in seconds.
+        peak_memory_mb: Peak resident memory in MiB, with a floor of a few MiB from the runner.
+        exit_status: Exit status; minus the signal number if a signal ended it; None if it never ran.
+        output: Start of the standard output, at most 4 KiB.
+        stderr: End of the standard error, at most 4 KiB.
+        reason: Explanation of the verdict; never holds the expected output.
     """
 
     __test__ = False
@@ -111,14 +111,14 @@ class TestResult:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a judge says of a program.
+    """Judgement on a whole program.
 
     Attributes:
-        verdict: OK if every test is, else that of the first test that is not; CE before any test ran.
-        tests: In the order given; empty after CE, and after INTERNAL if nothing ran.
-        compile_output: What the compiler said, at most 4 KiB.
-        backend: Which backend ran it.
-        details: Whatever else explains it; numbers and short text.
+        verdict: OK if every test is OK, else the verdict of the first failed test; CE if the build failed.
+        tests: Results in the order of the tests; empty after CE, and after INTERNAL if nothing ran.
+        compile_output: Messages of the compiler, at most 4 KiB.
+        backend: Name of the backend that ran it.
+        details: Further explanations as numbers and short texts.
     """
 
     verdict: Verdict
@@ -129,14 +129,14 @@ class Judgement:
 
     @property
     def passed(self) -> float:
-        """Fraction of the tests passed, 0 to 1; a checker's fraction counts as such."""
+        """Mean score of the tests, 0 to 1; fractions given by a checker count as such."""
         return sum(test.score for test in self.tests) / len(self.tests) if self.tests else 0.0
 
     @property
     def is_grade(self) -> bool:
-        """False for INTERNAL: the infrastructure failed, and this says nothing of the program."""
+        """False for INTERNAL: the infrastructure failed, so the program has no grade."""
         return self.verdict is not Verdict.INTERNAL
 
 
 class SandboxError(RuntimeError):
-    """The sandbox can't be used as asked (no engine, no image, nothing isolates): says what to do."""
+    """The sandbox cannot be used as requested (no engine, no image, no isolation); says what to do."""

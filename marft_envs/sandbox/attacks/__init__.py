@@ -1,8 +1,9 @@
-"""Hostile programs, and a harness that runs them against a judge and says what held.
+"""Suite of sandbox attacks: hostile programs, and a harness that runs them against a judge.
 
-Each program prints `REACHED <what>` when it attains its goal. After each, honest programs must be judged rightly at
-once, the next program must find nothing, the host must hold nothing of it; while it runs, a neighbour is judged.
-Nothing runs before the backend has shown that a program can't even fork.
+Each program prints `REACHED <what>` when it attains its goal. While an attack runs, an honest program is judged
+beside it. After each attack, honest programs must be judged correctly at once. Neither the next program nor the host
+may hold anything that the attack left.
+No attack runs before the backend has shown that programs cannot fork.
 
     with Judge(backend="auto") as judge:
         print([report.name for report in run_attacks(judge) if not report.held])
@@ -29,33 +30,33 @@ __all__ = ["CATALOGUE", "Attack", "AttackReport", "find_attacks", "run_attacks"]
 
 _PROBES = PROGRAMS / "probes"
 _HONEST = Limits(cpu_s=2.0, wall_s=20.0, memory_mb=128, output_mb=1.0)
-_JAILS_AT_ONCE = 2  # probes, so that one gets into the jail that the attack was in
-_numbers = itertools.count(1000)  # a fresh input each time, so that no answer is an old one
+_JAILS_AT_ONCE = 2  # number of probes: one of them gets the jail of the attack
+_numbers = itertools.count(1000)  # a new input each time, so that old answers are wrong
 
 
 class AnyJudge(Protocol):
-    """The part of `Judge` that the harness uses, from two threads at once."""
+    """Interface of `Judge` that the harness uses, from two threads at once."""
 
     def run(self, program: str, language: str, tests: list[Test], limits: Limits) -> Judgement:
-        """Judge a program."""
+        """Judge one program against its tests."""
 
 
 @dataclass(frozen=True)
 class AttackReport:
-    """What became of one attack.
+    """Result of one attack.
 
     Attributes:
-        name: The program's file name.
-        klass: What it goes for.
-        goal: What it tries, in words.
-        language: The judge's name of its language.
-        verdict: What it got; of several tests, the first that is not allowed.
-        allowed: What it may get.
-        reached: What it says it attained; empty if nothing.
-        leaked: Secrets found in its output or in the compiler's.
-        canary_ok: Honest programs were judged rightly right after it.
-        neighbour_ok: Honest programs were judged rightly beside it.
-        leftovers: What the next program, or the host, found of it.
+        name: File name of the program.
+        klass: Class of the attack, such as "processes" or "memory".
+        goal: Goal of the attack in words.
+        language: Language name as the judge knows it.
+        verdict: Verdict of the judge; with several tests, the first that is not allowed.
+        allowed: Verdicts that hold the attack.
+        reached: Goal that the program reports as attained; empty if none.
+        leaked: Secrets found in its output or in that of the compiler.
+        canary_ok: True if honest programs were judged correctly right after it.
+        neighbour_ok: True if honest programs were judged correctly beside it.
+        leftovers: Remains of it found by the next program or on the host.
     """
 
     name: str
@@ -72,7 +73,7 @@ class AttackReport:
 
     @property
     def reason(self) -> str:
-        """Why it did not hold; empty if it held."""
+        """Reason for which the judge failed; empty if it held."""
         faults = []
         if self.verdict not in self.allowed:
             faults.append(f"verdict {self.verdict}, wanted {' or '.join(self.allowed)}")
@@ -85,23 +86,23 @@ class AttackReport:
 
     @property
     def held(self) -> bool:
-        """True if the judge withstood it."""
+        """True if the judge withstood the attack."""
         return not self.reason
 
 
 def run_attacks(
     judge: AnyJudge, names: list[str] | None = None, on_progress: Callable[[AttackReport], None] | None = None
 ) -> list[AttackReport]:
-    """Run attacks against a judge, best one of at least two slots, and report on each.
+    """Run attacks against a judge, preferably with two or more slots, and report on each.
 
     Args:
-        judge: What is attacked.
-        names: Which attacks; None is all.
-        on_progress: Called with each report as it comes.
+        judge: The judge to attack.
+        names: Names of the attacks; None runs all.
+        on_progress: Callback for each report as it is made.
 
     Raises:
-        SandboxError: The judge isolates nothing, or fails honest programs: no attack was run.
-        ValueError: An unknown name.
+        SandboxError: The judge isolates nothing or fails honest programs; no attack was run.
+        ValueError: Unknown name of an attack.
     """
     attacks = find_attacks(names)
     _refuse_unless_isolating(judge)
@@ -150,14 +151,14 @@ def _report(judge: AnyJudge, attack: Attack, bait: Bait, usual: Counter[str]) ->
 
 
 def _worst(judgement: Judgement, allowed: tuple[Verdict, ...]) -> Verdict:
-    """Return the verdict, or that of the first test which got one that is not allowed."""
+    """Return the first verdict that is not allowed, or the overall verdict."""
     verdicts = [judgement.verdict, *(test.verdict for test in judgement.tests)]
     return next((verdict for verdict in verdicts if verdict not in allowed), judgement.verdict)
 
 
 @contextmanager
 def _neighbour(judge: AnyJudge, bait: Bait) -> Iterator[list[Judgement]]:
-    """Judge an honest program again and again beside what runs in the context; yield a list of wrong judgements."""
+    """Judge an honest program repeatedly while the context runs; yield the list of wrong judgements."""
     wrong: list[Judgement] = []
     over, started = threading.Event(), threading.Event()
     source = (_PROBES / "neighbour.py").read_text().replace("@SECRET@", bait.neighbour)
@@ -192,7 +193,7 @@ def _judge_probe(judge: AnyJudge, name: str) -> Judgement:
 
 
 def _find_in_jails(judge: AnyJudge) -> Counter[str]:
-    """Return what programs find in their jails; of two jails the larger count of each thing."""
+    """Return the counts of things that probes find in their jails; the maximum over two jails."""
     found: Counter[str] = Counter()
     with ThreadPoolExecutor(_JAILS_AT_ONCE) as threads:
         for judgement in threads.map(lambda _: _judge_probe(judge, "leftovers.py"), range(_JAILS_AT_ONCE)):

@@ -1,6 +1,6 @@
-"""Secrets laid out while attacks run: on the host, in its environment, in a neighbour, in the expected output.
+"""Secrets placed while attacks run: on the host, in its environment, in a neighbour, in the expected output.
 
-None of them may appear in what an attack or a compiler prints.
+None of them may appear in the output of an attack or of a compiler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INSTALLED = (
     "/srv",
     "/usr/lib/python3/dist-packages",
 )
-_FOLDERS = ("/usr/local", "/usr/lib", "/usr/local/lib")  # as a virtual environment or a package has one
+_FOLDERS = ("/usr/local", "/usr/lib", "/usr/local/lib")  # parents of folders such as those of virtual environments
 
 
 def _secret(kind: str) -> str:
@@ -33,13 +33,13 @@ def _secret(kind: str) -> str:
 
 
 class Bait:
-    """A context in which files and a variable of the host hold secrets.
+    """Context in which files and an environment variable of the host hold secrets.
 
     Attributes:
-        expected: What an attack would have to print to be right.
-        neighbour: In the source and the input of the program that runs beside.
-        files: Paths of the host with a secret each: temporary folders, shared memory, home, and, where this process
-            may write there, places beside the system's own files in which packages and data are installed.
+        expected: Secret expected output of the attack's test.
+        neighbour: Secret in the source and the input of the neighbour program.
+        files: Paths on the host with a secret each: in temporary folders, shared memory and home. Folders of
+            installed packages and data are included if this process may write there.
     """
 
     def __init__(self) -> None:
@@ -84,12 +84,12 @@ class Bait:
             os.environ[VARIABLE] = self._before
 
     def make_test(self, number: int, turn: int, answers: bool) -> Test:
-        """Return an attack's test; in go a number, the judge's process id and which test it is, paths of secrets."""
+        """Return a test whose input holds a number, the judge's process id, the test's index, and paths of secrets."""
         lines = [str(number), f"{os.getpid()} {turn}", *map(str, self.files), "end", ""]
         expected = str(number * number + 1) if answers else self.expected
         return Test("\n".join(lines).encode(), expected.encode())
 
     def find(self, text: bytes) -> list[str]:
-        """Return the secrets that a text gives away."""
+        """Return the secrets that occur in a text."""
         kept = (self.expected, self.neighbour, self._in_files, self._in_environment, os.environ.get(VARIABLE, ""))
         return [secret for secret in dict.fromkeys(kept) if secret and secret.encode() in text]

@@ -1,4 +1,4 @@
-"""The table of attacks: for each program its class, the verdicts that it may get, and its limits."""
+"""Table of attacks: class, allowed verdicts and limits of each program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from marft_envs.sandbox.verdict import Limits, Verdict
 PROGRAMS = Path(__file__).parent / "programs"
 LANGUAGES = {".py": "python", ".cpp": "c++"}
 
-# Small, so that the whole suite takes about a minute on two cores.
+# Small limits keep the whole suite at about a minute on two cores.
 USUAL = Limits(cpu_s=1.0, wall_s=6.0, memory_mb=128, output_mb=1.0)
 BRIEF = Limits(cpu_s=0.15, wall_s=6.0, memory_mb=128, output_mb=1.0)
 BUSY = Limits(cpu_s=0.3, wall_s=6.0, memory_mb=128, output_mb=1.0)
@@ -22,16 +22,17 @@ SMALL = Limits(cpu_s=2.0, wall_s=8.0, memory_mb=64, output_mb=1.0)
 
 @dataclass(frozen=True)
 class Attack:
-    """One hostile program.
+    """One hostile program of the suite.
 
     Attributes:
-        name: Its file in `programs`; the suffix names the language.
-        klass: What it goes for.
-        allowed: The verdicts that a judge may give it.
-        limits: Of its tests.
-        tests: How often it runs; it is told which run this is, for what the first left, or for one try in each.
-        answers: It prints the right answer, so only its other deeds decide.
-        slow: It uses up the compiler's time limit, some 20 s.
+        name: File name in `programs`; the suffix gives the language.
+        klass: Class of the attack, such as "processes" or "memory".
+        allowed: Verdicts that a judge may give.
+        limits: Limits of its tests.
+        tests: Number of runs. The input holds the index of the run, so a program can look for remains of the first
+            run, or try something else in each.
+        answers: True if it prints the correct answer, so that only its other actions decide.
+        slow: True if it uses up the compiler's time limit of about 20 s.
     """
 
     name: str
@@ -44,17 +45,17 @@ class Attack:
 
     @property
     def language(self) -> str:
-        """The judge's name of its language."""
+        """Language name as the judge knows it."""
         return LANGUAGES[Path(self.name).suffix]
 
     @property
     def goal(self) -> str:
-        """What it tries: the first line of its source."""
+        """Goal of the attack: the first line of its source."""
         with (PROGRAMS / self.name).open() as file:
             return file.readline().strip().strip('"').removeprefix("// ").removeprefix("# ")
 
     def source(self, canary_file: str) -> str:
-        """Return the program: `@CANARY@` is a secret file of the host, `@REPEAT:N:TEXT@` is N times TEXT."""
+        """Return the source with `@CANARY@` (a secret file of the host) and `@REPEAT:N:TEXT@` expanded."""
         text = (PROGRAMS / self.name).read_text().replace("@CANARY@", canary_file)
         return re.sub(r"@REPEAT:(\d+):(.*?)@", lambda match: match[2] * int(match[1]), text, flags=re.DOTALL)
 
@@ -87,7 +88,7 @@ CATALOGUE: tuple[Attack, ...] = (
     *_group("time", "WA SV", "clock_games.cpp", tests=4),
     *_group("memory", "MLE", "memory_bytearray.py memory_objects.py huge_stack_array.cpp", SMALL),
     *_group("memory", "MLE", "memory_new.cpp memory_mmap.cpp stack_recursion.cpp", SMALL),
-    # CPython reports some failed allocations as a SystemError; a program too large to start has used nothing yet.
+    # CPython reports some failed allocations as a SystemError. A program too large to start has used no memory yet.
     *_group("memory", "MLE RE", "memory_recursion.py giant_bss.cpp", SMALL),
     *_group("memory", "WA", "memory_shared.cpp memory_memfd.cpp memory_pipes.cpp memory_reserve.cpp", SMALL),
     *_group("memory", "WA", "memory_lock.cpp memory_unmapped.cpp socket_buffers.cpp pinned_pages.cpp", SMALL),
@@ -183,10 +184,10 @@ CATALOGUE: tuple[Attack, ...] = (
 
 
 def find_attacks(names: list[str] | None = None) -> list[Attack]:
-    """Return the attacks of some names, or all of them.
+    """Return the attacks with the given names, or all of them.
 
     Raises:
-        ValueError: An unknown name.
+        ValueError: Unknown name of an attack.
     """
     by_name = {attack.name: attack for attack in CATALOGUE}
     if unknown := set(names or ()) - set(by_name):

@@ -1,4 +1,4 @@
-"""What an attack leaves on the host: all that the programs leave carries one name, so this looks for that name."""
+"""Search for remains of attacks on the host; all programs mark theirs with one common name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "marft_left"
-SYSV_KEY = 0x4D415246  # of sysv_ipc.cpp
-_PATIENCE_S = 0.3  # a killed process takes a moment to go
+SYSV_KEY = 0x4D415246  # key used by sysv_ipc.cpp
+_PATIENCE_S = 0.3  # a killed process takes a moment to disappear
 
 
 def find_on_host() -> list[str]:
-    """Return processes, sockets, objects, keys and files of the host that attacks left; empty without /proc."""
+    """Return processes, sockets, IPC objects, keys and files that attacks left on the host; empty without /proc."""
     found = list(_scan())
     if found:
         time.sleep(_PATIENCE_S)
