@@ -1,4 +1,4 @@
-"""`marft grade-agreement FILE`: how far a grader agrees with people, as Cohen's kappa with a 95 % interval."""
+"""`marft grade-agreement FILE`: agreement of a grader with human labels, as Cohen's kappa with a 95 % interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from marft_envs.graders import cohen_kappa
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+    """Add `marft grade-agreement`."""
     parser = commands.add_parser("grade-agreement", help="Cohen's kappa of a grader and people")
     parser.add_argument("file", type=Path, metavar="FILE", help="JSON, JSONL, CSV or Parquet; a row is one graded item")
     parser.add_argument("--human", default="human", metavar="COLUMN", help="the person's label (default: human)")
@@ -34,7 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def measure(arguments: argparse.Namespace) -> int:
-    """Run the command."""
+    """Run `marft grade-agreement`."""
     rows = read_file(arguments.file)
     human, grader = (
         [_label(row, column, arguments.threshold) for row in rows] for column in (arguments.human, arguments.grader)

@@ -1,4 +1,4 @@
-"""`marft envs`, `marft show`, `marft check` and `marft data`: look at what there is."""
+"""`marft envs`, `marft show`, `marft check` and `marft data`: inspect environments and data sets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def list_environments(arguments: argparse.Namespace) -> int:
 
 
 def show_environment(arguments: argparse.Namespace) -> int:
-    """Run `marft show`: play one episode of silent agents and print what each saw."""
+    """Run `marft show`: play one episode with placeholder actions and print each agent's first observation."""
     env = marft_envs.make(arguments.id, **read_keywords(arguments))
     env.reset(seed=0, options={"index": arguments.index})
     game = env.unwrapped
@@ -91,10 +91,10 @@ def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
 
 
 def check_environment(arguments: argparse.Namespace) -> int:
-    """Run `marft check`; the exit code says whether all checks passed."""
+    """Run `marft check`; return exit code 0 if all checks passed, else 1."""
     from marft_envs.testing import check_environment as run_kit
 
-    marft_envs.spec(arguments.id)  # an unknown id is an error of its own, not a failed check
+    marft_envs.spec(arguments.id)  # report an unknown id as an input error, not as a failed check
     make = functools.partial(marft_envs.make, arguments.id, **read_keywords(arguments))
     report = run_kit(make, thorough=not arguments.quick)
     print(report)

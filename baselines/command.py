@@ -1,4 +1,4 @@
-"""The `marft` command. One clear line on the standard error and exit code 1 for bad input; 2 for bad usage.
+"""Entry point of the `marft` command: exit code 1 and one line on standard error for bad input, 2 for bad usage.
 
 Set MARFT_DEBUG=1 to see the traceback behind an error.
 """
@@ -19,17 +19,20 @@ AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tenso
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser, of commands too, that takes flags by their whole name only: a new flag can then break no script."""
+    """Argument parser without abbreviated flags, also for subcommands.
+
+    An abbreviation that a script uses would become ambiguous when a new flag is added.
+    """
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**{"allow_abbrev": False} | keywords)
 
 
 def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line.
+    """Build the parser of the whole command line.
 
     Args:
-        commands: which of the commands that load torch to add in full.
+        commands: Names from `LAZY_COMMANDS` to add; each of them imports torch.
     """
     parser: argparse.ArgumentParser = Parser(
         prog="marft",
@@ -61,14 +64,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def guarded(work: Callable[[], int]) -> int:
-    """Do some work; turn an error of the input into one line on the standard error and an exit code."""
+    """Call `work` and return its exit code; report an input error as one line on standard error with exit code 1.
+
+    The exit code is 130 after Ctrl-C and 141 after a closed pipe. Errors that point to a bug keep their traceback, as
+    do all errors where MARFT_DEBUG is set.
+    """
     try:
         return work()
     except KeyboardInterrupt:
         print("marft: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: not our error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python reports the closed pipe at exit
         return 141
     except Exception as error:
         if os.environ.get("MARFT_DEBUG") or _is_ours(error):
@@ -78,7 +85,7 @@ def guarded(work: Callable[[], int]) -> int:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Return True for errors that no input should cause: they keep their traceback."""
+    """Return True for errors that no input should cause."""
     return isinstance(error, AssertionError | AttributeError | NameError | NotImplementedError)
 
 

@@ -1,8 +1,9 @@
-"""`--config FILE`: the flags of a command from a TOML file, or from the config.json of a run.
+"""`--config FILE`: read the flags of a command from a TOML file or from the config.json of a run.
 
-A key is the name of a flag (`updates = 50` is `--updates 50`). Settings may stand in the tables of config.json
-([learner], [schedule], [law], ...), models by agent in [models], keywords of the environment in [keywords]. Flags go
-before the file; what the file says counts like a flag, so that the same contradictions are refused.
+A key is the name of a flag (`updates = 50` is `--updates 50`). Settings may also be given in the tables of config.json
+([learner], [schedule], [law], ...). Models by agent go in [models], keywords of the environment in [keywords]. Flags on
+the command line take precedence over the file. Values of the file are checked like flags, with the same errors for
+contradictions.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
 NOT_IN_FILES = ("help", "config", "resume", "print_config")
-JSON_FLAGS = ("dependency", "reward", "communication")  # a table is given to these as JSON
-EXCLUSIVE = (("updates", "epochs"),)  # a flag takes the place of the other one in a file
+JSON_FLAGS = ("dependency", "reward", "communication")  # these flags take a table as JSON text
+EXCLUSIVE = (("updates", "epochs"),)  # a flag of a pair replaces either one in the file
 EXPERIMENTS = resources.files("baselines").joinpath("experiments")
 BY_AGENT = ("model", "models")
 OPTIONAL = (optional_whole, optional_number)
 
 
 class ConfigError(ValueError):
-    """Unusable config file; the message says where, what was found and what was wanted."""
+    """Unusable config file; the message names the place, the value found and the value wanted."""
 
 
 def add_config(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
-    """Let a command take --config; call it once all other flags are there. A flag that is not given must be None.
+    """Add --config to a command that already has all its other flags; flags that are not given must default to None.
 
     Args:
-        parser: of the command.
-        run: of the command; gets the flags with what the file adds to them.
+        parser: Parser of the command.
+        run: Function that runs the command; it gets the flags merged with those of the file.
     """
     parser.add_argument(
         "--config",
@@ -53,10 +54,10 @@ def add_config(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespac
 
 
 def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Return the flags, completed by what their config file says.
+    """Return the flags, completed from their config file.
 
     Raises:
-        ConfigError: the file cannot be read, is of another command, or holds an unknown key or a wrong type.
+        ConfigError: The file cannot be read, belongs to another command, or holds an unknown key or a wrong type.
     """
     if arguments.config is None or getattr(arguments, "resume", None) is not None:
         return arguments
@@ -73,13 +74,13 @@ def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) 
 
 
 def _merged(told: Sequence[str], given: Sequence[str]) -> list[str]:
-    """Return KEY=VALUE items of the file and of flags; a flag replaces its key, one without a key replaces all."""
+    """Merge KEY=VALUE items of file and flags; a flag replaces its key, a flag without a key replaces all."""
     keys = {item.partition("=")[0] if "=" in item else "*" for item in given}
     return [item for item in told if not keys & {"*", item.partition("=")[0]}] + list(given)
 
 
 def bundled() -> list[str]:
-    """Return the names of the experiments that come with the package."""
+    """Return the names of the experiments shipped with the package, as FOLDER/NAME."""
     return [
         f"{folder.name}/{file.name.removesuffix('.toml')}"
         for folder in sorted(EXPERIMENTS.iterdir(), key=lambda folder: folder.name)
@@ -93,10 +94,10 @@ def read_file(name: str) -> dict[str, Any]:
     """Read a config file.
 
     Args:
-        name: path of a TOML or JSON file or of a run folder, or the name of a bundled experiment.
+        name: Path of a TOML or JSON file or of a run folder, or the name of a bundled experiment.
 
     Raises:
-        ConfigError: there is none, or it cannot be read.
+        ConfigError: No such file exists, or it cannot be read.
     """
     path: Path | Traversable = Path(name).expanduser()
     if path.is_dir() and path.joinpath("config.json").is_file():
@@ -123,7 +124,10 @@ def read_file(name: str) -> dict[str, Any]:
 
 
 def config_of(experiment: Experiment) -> dict[str, Any]:
-    """Return an experiment as a config: its record, without what means nothing to it or follows from the rest."""
+    """Return an experiment as a config: its record without inapplicable and derived settings.
+
+    An algorithm without a critic drops the critic's settings; `updates` is dropped where it follows from `epochs`.
+    """
     record = experiment.to_dict()
     if not algorithm(experiment.algorithm).critic:
         record["learner"] = {k: v for k, v in record["learner"].items() if k not in CRITIC_KNOBS}
@@ -133,11 +137,11 @@ def config_of(experiment: Experiment) -> dict[str, Any]:
 
 
 def to_toml(experiment: Experiment, **others: Any) -> str:
-    """Return the config of `marft train` that makes an experiment.
+    """Return the TOML config with which `marft train` reproduces an experiment.
 
     Args:
-        experiment: what to write.
-        **others: further flags, like `out`; those that are None are left out.
+        experiment: The experiment to write.
+        **others: Further flags such as `out`; those that are None are left out.
     """
     import tomli_w
 
@@ -154,7 +158,7 @@ def to_toml(experiment: Experiment, **others: Any) -> str:
 
 
 def _holds_none(value: Any) -> bool:
-    """TOML has no null."""
+    """Return True if a value is or contains None, for which TOML has no notation."""
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return value is None or any(map(_holds_none, inside))
 
@@ -163,8 +167,8 @@ class _Config:
     """A config file read for one command.
 
     Args:
-        name: see `read_file`.
-        parser: of the command.
+        name: File, run folder or bundled experiment, as in `read_file`.
+        parser: Parser of the command.
     """
 
     def __init__(self, name: str, parser: argparse.ArgumentParser) -> None:
@@ -173,7 +177,7 @@ class _Config:
         self.record = self._of_this_command(read_file(name))
 
     def _of_this_command(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return the record of a run or of an evaluation as a config; refuse what belongs to another command."""
+        """Return the record of a run or of an evaluation as a config; refuse one that belongs to another command."""
         found = record.pop("command", None)
         if "scores" in record and "scenarios" in record:
             found = "eval"
@@ -262,7 +266,7 @@ class _Config:
         return dict(value)
 
     def _value(self, where: str, action: argparse.Action, value: Any) -> Any:
-        """Return a value of the file as the flag would give it."""
+        """Convert a value of the file to the type that its flag produces."""
         if action.type in OPTIONAL and value in (None, "none"):
             return "none"
         or_none = ' or "none"' if action.type in OPTIONAL else ""
@@ -279,12 +283,12 @@ class _Config:
         return value if fits else self._refuse(where, value, wanted)
 
     def _text(self, where: str, action: argparse.Action, value: Any) -> Any:
-        """Return what the flag reads from a text; tables and lists are written as the flag takes them."""
+        """Parse a text as its flag would; write tables and lists in the flag's notation first."""
         if isinstance(value, Mapping) and action.dest in (*JSON_FLAGS, "team"):
             return value if action.dest == "team" else json.dumps(value)
         single = action.type in (None, str, Path)
         if isinstance(value, list | tuple) and not single and all(type(item) in (int, str) for item in value):
-            value = ",".join(map(str, value))  # as the flag takes it: 0,1,2
+            value = ",".join(map(str, value))  # the flag's notation: 0,1,2
         if not isinstance(value, str):
             self._refuse(where, value, "a text" if single else "a list")
         try:
@@ -309,7 +313,7 @@ def _flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 
 def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config of `marft eval` that plays an evaluation again."""
+    """Return the config with which `marft eval` repeats an evaluation."""
     names = ("env", "keywords", "endpoint", "checkpoint", "law", "context", "seeds", "max_turns")
     kept = {name: record[name] for name in names if record.get(name) is not None}
     model = {} if "checkpoint" in kept else {"model": record["models"]}

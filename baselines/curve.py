@@ -1,4 +1,4 @@
-"""Pictures of learning: success over updates, where alarms were raised, and held-out accuracy before and after."""
+"""Plot learning curves: success per update, alarms, and held-out accuracy before and after training."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from marft_agents.runs.evaluation import Interval
 from marft_agents.runs.validation import validations
 
-SMOOTHING = 5  # updates per point of the drawn line
+SMOOTHING = 5  # window of the running mean, in updates
 
 
 class Points(NamedTuple):
-    """Held-out accuracy before and after training, with intervals."""
+    """Held-out accuracy before and after training, each with its interval."""
 
     before: Interval
     after: Interval
@@ -28,14 +28,14 @@ def draw_curve(
     held_out: Mapping[str, Points] | None = None,
     title: str = "shared team reward",
 ) -> Path:
-    """Draw the training success of runs, and their held-out accuracy before and after.
+    """Plot the training success of runs, and their held-out accuracy before and after.
 
     Args:
-        runs: label -> metrics of each update (`team/success`, `validation/success` where it was validated, and
-            `{agent}/alarm_{kind}` where alarms were watched).
-        path: PNG file to write.
-        held_out: label -> accuracies on the held-out set, drawn at both ends of the run.
-        title: of the picture.
+        runs: Metrics of each update by label of the run: `team/success` (0 to 1), `validation/success` after
+            validated updates, and `{agent}/alarm_{kind}` where alarms were monitored.
+        path: PNG file to write; missing parent folders are created.
+        held_out: Accuracies on the held-out set by label, drawn at both ends of the run.
+        title: Title of the figure.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ def _running_mean(values: Any) -> Any:
 
 
 def _draw_alarms(axes: Any, history: Sequence[Mapping[str, float]], success: Any) -> None:
-    """Mark the updates in which an alarm's condition came to hold, with its kind."""
+    """Mark each update in which an alarm was first raised, with the kinds of the alarms."""
     flags = sorted({name for m in history for name in m if "/alarm_" in name})
     for update in range(len(history)):
         raised = [n for n in flags if history[update].get(n) and not (update and history[update - 1].get(n))]
@@ -84,7 +84,7 @@ def _draw_alarms(axes: Any, history: Sequence[Mapping[str, float]], success: Any
 
 
 def _draw_validation(axes: Any, history: Sequence[Mapping[str, float]], colour: str, label: str) -> None:
-    """Draw validations between the update before and the one after them."""
+    """Plot each validation halfway between the updates before and after it."""
     points = validations(history)
     if points:
         x = [done + 0.5 for done, _ in points]

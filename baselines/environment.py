@@ -1,4 +1,4 @@
-"""Environments for the command line: flags of `make`, and a factory of independent copies."""
+"""Environment flags of the command line, and a factory of independent environments."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def add_run_flags(parser: argparse.ArgumentParser, *, out: str) -> None:
     """Add --env and --out.
 
     Args:
-        parser: of the command.
-        out: what --out is, for the help.
+        parser: Parser of the command.
+        out: Help text of --out.
     """
     parser.add_argument("--env", metavar="ID", help="environment, like marft/math_duo-v0")
     parser.add_argument("--out", type=Path, metavar="DIR", help=out)
 
 
 def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None = None) -> None:
-    """Add the keywords of `marft_envs.make` as flags; one that is not given is left to the environment."""
+    """Add the keywords of `marft_envs.make` as flags; the environment decides on flags that are not given."""
     group = parser.add_argument_group("environment")
     group.add_argument("--data", help="embedded[:NAME], a JSON, JSONL, CSV or Parquet file, or hub:owner/name")
     group.add_argument("--split", help="train, test, ..." + (f" (default: {split})" if split else ""))
@@ -54,10 +54,10 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
 
 
 def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the keywords for `marft_envs.make` that were given, as JSON-able values.
+    """Return the given keywords of `marft_envs.make`, as values that JSON can hold.
 
     Raises:
-        ValueError: an --env-arg, or an object given for another flag, that is no JSON.
+        ValueError: The value of an --env-arg, or an object given for another flag, is not JSON.
     """
     found = {name: getattr(arguments, name) for name in KEYWORDS if getattr(arguments, name, None) is not None}
     for name in ("dependency", "reward", "communication"):
@@ -85,10 +85,10 @@ def _json(where: str, text: str) -> Any:
 
 
 def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
-    """Return a function that makes independent environments; data is loaded and checked once, here.
+    """Return a function that makes independent environments; data is loaded and checked once, in this call.
 
     Raises:
-        KeyError, TypeError, ValueError: from `marft_envs.make`.
+        KeyError, TypeError, ValueError: Raised by `marft_envs.make`.
     """
     first = marft_envs.make(env_id, **keywords)
     if isinstance(first.unwrapped, marft_envs.FlexMG):  # copies share the immutable tasks and team
@@ -97,29 +97,29 @@ def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
 
 
 def versioned_id(env_id: str) -> str:
-    """Return an id with the version that `marft_envs.make` chooses, so that a record names what was played.
+    """Return an id with the version that `marft_envs.make` chooses, for reproducible records.
 
     Raises:
-        UnknownEnvironmentError: nothing is registered under it.
+        UnknownEnvironmentError: No environment is registered under the id.
     """
     module, colon, _ = env_id.rpartition(":")
     return f"{module}{colon}{marft_envs.spec(env_id).id}"
 
 
 def notes_of(env: Any) -> dict[str, str]:
-    """Return what a run and its checkpoints note of the environment: the hash of its tool surface, if it has tools."""
+    """Return the environment's entry in the notes of a run: the hash of its tool surface, if it has tools."""
     game = env.unwrapped
     found = game.settings.get("tool_surface") if isinstance(game, marft_envs.FlexMG) else None
     return {} if found is None else {"tool_surface": found}
 
 
 def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
-    """Return the reset options of an evaluation: every task of a Flex-MG, else `limit` numbered seeds.
+    """Return the reset options of an evaluation: the tasks of a Flex-MG, or the seeds 0, 1, ... of another environment.
 
     Args:
-        env: the environment.
-        limit: at most so many, spread evenly over the tasks, since data sets are often sorted by subject. None means
-            all (100 for environments without a list of tasks).
+        env: Environment to evaluate on.
+        limit: Maximum number of scenarios. Tasks are spread evenly, since data sets are often sorted by subject.
+            None means all tasks, or 100 seeds for environments without a list of tasks.
     """
     game = env.unwrapped
     if isinstance(game, marft_envs.FlexMG):
@@ -133,7 +133,7 @@ def tasks_of(env: Any, setting: str) -> list[dict[str, Any]]:
     """Return the reset options of every task of an environment.
 
     Raises:
-        ValueError: it has no list of tasks; the message names the setting that needs one.
+        ValueError: The environment has no list of tasks; the message names the setting that needs one.
     """
     if not isinstance(env.unwrapped, marft_envs.FlexMG):
         raise ValueError(
@@ -144,6 +144,6 @@ def tasks_of(env: Any, setting: str) -> list[dict[str, Any]]:
 
 
 def model_folder_or_name(name: str) -> str:
-    """Return a model name with an existing path made absolute, so that a recorded run can be resumed anywhere."""
+    """Return a model name; make an existing path absolute, so that the run can be resumed from any folder."""
     path = Path(name).expanduser()
     return str(path.resolve()) if path.exists() else name

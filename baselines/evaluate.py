@@ -1,4 +1,4 @@
-"""`marft eval`: play a team on a fixed list of scenarios and report accuracy with its interval."""
+"""`marft eval`: evaluate a team on a fixed list of scenarios; accuracy with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from marft_agents.runs.run_folder import episode_record, replacing, versions, wr
 from marft_agents.runs.trainer import Schedule, refuse_unsuitable
 from marft_envs.tools.surface import check_surface
 
-TABLE_WIDTH = 120  # where there is no terminal to ask
+TABLE_WIDTH = 120  # characters, where the output is not a terminal
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -115,9 +115,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingLaw, ContextSettings | None]:
-    """Return who plays, under which law and in which context window: the checkpoint's own unless flags say otherwise.
+    """Return the policy, its sampling parameters and its context window; flags override those of the checkpoint.
 
-    An endpoint has a window of its own, which is not known here: None.
+    The context window is None for an endpoint, which enforces its own.
     """
     trained = None if arguments.checkpoint is None else _experiment_of(arguments.checkpoint)
     defaults = dataclasses.asdict(trained.law) if trained else {}
@@ -154,7 +154,7 @@ def _remote(arguments: argparse.Namespace, law: SamplingLaw) -> Policy:
 
 
 def _experiment_of(path: Path) -> Experiment:
-    """Return the experiment that a checkpoint belongs to: the config.json of the run folder around it."""
+    """Return the experiment of a checkpoint, read from the config.json of its run folder."""
     path = checkpoint.resolve(path)
     for folder in (path, path.parent, path.parent.parent):
         if (folder / "config.json").is_file():
@@ -173,13 +173,13 @@ def evaluate_with_bar(
     title: str,
     max_turns: int = MAX_TURNS,
 ) -> Evaluation:
-    """Evaluate and show how far it is."""
+    """Evaluate a policy and show the progress."""
     with EpisodeCount(title, len(options) * len(seeds)) as count:
         return evaluate(make_env, policy, options, seeds=seeds, on_end=lambda _: count.advance(), max_turns=max_turns)
 
 
 def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
-    """Write evaluation.json and episodes.jsonl."""
+    """Write evaluation.json and episodes.jsonl to a folder."""
     out.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(episode_record(0, t, whole=True), ensure_ascii=False) + "\n" for t in result.trajectories)
     with replacing(out / "episodes.jsonl") as stream:
@@ -202,12 +202,12 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
 def print_results(
     results: Mapping[str, Evaluation], gains: Mapping[str, Interval] | None = None, *, rules: bool = False
 ) -> None:
-    """Print a table of evaluations, a line each, with paired gains where given.
+    """Print a table with a row per evaluation and paired gains where given.
 
     Args:
-        results: By label.
-        gains: By label of the evaluation after.
-        rules: The tasks have rules that can be broken: tell how often they were.
+        results: Evaluations by label of their row.
+        gains: Paired gains by label of the evaluation after training.
+        rules: True shows the rate of rule violations, for tasks that have rules.
     """
     table = Table("evaluation", "accuracy [95 % interval]", "tokens/episode", "episodes", "failed")
     if rules:

@@ -1,4 +1,4 @@
-"""An experiment as one record: environment, team of models, algorithm and all settings; JSON round trip."""
+"""Experiment record: environment, models, algorithm and all settings, with a JSON round trip."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything that decides what a training run does.
+    """Complete configuration of a training run.
 
     Attributes:
-        env: id of the environment.
-        keywords: for `marft_envs.make`, JSON-able.
-        algorithm: see `marft_agents.learning.algorithms`.
-        models: agent -> model name; "*" stands for all others.
-        sharing: one adapter per agent, or one for all.
-        learner: settings of the update.
-        schedule: how much is played.
-        law: how tokens are sampled.
-        lora: shape of the adapters.
-        health: when alarms are raised, and whether the run is rolled back.
-        validation: which held-out tasks are played while the team trains, and how often.
-        sampler: what plays the training episodes: own, vllm or the URL of a server.
-        context: how long a prompt and its action may be, and what happens to longer prompts.
+        env: Id of the environment, with its version.
+        keywords: Keywords for `marft_envs.make`, as values that JSON can hold.
+        algorithm: Name of a training algorithm in `marft_agents.learning.algorithms.ALGORITHMS`.
+        models: Model name by agent; the key "*" stands for all other agents.
+        sharing: "separate" gives each agent a LoRA adapter, "shared" one adapter to all.
+        learner: Settings of the policy and value updates.
+        schedule: Number of updates, prompt groups and parallel environments, and the seed.
+        law: Sampling parameters of generation.
+        lora: Settings of the LoRA adapters, such as rank and alpha.
+        health: Conditions of alarms, and whether the run is rolled back after one.
+        validation: Held-out tasks to play during training, and their interval in updates.
+        sampler: Engine of the training episodes: "own", "vllm" or the URL of a server.
+        context: Context window in tokens, and the treatment of longer prompts.
     """
 
     env: str
@@ -76,10 +76,10 @@ class Experiment:
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
-        """Read the flags of `marft train`.
+        """Make an experiment from the flags of `marft train`.
 
         Raises:
-            SettingsError: flags out of range, or that contradict each other or the algorithm.
+            SettingsError: Flags are out of range, or contradict each other or the algorithm.
         """
         defaults = PRESETS[arguments.preset]
         given = given_knobs(arguments, Schedule)
@@ -103,7 +103,7 @@ class Experiment:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+        """Return the experiment as a record for JSON."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     @classmethod
@@ -111,7 +111,7 @@ class Experiment:
         """Read the config.json of a run folder.
 
         Raises:
-            RunFolderError: there is none, or it is no record of an experiment.
+            RunFolderError: The file is missing, or is not the record of an experiment.
         """
         file = run / "config.json"
         try:
@@ -123,10 +123,10 @@ class Experiment:
 
     @classmethod
     def from_dict(cls, record: Any, where: Path | str = "record") -> Experiment:
-        """Read the JSON form.
+        """Make an experiment from the record that `to_dict` returns.
 
         Raises:
-            RunFolderError: it is no record of an experiment; the message names `where`.
+            RunFolderError: The record is not that of an experiment; the message names `where`.
         """
         try:
             parts = {name: from_record(kind, record.get(name, {})) for name, (kind, _) in SETTINGS.items()}
@@ -135,22 +135,23 @@ class Experiment:
             raise RunFolderError(f"{where} is no record of a run: {type(error).__name__}: {error}") from error
 
     def scheduled(self, env: Any) -> Experiment:
-        """Return the experiment with the updates that its epochs over the tasks of an environment take."""
+        """Return the experiment with `updates` computed from its epochs over the tasks of an environment."""
         if not self.schedule.epochs:
             return self
         return dataclasses.replace(self, schedule=self.schedule.for_tasks(len(tasks_of(env, "epochs"))))
 
     def build(self, device: torch.device | None = None, make_env: Any = None) -> tuple[Any, LanguageModelTeam, Learner]:
-        """Return the factory of environments, the team and the learner.
+        """Build the environment factory, the team and the learner.
 
-        What can be refused without loading a model is refused first.
+        All checks that need no model run before any model is loaded.
 
         Args:
-            device: of the models.
-            make_env: the factory, where it is made already.
+            device: Device of the models; None selects CUDA if available, else the CPU.
+            make_env: Existing environment factory; None makes one from `env` and `keywords`.
 
         Raises:
-            SettingsError, SamplerError: what can not be trained, or not be played, like this.
+            SettingsError: The settings cannot be trained in this environment.
+            SamplerError: The sampler cannot play this team.
         """
         make_env = make_env or factory(self.env, self.keywords)
         env = make_env()
@@ -190,10 +191,10 @@ def _plain(value: Any) -> Any:
 
 
 def read_models(given: list[str]) -> dict[str, str]:
-    """Read `--model NAME` or repeated `--model AGENT=NAME` into agent -> model name.
+    """Read `--model NAME` or repeated `--model AGENT=NAME` into model names by agent.
 
     Raises:
-        ValueError: two models for one agent.
+        ValueError: Two models are given for one agent.
     """
     models: dict[str, str] = {}
     for item in given:

@@ -1,4 +1,4 @@
-"""Command-line flags generated from the settings dataclasses: a knob is named, explained and checked in one place."""
+"""Generate command-line flags from the settings dataclasses, the single source of names, help and checks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def add_knobs(
     presets: Presets | None = None,
     preset: str = "",
 ) -> None:
-    """Add a flag per field of a settings dataclass; a flag that is not given is None.
+    """Add a flag per field of a settings dataclass; flags that are not given are None.
 
     Args:
-        parser: gets the flags.
-        settings: the dataclass.
-        title: of the flags in the help.
-        presets: what may go before the dataclass's defaults, by name and field name.
-        preset: the one whose values are the defaults.
+        parser: Parser that gets the flags.
+        settings: Dataclass whose fields become flags.
+        title: Heading of the flags in the help.
+        presets: Values that override the dataclass's defaults, by preset and field name; the help lists them.
+        preset: Name of the preset that is used by default.
     """
     group = parser.add_argument_group(title)
     hints = typing.get_type_hints(settings)
@@ -38,12 +38,12 @@ def add_knobs(
 
 
 def flag(name: str) -> str:
-    """Return the flag of a field."""
+    """Return the flag of a field: `max_turns` becomes `--max-turns`."""
     return "--" + name.replace("_", "-")
 
 
 def _defaults(field: dataclasses.Field[Any], presets: Presets, preset: str) -> str:
-    """Return the default in words, and those of the presets that have others."""
+    """Return the default as text, with the values of presets that differ."""
     values = {name: _shown(values.get(field.name, field.default)) for name, values in presets.items()}
     default = values.get(preset, _shown(field.default))
     others: dict[str, list[str]] = {}
@@ -60,7 +60,7 @@ def _shown(value: Any) -> str:
 
 
 def _reader(hint: Any) -> dict[str, Any]:
-    """Return argparse's keywords for a type hint."""
+    """Return the keywords of `add_argument` for a type hint."""
     if typing.get_origin(hint) is typing.Literal:
         return {"choices": typing.get_args(hint)}
     if hint is bool:
@@ -83,7 +83,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def number(text: str, wanted: str = "a finite number") -> float:
-    """Read a finite number."""
+    """Parse a finite number; `wanted` describes it in the error message."""
     try:
         found = float(text)
     except ValueError:
@@ -94,7 +94,7 @@ def number(text: str, wanted: str = "a finite number") -> float:
 
 
 def optional_whole(text: str) -> int | str:
-    """Read a whole number or "none"."""
+    """Parse a whole number or "none"."""
     try:
         return "none" if text == "none" else int(text)
     except ValueError as error:
@@ -102,17 +102,17 @@ def optional_whole(text: str) -> int | str:
 
 
 def optional_number(text: str) -> float | str:
-    """Read a finite number or "none"."""
+    """Parse a finite number or "none"."""
     return "none" if text == "none" else number(text, "a finite number or none")
 
 
 def read_knobs(arguments: argparse.Namespace, settings: type[Any], defaults: Mapping[str, Any]) -> Any:
-    """Make the settings from the flags that were given, over the defaults of a preset.
+    """Make the settings from given flags, preset values and the dataclass's defaults, in this order of precedence.
 
     Args:
-        arguments: parsed flags.
-        settings: the dataclass.
-        defaults: values by field name; fields of other dataclasses are ignored.
+        arguments: Parsed flags; those that were not given are None.
+        settings: Dataclass of the settings.
+        defaults: Values of a preset by field name; fields of other dataclasses are ignored.
     """
     known = {field.name for field in dataclasses.fields(settings)}
     values = {name: value for name, value in defaults.items() if name in known}
@@ -120,7 +120,7 @@ def read_knobs(arguments: argparse.Namespace, settings: type[Any], defaults: Map
 
 
 def given_knobs(arguments: argparse.Namespace, settings: type[Any]) -> dict[str, Any]:
-    """Return the values of the flags of a settings dataclass that were given."""
+    """Return the values of all given flags that belong to a settings dataclass, by field name."""
     found = {}
     for field, hint in typing.get_type_hints(settings).items():
         given = getattr(arguments, field, None)
@@ -131,5 +131,5 @@ def given_knobs(arguments: argparse.Namespace, settings: type[Any]) -> dict[str,
 
 
 def from_record(settings: type[Any], record: Mapping[str, Any]) -> Any:
-    """Make the settings from their JSON form (lists become tuples)."""
+    """Make the settings from their JSON record; lists become tuples."""
     return settings(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})

@@ -1,7 +1,7 @@
-"""Writes the pages of the environments, docs/environments/*.md: what they are is asked of the environments themselves.
+"""Generate the environment pages, docs/environments/*.md, from the environments and their docstrings.
 
-python -m baselines.pages            write them
-python -m baselines.pages --check    say which differ from what would be written
+python -m baselines.pages            write the pages
+python -m baselines.pages --check    list the pages that are out of date
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from marft_envs.factory import make_game
 from marft_envs.team import PRESETS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
-FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings say what is played
+FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings hold its rules
     "math": ("marft_envs.tasks.math",),
     "gsm8k": ("marft_envs.tasks.math",),
     "aime": ("marft_envs.tasks.math",),
@@ -38,7 +38,7 @@ _MADE = "<!-- Written by `python -m baselines.pages`; change the docstrings, not
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the pages, or compare them; return the exit code."""
+    """Write or compare the pages; return exit code 1 where `--check` finds a difference, else 0."""
     parser = argparse.ArgumentParser(prog="python -m baselines.pages", description="Write the environments' pages.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page would change")
     parser.add_argument("--dir", type=Path, default=FOLDER, help="where they lie (default: docs/environments)")
@@ -60,19 +60,19 @@ def _read(path: Path) -> str | None:
 
 
 def pages() -> dict[str, str]:
-    """Return the text of every page by its file name."""
+    """Return the text of every page by file name."""
     families = [Family.of(task) for task in FAMILIES]
     return {"README.md": _index(families)} | {f"{family.task}.md": _page(family) for family in families}
 
 
 @dataclass(frozen=True)
 class Family:
-    """The environments of one task, by team.
+    """Environments of one task, one per preset team.
 
     Attributes:
-        task: Its name.
-        modules: Whose docstrings say what is played.
-        games: One for each registered team, bare.
+        task: Name of the task, such as "math".
+        modules: Modules whose docstrings hold the rules of the game.
+        games: Unwrapped environment by name of the team.
     """
 
     task: str
@@ -81,7 +81,7 @@ class Family:
 
     @classmethod
     def of(cls, task: str) -> Family:
-        """Make the environments of a task."""
+        """Make the environments of a task, one for each team in `PRESETS`."""
         games: dict[str, FlexMG] = {}
         for team in PRESETS:
             game = marft_envs.make(f"marft/{task}_{team}").unwrapped
@@ -91,27 +91,27 @@ class Family:
 
     @property
     def duo(self) -> FlexMG:
-        """What the page shows."""
+        """Environment of the duo, the example on the page."""
         return self.games["duo"]
 
     @property
     def description(self) -> str:
-        """One line."""
+        """One-line description of the task."""
         return marft_envs.spec(self.id_of("duo")).description.removesuffix("; duo")
 
     @property
     def version(self) -> str:
-        """The newest: "v0"."""
+        """Newest version, such as "v0"."""
         return self.id_of("duo").rpartition("-")[2]
 
     @property
     def older(self) -> list[marft_envs.EnvSpec]:
-        """The environments whose place a newer version took."""
+        """Deprecated environments of the task, which a newer version replaced."""
         specs = [marft_envs.spec(env_id) for env_id in marft_envs.envs() if env_id.startswith("marft/")]
         return [spec for spec in specs if spec.task == self.task and spec.deprecated]
 
     def id_of(self, team: str) -> str:
-        """Return the id of the newest version."""
+        """Return the environment id of a team in the newest version."""
         return marft_envs.spec(f"marft/{self.task}_{team}").id
 
 
@@ -187,7 +187,7 @@ def _horizons(family: Family) -> str:
 
 
 def _sets(task: str) -> list[dict[str, Any]]:
-    """Return the manifest's entries of a task: one, or one for each world."""
+    """Return the manifest entries of a task: a single one, or one for each world."""
     return [entry for name, entry in envs_data.manifest().items() if name.partition("/")[0] == task]
 
 
@@ -204,7 +204,7 @@ def _licences(task: str) -> str:
 def _teams(family: Family) -> Iterator[tuple[str, str]]:
     for team, game in family.games.items():
         roster = game.team.roster
-        if isinstance(game.dependency, Handoff):  # whoever has control acts
+        if isinstance(game.dependency, Handoff):  # no fixed order: the agent in control acts
             layers: Sequence[Sequence[str]] = [[agent] for agent in roster.agents]
         else:
             layers = game.dependency.plan(roster).layers
@@ -220,7 +220,7 @@ def _prompt(game: FlexMG) -> str:
 
 
 def _docstrings(modules: Sequence[str]) -> tuple[str, str]:
-    """Return the docstrings of some modules, and the version history they hold."""
+    """Return the rules and the version history in the docstrings of modules."""
     parts = [
         inspect.cleandoc(importlib.import_module(module).__doc__ or "").partition("Version history: ")
         for module in modules
@@ -233,7 +233,7 @@ def _docstrings(modules: Sequence[str]) -> tuple[str, str]:
 
 
 def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
-    """Yield keyword, default and meaning, from signatures and docstrings; what the id sets itself comes first."""
+    """Yield keyword, default and meaning from signatures and docstrings; a value set by the id replaces the default."""
     given = marft_envs.spec(family.id_of("duo")).kwargs
     sources: list[Callable[..., Any]] = [make_game, FlexMG, given["factory"]]
     told = {name: text for source in (type(family.duo.tasks), *sources[::-1]) for name, text in _told(source).items()}
@@ -248,7 +248,7 @@ def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
 
 
 def _told(source: Callable[..., Any]) -> dict[str, str]:
-    """Return what the section "Args" of a docstring says of each argument, on one line."""
+    """Return the entries of the "Args" section of a docstring by argument, each on one line."""
     section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.getdoc(source) or "", re.MULTILINE | re.DOTALL)
     if section is None:
         return {}
@@ -265,7 +265,7 @@ def _table(head: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequenc
 
 
 def _fenced(language: str, text: str) -> str:
-    """Fence a text, also one that holds fences."""
+    """Return a fenced code block, also for a text that contains fences."""
     longest = max((len(ticks) for ticks in re.findall(r"^`{3,}", text, re.MULTILINE)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"

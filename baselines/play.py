@@ -1,4 +1,4 @@
-"""`marft play`: one episode on the terminal, by a human, random text, the gold answer or a model."""
+"""`marft play`: play one episode on the terminal with a human, random, scripted or model policy."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 class HumanPolicy:
-    """Asks at the terminal."""
+    """Policy that reads actions from the terminal."""
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Show each observation and read a line."""
+        """Show each observation and read one line as the action."""
         return [self._ask(request) for request in requests]
 
     def _ask(self, request: Request) -> Action:
@@ -89,7 +89,7 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
 
 
 def _gold_script(env: Any) -> Any:
-    """Return a script that knows the gold answer, to see what a won game looks like."""
+    """Return a script that plays the gold answer, to show a successful episode."""
     game = env.unwrapped
     if not isinstance(game, marft_envs.FlexMG):
         raise ValueError("the scripted policy plays gold answers and needs a Flex-MG; use random or a model")

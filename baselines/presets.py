@@ -1,8 +1,8 @@
-"""Presets: named values of settings, which go before the defaults of the settings themselves.
+"""Presets: named sets of values that override the defaults of the settings.
 
-Keys are fields of the settings dataclasses of `baselines.experiment.SETTINGS`. A value that means nothing to the
-algorithm that is run (gamma between tokens at action level, a value head without a critic) is passed over; a flag that
-means nothing is refused.
+Keys are fields of the settings dataclasses of `baselines.experiment.SETTINGS`. A preset's value is ignored where it
+does not apply to the algorithm, such as gamma between tokens at action level or a value head without a critic. A flag
+that does not apply is refused.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-# MARFT, arXiv 2504.16129: the rows that tables 3, 4 and 5 share. The row "loss coefficient of the critic: 1" is no
-# setting: the critic's loss has an optimizer of its own and no coefficient (docs/algorithms.md).
+# MARFT, arXiv 2504.16129: rows that tables 3, 4 and 5 share. The row "loss coefficient of the critic: 1" has no
+# setting: the critic's loss has its own optimizer and no coefficient (docs/algorithms.md).
 TABLES: Mapping[str, Any] = MappingProxyType(
     {
         "policy_lr": 1e-6,  # learning rate of the actors
         "critic_lr": 1e-5,  # learning rate of the critic
         "lr_schedule": "constant",  # no schedule is listed
         "adam_epsilon": 1e-5,  # Adam, epsilon
-        "discount": 0.99,  # gamma: of turns and, at token level, of every token (section 4.1.2)
+        "discount": 0.99,  # gamma between turns and, at token level, between tokens (section 4.1.2)
         "token_discount": 0.99,
-        "trace_decay": 0.95,  # lambda of GAE: likewise
+        "trace_decay": 0.95,  # lambda of GAE, between turns and between tokens
         "token_trace_decay": 0.95,
-        "clip_low": 0.2,  # clip
+        "clip_low": 0.2,  # clip range of the importance ratio
         "clip_high": 0.2,
-        "max_grad_norm": 0.5,  # largest gradient norm
-        "ppo_epochs": 1,  # epochs of PPO: of the policies and of the critic alike
+        "max_grad_norm": 0.5,  # maximum gradient norm
+        "ppo_epochs": 1,  # PPO epochs, for the policies and the critic
         "value_epochs": 1,
-        "mini_batches": 1,  # mini-batches per epoch: likewise
+        "mini_batches": 1,  # mini-batches per epoch, for the policies and the critic
         "value_mini_batches": 1,
-        "value_width": 64,  # hidden size of the critic
-        "huber_delta": 10.0,  # Huber loss: yes; where it turns linear is not listed, this is the authors' code's
-        "context_window": 2048,  # tokens of a prompt and the answer to it
+        "value_width": 64,  # hidden size of the value head
+        "huber_delta": 10.0,  # Huber loss is listed, its threshold is not: value of the authors' code
+        "context_window": 2048,  # tokens of a prompt and its action together
         "max_new_tokens": 512,
-        "groups": 4,  # roll-out threads: each plays one episode of one problem per update
+        "groups": 4,  # rollout threads: each plays one episode of one problem per update
         "group_size": 1,
         "num_envs": 4,
-        # the code in appendix A: one normalisation over all agents, values clipped by the bound of the policies
+        # code in appendix A: one normalisation over all agents, values clipped with the policies' bound
         "centring": "none",
         "scaling": "batch-nonzero",
         "value_clip": 0.2,
@@ -61,7 +61,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "groups": 128,
         "group_size": 1,
     },
-    # a small model on two CPU cores; what the quickstart uses
+    # a small model on two CPU cores; used by the quickstart
     "laptop": {
         "policy_lr": 2e-3,
         "critic_lr": 1e-3,

@@ -1,4 +1,4 @@
-"""Progress of long work: a live table or bar on a terminal, a line from time to time in a log or a pipe."""
+"""Progress display of training and evaluation: live on a terminal, as lines in a log or a pipe."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LINE_EVERY_S = 30.0
 
 
 class TrainingTable:
-    """A live table of the last updates and alarms, as a context manager; a line per update where nobody watches.
+    """Live table of the latest updates and alarms, as a context manager; one line per update without a terminal.
 
     Args:
-        updates: length of the run.
-        policies: names of the trained policies, for their entropy and KL.
-        console: where to show it; the standard error by default.
+        updates: Number of updates of the run.
+        policies: Names of the trained policies, for their columns of entropy and KL.
+        console: Console to write to; standard error by default.
     """
 
     def __init__(self, updates: int, policies: list[str], console: Console | None = None) -> None:
@@ -38,7 +38,7 @@ class TrainingTable:
         self.alarms: deque[Alarm] = deque(maxlen=SHOWN_ALARMS)
         self.started = time.perf_counter()
         self.done = 0
-        self.validated = False  # the column of held-out success is shown once there is one
+        self.validated = False  # the column of held-out success appears with the first validation
         self.live = Live(self._table(), console=self.console, auto_refresh=False, transient=False)
 
     def __enter__(self) -> TrainingTable:
@@ -53,7 +53,7 @@ class TrainingTable:
             self.live.stop()
 
     def add(self, update: int, metrics: Mapping[str, float]) -> None:
-        """Show one more update."""
+        """Show the metrics of one more update (0-based index)."""
         self.done += 1
         seconds = metrics["seconds/rollout"] + metrics["seconds/update"]
         row = [f"{update + 1}/{self.updates}", f"{metrics['team/success']:.3f}", f"{metrics['team/return']:.3f}"]
@@ -69,7 +69,7 @@ class TrainingTable:
             _print_line(self.console, self._line(update, metrics, seconds))
 
     def _line(self, update: int, metrics: Mapping[str, float], seconds: float) -> str:
-        """Return an update as a line of a log."""
+        """Return an update as one line of a log."""
         parts = [f"success {metrics['team/success']:.3f}, return {metrics['team/return']:.3f}"]
         if "team/tokens" in metrics:
             parts[0] += f", {metrics['team/tokens']:.0f} tokens"
@@ -83,7 +83,7 @@ class TrainingTable:
         return f"update {update + 1}/{self.updates}: {'; '.join(parts)}; {seconds:.1f} s, {self._left(update)} left"
 
     def alarm(self, alarm: Alarm) -> None:
-        """Show an alarm under the table, or on a line of its own where there is none."""
+        """Show an alarm below the table, or as a line in a log."""
         self.alarms.append(alarm)
         if self.console.is_terminal:
             self.live.update(self._table(), refresh=True)
@@ -117,13 +117,13 @@ def _cell(metrics: Mapping[str, float], name: str) -> str:
 
 
 class EpisodeCount:
-    """Counts the episodes of an evaluation, as a context manager: a bar on a terminal, elsewhere a line per tenth.
+    """Progress of an evaluation, as a context manager: a bar on a terminal, elsewhere a line per tenth.
 
     Args:
-        title: of the evaluation.
-        total: episodes.
-        console: where to show it; the standard error by default.
-        clock: seconds; a line is due after `LINE_EVERY_S` without one, too.
+        title: Title of the evaluation.
+        total: Number of episodes to play.
+        console: Console to write to; standard error by default.
+        clock: Returns the time in seconds; a line is also written after `LINE_EVERY_S` without one.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class EpisodeCount:
         self.progress.stop()
 
     def advance(self) -> None:
-        """Count one more episode."""
+        """Count one more finished episode."""
         tenths = 10 * self.done // self.total
         self.done += 1
         self.progress.advance(self.task)

@@ -1,9 +1,9 @@
 """The quickstart: two agents of a real pretrained model learn to solve word problems together.
 
 `python -m baselines.quickstart` (or `make quickstart`) evaluates the untrained duo reasoner -> actor of
-SmolLM2-135M-Instruct on 200 held-out problems of the embedded set `stories`, trains it with MARFT-A on the 600 training
-problems under one shared reward (1 for a right answer, else 0), evaluates again on the same problems, prints both with
-95 % intervals and draws the learning curve. Nothing of the test split is seen in training.
+SmolLM2-135M-Instruct on 200 held-out problems of the embedded set `stories`. It trains the duo with MARFT-A on the 600
+training problems under one shared reward: 1 for a right answer, else 0. It evaluates again on the same held-out
+problems, prints both results with 95 % intervals and plots the learning curve. Training uses no task of the test split.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ UPDATES = 16
 
 
 def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Experiment:
-    """Return the quickstart's experiment.
+    """Return the experiment of the quickstart.
 
     Args:
-        seed: of everything random.
-        model: of both agents.
-        **changes: settings that differ from the preset "laptop", by field name.
+        seed: Seed of all random numbers in the run.
+        model: Model name of both agents.
+        **changes: Settings that differ from the preset "laptop", by field name.
     """
     values = {**PRESETS["laptop"], "updates": UPDATES, "seed": seed, **changes}
     parts = {
@@ -58,7 +58,7 @@ def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Exp
 
 
 def held_out_evaluations(plan: Experiment, team: LanguageModelTeam, limit: int | None) -> dict[str, Evaluation]:
-    """Evaluate a team on the test split: greedily, and sampling as in training."""
+    """Evaluate a team on the test split with greedy decoding and with the sampling parameters of training."""
     make_env = factory(plan.env, {**plan.keywords, "split": "test"})
     options = scenarios(make_env(), limit)
     laws = {"greedy": dataclasses.replace(plan.law, temperature=0.0), "sampled": plan.law}
@@ -71,10 +71,11 @@ def held_out_evaluations(plan: Experiment, team: LanguageModelTeam, limit: int |
 
 
 def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, Any]:
-    """Evaluate, train, evaluate, and keep everything under `out`.
+    """Evaluate, train and evaluate again; write all results under `out`.
 
     Returns:
-        For "greedy" and "sampled": before, after and paired gain, each with its 95 % interval.
+        For "greedy" and "sampled": before, after and paired gain, each with its 95 % interval. Also the seed, the
+        number of updates and the minutes taken.
     """
     check_free(out)
     started = time.perf_counter()
@@ -127,7 +128,7 @@ def _report(
 
 
 def _print_examples(name: str, before: Evaluation, after: Evaluation, count: int = 1) -> None:
-    """Print held-out problems that the team solves only after training."""
+    """Print up to `count` held-out episodes that succeed only after training (greedy decoding)."""
     if name != "greedy":
         return
     pairs = zip(before.trajectories, after.trajectories, before.scores[:, 0], after.scores[:, 0], strict=True)

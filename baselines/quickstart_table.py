@@ -22,14 +22,14 @@ from marft_agents.runs.evaluation import Interval, wilson
 from marft_agents.runs.run_folder import RunFolderError, read_metrics
 
 COMMAND = "make quickstart ARGS='--seed {seed}'"
-_UNSEEN = wilson(0.0, 0)  # no episode of that kind was scored
+_UNSEEN = wilson(0.0, 0)  # interval of a kind without scored episodes
 
 
 def read_summary(run: Path) -> dict[str, Any]:
-    """Return the quickstart.json of a run folder.
+    """Read the quickstart.json of a run folder.
 
     Raises:
-        RunFolderError: the folder holds no finished quickstart.
+        RunFolderError: The folder holds no finished quickstart.
     """
     file = run / "quickstart.json"
     if not file.is_file():
@@ -39,7 +39,7 @@ def read_summary(run: Path) -> dict[str, Any]:
 
 
 def table(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Return the Markdown table, a line per run and way of decoding, the smallest gain first."""
+    """Return a Markdown table with a row per run and decoding mode, the smallest gain first."""
     lines = ["| what | before | after | paired gain | command |", "|---|---|---|---|---|"]
     for how in ("greedy", "sampled"):
         for summary in sorted(summaries, key=lambda s: float(s[how]["paired_gain"][0])):
@@ -50,11 +50,11 @@ def table(summaries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def read_kinds(run: Path, evaluation: str) -> dict[str, Interval]:
-    """Return the accuracy on each kind of held-out problem, from the episodes of an evaluation that did not fail.
+    """Return the accuracy by kind of held-out problem, over the episodes of an evaluation that did not fail.
 
     Args:
-        run: The run folder of a finished quickstart.
-        evaluation: "before-greedy", "after-sampled", ...
+        run: Run folder of a finished quickstart.
+        evaluation: Name of an evaluation, such as "before-greedy" or "after-sampled".
 
     Raises:
         RunFolderError: The folder does not hold the episodes.
@@ -73,10 +73,10 @@ def read_kinds(run: Path, evaluation: str) -> dict[str, Interval]:
 
 
 def table_by_kind(runs: Mapping[int, Path]) -> str:
-    """Return the Markdown table of accuracy by kind of problem, way of decoding and seed.
+    """Return a Markdown table of accuracy by kind of problem, decoding mode and seed.
 
     Args:
-        runs: Run folders by seed.
+        runs: Run folders of finished quickstarts by seed.
     """
     lines = ["| kind of problem | decoding | seed | before | after |", "|---|---|---:|---|---|"]
     rows = []
@@ -89,7 +89,7 @@ def table_by_kind(runs: Mapping[int, Path]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables and draw the picture."""
+    """Print the tables and plot the learning curves."""
     parser = argparse.ArgumentParser(prog="python -m baselines.quickstart_table", description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders of finished quickstarts")
     parser.add_argument("--png", type=Path, help="also draw all learning curves")

@@ -1,4 +1,4 @@
-"""`--sampler`: which engine plays the training episodes: own generation, vLLM in this process, or a server."""
+"""`--sampler`: select the engine of training episodes: own generation, vLLM in this process, or a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from marft_agents.policies.remote import NO_KEY, open_client, shorten
 from marft_agents.policies.sampler import SamplerError, num_logprobs
 
 OWN, VLLM = "own", "vllm"
-ANSWER_S = 10.0  # in which a server lists its models
+ANSWER_S = 10.0  # timeout of a server's list of models, in seconds
 
 
 def add_sampler_flag(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +30,10 @@ def add_sampler_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def check_sampler(name: str) -> None:
-    """Refuse a sampler that can not work, before any model is loaded.
+    """Refuse an unknown or uninstalled sampler before any model is loaded.
 
     Raises:
-        SamplerError: no such sampler, or its package is not installed.
+        SamplerError: There is no such sampler, or its package is not installed.
     """
     if name == OWN:
         return
@@ -45,15 +45,15 @@ def check_sampler(name: str) -> None:
 
 
 def check_play(name: str, models: Collection[str], law: SamplingLaw) -> None:
-    """Refuse what a sampler can not play, and a server that does not answer, before any model is loaded.
+    """Refuse a team or sampling parameters that a sampler cannot play, before any model is loaded.
 
     Args:
-        name: own, vllm, or the URL of a server.
-        models: names of the models that the team plays.
-        law: how tokens are sampled.
+        name: "own", "vllm" or the URL of a server.
+        models: Names of the base models of the team; a sampler takes one.
+        law: Sampling parameters of generation.
 
     Raises:
-        SamplerError: see the message.
+        SamplerError: The sampler cannot play the team, or the server does not list its models.
     """
     check_sampler(name)
     if name == OWN:
@@ -74,7 +74,7 @@ def _ask(url: str) -> None:
     try:
         with contextlib.closing(open_client(url, key, timeout_s=ANSWER_S, retries=1)) as client:
             client.models.list()
-    except (OpenAIError, ValueError) as error:  # ValueError: a body that is no JSON
+    except (OpenAIError, ValueError) as error:  # ValueError: the body is not JSON
         raise SamplerError(
             f"--sampler {url}: wanted a server that lists its models, found {type(error).__name__}: {shorten(error)}"
         ) from error
@@ -82,12 +82,12 @@ def _ask(url: str) -> None:
 
 @contextlib.contextmanager
 def open_sampler(name: str, team: LanguageModelTeam, folder: Path) -> Iterator[Policy]:
-    """Give the policy that plays the training episodes; an engine is closed in the end.
+    """Open the policy that plays the training episodes, as a context manager that closes its engine.
 
     Args:
-        name: own, vllm, or the URL of a server.
-        team: the policies that learn.
-        folder: where adapters are written for an engine to load.
+        name: "own", "vllm" or the URL of a server.
+        team: Team whose policies are trained.
+        folder: Folder of the adapters that an engine loads.
     """
     if name == OWN:
         yield team

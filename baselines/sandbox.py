@@ -1,4 +1,4 @@
-"""`marft sandbox build`, `check` and `agree`: make the judge's image, attack what is installed, compare verdicts."""
+"""`marft sandbox build`, `check` and `agree`: build the judge's image, attack its backends, compare verdicts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from marft_envs.sandbox.selftest import Row, run_selftest
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+    """Add `marft sandbox`."""
     actions = commands.add_parser("sandbox", help="build and check the judge's sandbox").add_subparsers(
         dest="action", required=True, metavar="ACTION"
     )
@@ -55,7 +55,11 @@ def build_sandbox(arguments: argparse.Namespace) -> int:
 
 
 def check_sandbox(arguments: argparse.Namespace) -> int:
-    """Run `marft sandbox check`: 0 if every backend that works here held, and there is one; else 1."""
+    """Run `marft sandbox check`; return 0 if all available backends stopped every attack, else 1.
+
+    Raises:
+        SandboxError: No backend is available on this machine.
+    """
     console = Console()
     num_checked = num_broken = 0
     for name in ISOLATING if arguments.backend == "all" else (arguments.backend,):

@@ -1,4 +1,4 @@
-"""`marft train`: train a team on an environment, or go on with a run."""
+"""`marft train`: train a team on an environment, or resume a run."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, 
 from marft_agents.runs.trainer import Trainer
 from marft_envs.tools.surface import check_surface
 
-DEFAULTS: Mapping[str, Any] = {  # of flags that are no knobs; what is not given is None, so that --resume can tell
+DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell given flags from defaults
     "algorithm": "marft-a",
     "model": ["smollm2-135m"],
     "sampler": OWN,
     "sharing": "separate",
     "preset": "laptop",
 }
-WITH_RESUME = ("updates", "epochs", "device")  # all else is the run's own
+WITH_RESUME = ("updates", "epochs", "device")  # flags that may change on resume
 NO_FLAGS = ("command", "run", "default_split", "resume")
 
 
@@ -96,10 +96,10 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def device_of(arguments: argparse.Namespace) -> torch.device | None:
-    """Return the device that was asked for, or None.
+    """Return the device given by --device, or None.
 
     Raises:
-        ValueError: there is no such device.
+        ValueError: The device does not exist on this machine.
     """
     if arguments.device is None:
         return None
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def experiment_of(arguments: argparse.Namespace) -> Experiment:
-    """Return the experiment that the flags of a fresh run come to."""
+    """Return the experiment of a new run from its flags and `DEFAULTS`."""
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     return Experiment.from_arguments(argparse.Namespace(**{**DEFAULTS, **given}))
 
@@ -155,7 +155,7 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
 
 
 def _refuse_shorter(experiment: Experiment, run: Path) -> None:
-    """Raise RunFolderError where a run has done more updates than are asked for."""
+    """Raise RunFolderError if a run has completed more updates than the experiment asks for."""
     newest = checkpoint.latest(run / "checkpoints")
     done = 0 if newest is None else int(newest.name.removeprefix("update-"))
     if experiment.schedule.updates < done:
@@ -169,16 +169,16 @@ def _refuse_shorter(experiment: Experiment, run: Path) -> None:
 def train(
     experiment: Experiment, out: Path, *, device: torch.device | None = None, resume: bool = False
 ) -> dict[str, float]:
-    """Train and keep everything in a run folder.
+    """Train a team and write configuration, metrics, checkpoints and learning curve to a run folder.
 
     Args:
-        experiment: what to do.
-        out: the run folder.
-        device: of the models.
-        resume: go on from the newest checkpoint.
+        experiment: Complete configuration of the run.
+        out: Run folder to write.
+        device: Device of the models; None selects CUDA if available, else the CPU.
+        resume: True continues from the newest checkpoint in `out`.
 
     Returns:
-        success: mean over the last updates; window: how many; updates: of the whole run.
+        "success", mean success of the last "window" updates (at most 10), and "updates" of the whole run.
     """
     if not resume:
         check_free(out)
@@ -205,7 +205,7 @@ def train(
         TrainingTable(experiment.schedule.updates, list(team.policies)) as table,
     ):
         folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
-        if done and Experiment.load(out) != experiment:  # more updates: a resume after this one is to know of them
+        if done and Experiment.load(out) != experiment:  # record a longer schedule for later resumes
             write_json(out / "config.json", experiment.to_dict())
         Trainer(
             make_env,

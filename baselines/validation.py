@@ -1,4 +1,4 @@
-"""`--validate-every`: which held-out tasks a run plays while it trains, and under which sampling law."""
+"""`--validate-every`: validation on held-out tasks during training, and its sampling parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACE = re.compile(r"(?P<split>[^:]+)(?::(?P<limit>[1-9]\d*))?")
 
 @dataclass(frozen=True)
 class ValidationSettings:
-    """How often a run is validated, and on what."""
+    """Interval, tasks and decoding of the validation during training."""
 
     validate_every: int = knob(
         0,
@@ -47,18 +47,18 @@ class ValidationSettings:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out tasks.
+    """Held-out tasks of a validation.
 
     Attributes:
-        make_env: Makes an independent environment of them.
-        options: Reset options of each.
+        make_env: Makes an independent environment with the held-out tasks.
+        options: Reset options of each task.
     """
 
     make_env: Callable[[], Any]
     options: Sequence[Mapping[str, Any]]
 
     def validator(self, team: LanguageModelTeam, settings: ValidationSettings, schedule: Schedule) -> Validator:
-        """Return what plays them with a team."""
+        """Return a validator that plays these tasks with a team."""
         law = dataclasses.replace(team.law, temperature=0.0) if settings.validate_greedy else team.law
         return Validator(
             self.make_env,
@@ -73,21 +73,21 @@ class HeldOut:
 
 
 def held_out_tasks(env_id: str, keywords: Mapping[str, Any], settings: ValidationSettings, env: Any) -> HeldOut | None:
-    """Return the tasks that a run is validated on; None where it is not.
+    """Return the validation tasks of a run; None without validation.
 
     Args:
-        env_id: of the environment.
-        keywords: it is trained with.
-        settings: of the validation.
-        env: the environment that is trained on.
+        env_id: Id of the training environment.
+        keywords: Keywords of `marft_envs.make` in training.
+        settings: Settings of the validation.
+        env: Environment that the run trains on.
 
     Raises:
-        SettingsError: they are the tasks that are trained on, or the environment has no splits.
+        SettingsError: All tasks are also training tasks, or the environment has no splits.
     """
     if not settings.validate_every:
         return None
     place = PLACE.fullmatch(settings.validate_on)
-    assert place is not None  # checked by the settings
+    assert place is not None  # `ValidationSettings` has checked the pattern
     split, limit = place["split"], None if place["limit"] is None else int(place["limit"])
     if not takes(env_id, "split"):
         if split != SEEDS:
@@ -108,7 +108,10 @@ def held_out_tasks(env_id: str, keywords: Mapping[str, Any], settings: Validatio
 
 
 def _refuse_trained(settings: ValidationSettings, trained: Any, held_out: Any) -> None:
-    """Refuse tasks that are all trained on (one file is every split); say so where some are."""
+    """Refuse validation tasks that are all training tasks; print a warning if some are.
+
+    A data set in a single file gives the same tasks for every split.
+    """
     if not isinstance(held_out, marft_envs.FlexMG) or settings.validate_training_split:
         return
     seen = {_text(trained.tasks[i]) for i in range(len(trained.tasks))}

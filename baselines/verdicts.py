@@ -1,4 +1,4 @@
-"""`marft sandbox agree`: run solutions whose verdicts are known, right and wrong ones, and compare with the judge's."""
+"""`marft sandbox agree`: compare the judge's verdicts on right and wrong solutions with the stated verdicts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from marft_envs.sandbox import Judge, Judgement, Submission
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 from marft_envs.sandbox.selection import ISOLATING
 
-_WALL_S = 60.0  # that a machine is busy says nothing of a solution
+_WALL_S = 60.0  # generous: a busy machine must not change a verdict
 
 
 class Outcome(NamedTuple):
-    """A solution and what the judge says of it."""
+    """A solution with the judge's verdict."""
 
     solution: Solution
     judgement: Judgement
 
     @property
     def agrees(self) -> bool:
-        """Whether the judge says what is stated."""
+        """True if the judge's verdict agrees with the stated one."""
         return self.solution.agrees(self.judgement.verdict)
 
     def describe(self) -> str:
-        """Return a line: which solution, stated, found, and at which test."""
+        """Return one line: solution, stated and found verdict, and the deciding test."""
         solution, found = self.solution, self.judgement
         place = next((at for at, test in enumerate(found.tests) if test.verdict == found.verdict != "OK"), None)
         reason = "all tests pass" if place is None else f"test {place}: {found.tests[place].reason}"
@@ -65,7 +65,7 @@ def add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def agree_with(arguments: argparse.Namespace) -> int:
-    """Run `marft sandbox agree`: 0 if all verdicts are the stated ones, else 1."""
+    """Run `marft sandbox agree`; return 0 if all verdicts agree with the stated ones, else 1."""
     console = Console()
     counts: Counter[tuple[str, str, str, str]] = Counter()
     left_out: Counter[str] = Counter()
@@ -96,7 +96,7 @@ def agree_with(arguments: argparse.Namespace) -> int:
 
 
 def compare(judge: Judge, cases: Sequence[tuple[Problem, Solution]]) -> list[Outcome]:
-    """Judge solutions; those that should pass on all tests, the others up to the first failure."""
+    """Judge solutions: those stated as OK on all tests, others up to the first failed test."""
     submissions = [
         Submission(
             problem.complete(solution.source),
@@ -113,7 +113,7 @@ def compare(judge: Judge, cases: Sequence[tuple[Problem, Solution]]) -> list[Out
 
 
 def confusion_table(counts: Counter[tuple[str, str, str, str]], backend: str) -> Table:
-    """Draw the counts of (data, language, stated, found): a column for each verdict that was found."""
+    """Return a table of the counts by (data, language, stated, found), with a column per found verdict."""
     verdicts = sorted({found for *_, found in counts})
     table = Table("data", "language", "stated", *verdicts, title=f"verdicts of {backend}", title_justify="left")
     for key in sorted({key[:3] for key in counts}):

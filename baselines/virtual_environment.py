@@ -1,4 +1,4 @@
-"""Virtual environments beside our own, for libraries whose pins exclude ours; made once, kept in the user's cache."""
+"""Cached virtual environments for libraries whose pinned dependencies conflict with ours."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-STAMP = "installed.txt"  # in a virtual environment: what it holds
+STAMP = "installed.txt"  # lists the packages and pins of a virtual environment; written last
 
 
 def cache_folder() -> Path:
-    """Return where such environments are made: $MARFT_CACHE or ~/.cache/marft."""
+    """Return the folder of the environments: $MARFT_CACHE or ~/.cache/marft."""
     return Path(os.environ.get("MARFT_CACHE", Path.home() / ".cache" / "marft"))
 
 
 def interpreter(folder: Path, packages: Sequence[str], pins: Path | None = None) -> Path | None:
-    """Return the interpreter of a virtual environment, if that was made of just these packages and pins."""
+    """Return the interpreter of a virtual environment made from exactly these packages and pins; None without one."""
     stamp = folder / STAMP
     if not stamp.is_file() or stamp.read_text(encoding="utf-8").splitlines() != _contents(packages, pins):
         return None
@@ -27,15 +27,15 @@ def interpreter(folder: Path, packages: Sequence[str], pins: Path | None = None)
 
 
 def prepare(folder: Path, packages: Sequence[str], pins: Path | None = None) -> Path:
-    """Make a virtual environment, unless it is there; return its interpreter.
+    """Make a virtual environment unless it exists; return its interpreter.
 
     Args:
-        folder: where.
-        packages: what pip is asked for; the first alone before all, so that nothing else chooses its build.
-        pins: a file of constraints; None: none.
+        folder: Folder of the virtual environment; an outdated one is cleared.
+        packages: Requirements for pip. The first is installed alone, so that no other package chooses its build.
+        pins: Constraints file for pip; None sets no constraints.
 
     Raises:
-        subprocess.CalledProcessError: pip failed; its output is in `install.log` in the folder.
+        subprocess.CalledProcessError: The installation failed; pip's output is in `install.log` in the folder.
     """
     there = interpreter(folder, packages, pins)
     if there is not None:
@@ -45,7 +45,7 @@ def prepare(folder: Path, packages: Sequence[str], pins: Path | None = None) -> 
     if pins is not None:
         pip += ["-c", str(pins)]
     with (folder / "install.log").open("w", encoding="utf-8") as log:
-        for wanted in (packages[:1], packages):  # the first again, so that it stays
+        for wanted in (packages[:1], packages):  # naming the first again keeps its build
             subprocess.run([*pip, *wanted], stdout=log, stderr=subprocess.STDOUT, check=True)
     (folder / STAMP).write_text("\n".join(_contents(packages, pins)) + "\n", encoding="utf-8")
     return _python(folder)

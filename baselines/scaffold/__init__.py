@@ -1,6 +1,6 @@
-"""`marft new`: a package with an environment of one's own, which installs, conforms and trains as it stands.
+"""`marft new`: create a package with an example environment that installs, passes the conformance kit and trains.
 
-The files are those of `template/`: `PACKAGE` in their names becomes the name, `$name` in their text too.
+The files are copied from `template/`. The package's name replaces `PACKAGE` in file names and `$name` in texts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TEAMS = ("solo", "duo")
 
 
 class ScaffoldError(ValueError):
-    """A name that no package can have, or a place that is taken; the message says what to do."""
+    """Unusable package name, or a folder that exists already; the message says what to do."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,18 +59,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def create(name: str, parent: Path, namespace: str = "my") -> Path:
-    """Make the package, under a temporary name first, so that no half of it is left.
+    """Create the package atomically: under a temporary name first, then renamed.
 
     Args:
-        name: Of the package, its folder and its task.
-        parent: Where the folder is made; made itself where it is missing.
-        namespace: Of the ids.
+        name: Name of the package, its folder and its task.
+        parent: Folder to create the package in; created if missing.
+        namespace: Namespace of the environment ids.
 
     Returns:
-        The folder.
+        The folder of the package.
 
     Raises:
-        ScaffoldError: The name or the namespace can not be used, or the folder exists.
+        ScaffoldError: The name or the namespace cannot be used, or the folder exists.
         OSError: The folder cannot be written.
     """
     check_name(name, namespace)
@@ -88,10 +88,10 @@ def create(name: str, parent: Path, namespace: str = "my") -> Path:
 
 
 def check_name(name: str, namespace: str) -> None:
-    """Refuse a name that cannot be installed beside what is there.
+    """Refuse a name that is invalid or collides with a registered task or an installed package.
 
     Raises:
-        ScaffoldError: See the message.
+        ScaffoldError: The name or the namespace cannot be used.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or len(name) > MAX_NAME_CHARS:
         raise ScaffoldError(
@@ -127,7 +127,7 @@ def _fill(folder: Path, name: str, namespace: str) -> None:
 
 
 def _rendered(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the path and text of each file of the template."""
+    """Yield the path and text of each template file, with the words filled in."""
     for path, file in _files(resources.files(__name__).joinpath("template"), PurePosixPath()):
         text = Template(file.read_text(encoding="utf-8")).substitute(words)
         yield str(path).removesuffix(".txt").replace("PACKAGE", words["name"]), text

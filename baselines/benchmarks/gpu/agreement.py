@@ -31,9 +31,9 @@ class Tolerance:
     """What a precision may differ from the reference.
 
     Attributes:
-        logprob_mean: mean absolute difference of a token's log-prob, nats.
-        logprob_max: the largest of any token, nats.
-        gradient: norm of the gradients' difference over the norm of the reference's.
+        logprob_mean: Mean absolute difference of a token's log-prob, nats.
+        logprob_max: The largest of any token, nats.
+        gradient: Norm of the gradients' difference over the norm of the reference's.
     """
 
     logprob_mean: float

@@ -14,10 +14,10 @@ class Limits:
     """Measured limits of a device.
 
     Attributes:
-        device: its name.
+        device: Its name.
         matmul_tflops: TFLOP/s of a large bfloat16 matrix product.
         copy_gb_s: GB/s read and written by a large copy.
-        memory_gib: of the device; None for the CPU.
+        memory_gib: Of the device; None for the CPU.
     """
 
     device: str

@@ -21,14 +21,14 @@ class Shape:
     """A model to measure.
 
     Attributes:
-        name: of the model whose shape it is.
-        width: d of the trunk; 0 for a pretrained model that `pretrained.load` knows by this name.
-        inner: width of the feed-forward layers.
-        layers: number of blocks.
-        heads: query heads.
-        kv_heads: key-value heads.
-        vocabulary: number of tokens.
-        micro_batch: actions per forward and backward pass on an 80 GB card.
+        name: Of the model whose shape it is.
+        width: D of the trunk; 0 for a pretrained model that `pretrained.load` knows by this name.
+        inner: Width of the feed-forward layers.
+        layers: Number of blocks.
+        heads: Query heads.
+        kv_heads: Key-value heads.
+        vocabulary: Number of tokens.
+        micro_batch: Actions per forward and backward pass on an 80 GB card.
     """
 
     name: str

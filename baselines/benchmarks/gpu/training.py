@@ -45,12 +45,12 @@ class Work:
     """What one phase computed.
 
     Attributes:
-        passes: forward passes through the trunk.
-        positions: token positions without gradient.
-        gradient_positions: token positions with gradient.
-        actions: sampled actions.
-        action_tokens: sampled tokens.
-        prompt_tokens: tokens of all prompts, each counted whole.
+        passes: Forward passes through the trunk.
+        positions: Token positions without gradient.
+        gradient_positions: Token positions with gradient.
+        actions: Sampled actions.
+        action_tokens: Sampled tokens.
+        prompt_tokens: Tokens of all prompts, each counted whole.
     """
 
     passes: int = 0
