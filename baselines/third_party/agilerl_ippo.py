@@ -1,8 +1,8 @@
-"""AgileRL IPPO: a policy per agent, through `TurnParallel`; the loop is our own.
+"""AgileRL IPPO: one policy per agent through `TurnParallel`, with our own training loop.
 
-AgileRL's `train_multi_agent_on_policy` clears the flags of an episode that ends for all agents together before it
-stores them, so that returns run on into the next episode; and its update leaves masks out of account. Hence this loop
-around `get_action` and `learn`, without masks and without a no-op.
+AgileRL's `train_multi_agent_on_policy` clears the done flags of an episode that ends for all agents together before it
+stores them. Returns then leak into the next episode. Its update also ignores action masks. Therefore this loop calls
+`get_action` and `learn` itself, without masks and without a no-op action.
 
     python -m baselines.third_party.agilerl_ippo
 """
@@ -25,7 +25,7 @@ LEARN_STEP = 512
 
 
 class WitnessedIPPO(IPPO):  # type: ignore[misc]
-    """IPPO that shows the returns of its last update, one tensor for each agent."""
+    """IPPO that exposes the returns of its last update, one tensor per agent."""
 
     def learn(self, experiences: Any) -> Any:
         """Update all agents."""
@@ -33,7 +33,7 @@ class WitnessedIPPO(IPPO):  # type: ignore[misc]
         return super().learn(experiences)
 
     def to_device(self, *experiences: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Note the returns among what an agent's update is about to use."""
+        """Record the returns among the experiences of an agent's update."""
         _, _, _, _, returns, _ = experiences
         self.returns.append(returns)
         moved: tuple[torch.Tensor, ...] = super().to_device(*experiences)
@@ -41,7 +41,7 @@ class WitnessedIPPO(IPPO):  # type: ignore[misc]
 
 
 def make_team(env: TurnParallel) -> WitnessedIPPO:
-    """Return the agents; their names differ before the number, so each has networks of its own."""
+    """Build the agents; their names differ before the number, so AgileRL gives each agent its own networks."""
     return WitnessedIPPO(
         observation_spaces=[env.observation_space(agent) for agent in env.possible_agents],
         action_spaces=[env.action_space(agent) for agent in env.possible_agents],
@@ -56,7 +56,7 @@ def make_team(env: TurnParallel) -> WitnessedIPPO:
 
 
 def train(game: Game, steps: int, seed: int) -> Credit:
-    """Choose among candidates."""
+    """Train with discrete actions, one per candidate answer."""
     np.random.seed(seed)  # AgileRL shuffles with the global generator
     torch.manual_seed(seed)
     env = TurnParallel(game.choosing())
@@ -68,7 +68,7 @@ def train(game: Game, steps: int, seed: int) -> Credit:
             actions, log_probs, _, values = team.get_action(obs=seen)
             turn = {agent: int(action[0]) for agent, action in actions.items()}
             after, rewards, terminations, _, _ = env.step(turn)
-            began = dict.fromkeys(seen, np.array([float(done)]))  # whether a game ended just before
+            began = dict.fromkeys(seen, np.array([float(done)]))  # 1 if the previous step ended a game
             for agent in seen:
                 paid = np.array([rewards[agent]])
                 for field, value in zip(rollout, (seen, actions, log_probs, paid, began, values), strict=True):

@@ -1,4 +1,4 @@
-"""BenchMARL MAPPO: a task class of our own around `TurnParallel`, masks in the infos.
+"""BenchMARL MAPPO: a custom task class around `TurnParallel`, with action masks in the infos.
 
 python -m baselines.third_party.benchmarl_mappo
 """
@@ -25,12 +25,12 @@ FRAMES_PER_BATCH = 512
 
 
 class TextGame(TaskClass):  # type: ignore[misc]
-    """One of our games as a task; `config["game"]` is its name."""
+    """BenchMARL task for one of our games; `config["game"]` is its name."""
 
     def get_env_fun(
         self, num_envs: int, continuous_actions: bool, seed: int | None, device: Any
     ) -> Callable[[], PettingZooWrapper]:
-        """Return what makes the environment."""
+        """Return a function that makes the environment."""
 
         def make() -> PettingZooWrapper:
             env = TurnParallel(RenamedAgents(find_game(self.config["game"]).choosing()), noop=True, mask="info")
@@ -39,48 +39,48 @@ class TextGame(TaskClass):  # type: ignore[misc]
         return make
 
     def supports_continuous_actions(self) -> bool:
-        """Actions are candidates."""
+        """Return False: actions are discrete candidates."""
         return False
 
     def supports_discrete_actions(self) -> bool:
-        """Actions are candidates."""
+        """Return True: actions are discrete candidates."""
         return True
 
     def max_steps(self, env: Any) -> int:
-        """Return a bound of the length of an episode."""
+        """Return an upper bound of the episode length, in steps."""
         return 100
 
     def has_render(self, env: Any) -> bool:
-        """There are no pixels."""
+        """Return False: the games have no pixels."""
         return False
 
     def group_map(self, env: Any) -> dict[str, list[str]]:
-        """All agents are one group, since they are named alike."""
+        """Return the agent groups: one group, since the agents' names differ only in the number."""
         groups: dict[str, list[str]] = env.group_map
         return groups
 
     def observation_spec(self, env: Any) -> Any:
-        """Return what the policy sees."""
+        """Return the spec of the policy's observations."""
         return _only("observation", env)
 
     def info_spec(self, env: Any) -> Any:
-        """Return our numeric infos."""
+        """Return the spec of the numeric infos."""
         return _only("info", env)
 
     def action_mask_spec(self, env: Any) -> Any:
-        """Return where the masks are."""
+        """Return the spec of the action masks."""
         return _only("action_mask", env)
 
     def state_spec(self, env: Any) -> None:
-        """MAPPO's critic sees all observations instead."""
+        """Return None: MAPPO's critic reads all observations instead of a state."""
 
     def action_spec(self, env: Any) -> Any:
-        """Return the actions."""
+        """Return the spec of the actions."""
         return env.full_action_spec
 
     @staticmethod
     def env_name() -> str:
-        """Return the folder of its configurations, of which there are none."""
+        """Return the folder name of the task's configurations; no such files exist."""
         return "marft"
 
 
@@ -92,21 +92,21 @@ def _only(key: str, env: Any) -> Any:
 
 
 class Witness(Callback):  # type: ignore[misc]
-    """Reads the returns from the buffer after each training on it."""
+    """Callback that reads the returns from the replay buffer after each update."""
 
     def __init__(self) -> None:
         super().__init__()
         self.credit = Credit()
 
     def on_train_end(self, training_td: Any, group: str) -> None:
-        """Note the games of a rollout, which the buffer holds in the order of time."""
+        """Record the games of a rollout; the buffer holds the transitions in time order."""
         buffer = self.experiment.replay_buffers[group][:]
         speaker, after = buffer[group][:, 0], buffer["next", group][:, 0]
         self.credit.add(speaker["value_target"], after["reward"], after["done"])
 
 
 def settings(steps: int, folder: str) -> ExperimentConfig:
-    """Return the settings of a short run on one environment."""
+    """Return the experiment settings of a short run on one environment."""
     config = ExperimentConfig.get_from_yaml()
     changes = {
         "share_policy_params": False,
@@ -129,7 +129,7 @@ def settings(steps: int, folder: str) -> ExperimentConfig:
 
 
 def train(game: Game, steps: int, seed: int) -> Credit:
-    """Choose among candidates."""
+    """Train with discrete actions, one per candidate answer."""
     algorithm, model, witness = MappoConfig.get_from_yaml(), MlpConfig.get_from_yaml(), Witness()
     algorithm.entropy_coef = 0.01
     model.num_cells = [64]

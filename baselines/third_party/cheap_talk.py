@@ -1,7 +1,8 @@
-"""The smallest game that needs cooperation, as a stranger would write it: plain PettingZoo, plain strings.
+"""Minimal cooperative communication game, as a third-party environment in plain PettingZoo with plain strings.
 
-`speaker_0` sees a secret digit and says a digit; `listener_0` hears only that and answers. Both are paid 1 if the
-answer is the secret. Who does not listen wins one time in three, and what is said means nothing until both agree.
+`speaker_0` observes a secret digit and says a digit. `listener_0` observes only the digit said, and answers. Both get
+reward 1 if the answer is the secret. A listener that ignores the message succeeds in one game out of three. Messages
+have no meaning until both agents agree on one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SECRETS = ("0", "1", "2")
 
 
 class CheapTalk(AECEnv[str, Any, Any]):
-    """The game; `infos[a]["success"]` is 1 when it was won."""
+    """Cheap-talk game as an AEC environment; `infos[a]["success"]` is 1 after a correct answer."""
 
     metadata: dict[str, Any] = {"name": "cheap_talk", "render_modes": []}  # noqa: RUF012 - PettingZoo's own form
 
@@ -29,15 +30,15 @@ class CheapTalk(AECEnv[str, Any, Any]):
         self._generator = np.random.default_rng()
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the same object each time."""
+        """Return the agent's observation space, always the same object."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the same object each time."""
+        """Return the agent's action space, always the same object."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Draw a secret."""
+        """Start an episode with a random secret."""
         if seed is not None:
             self._generator = np.random.default_rng(seed)
         self.secret, self.said = str(self._generator.choice(SECRETS)), "?"
@@ -50,11 +51,11 @@ class CheapTalk(AECEnv[str, Any, Any]):
         self.infos = {agent: {"success": 0} for agent in self.agents}
 
     def observe(self, agent: str) -> str:
-        """Return the secret or what was heard."""
+        """Return the secret for the speaker, the message for the listener."""
         return f"secret {self.secret}" if agent == "speaker_0" else f"heard {self.said}"
 
     def step(self, action: str | None) -> None:
-        """Speak, or answer."""
+        """Take the speaker's message or the listener's answer."""
         agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
@@ -73,7 +74,7 @@ class CheapTalk(AECEnv[str, Any, Any]):
         self._accumulate_rewards()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: the environment holds no resources."""
 
 
 def _text() -> spaces.Text:

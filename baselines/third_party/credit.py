@@ -1,8 +1,8 @@
-"""Does the reward at the end of a round reach those who spoke first? Asked of what each library computed itself.
+"""Credit-assignment check: the team reward must reach the first speaker in each library's own returns.
 
-Each script hands over the returns (the regression targets of the critic, made by the library's own estimator) of
-its first speaker's stream of transitions. If the reward is lost on the way, the returns of games that were won and
-of games that were lost begin alike, and the gap is 0; if it arrives, the gap is nearly the discounted reward, 1.
+Each script passes the returns of its first speaker's transitions. These are the regression targets of the critic, made
+by the library's own estimator. If the reward gets lost, the first returns of won and lost games are alike and the gap
+is 0. If it arrives, the gap is nearly the discounted reward, 1.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 
 class Credit:
-    """The returns of the first transition of each game, by how the game ended."""
+    """Returns of the first transition of each game, separated by won and lost games."""
 
     def __init__(self) -> None:
         self._first: dict[bool, list[float]] = {True: [], False: []}
 
     def add(self, returns: Any, rewards: Any, ends: Any) -> None:
-        """Note the games of one rollout, which begins with a game; one that is cut off at its end is left out.
+        """Record the games of one rollout that starts with a new game; an unfinished last game is left out.
 
         Args:
-            returns: Of each transition, in the order of time, shape [T] or what flattens to it.
-            rewards: The team's, same shape.
-            ends: True at the last transition of a game, same shape.
+            returns: Return of each transition in time order, shape [T] or any shape that flattens to it.
+            rewards: Team reward of each transition, same shape.
+            ends: True at the last transition of each game, same shape.
         """
         values, paid, over = (_flat(array) for array in (returns, rewards, ends))
         start = 0
@@ -35,14 +35,14 @@ class Credit:
             start = int(end) + 1
 
     def gap(self) -> float:
-        """Return the mean return of a first action in games won, less that in games lost; nan without both."""
+        """Return the mean first return of won games minus that of lost games; NaN if either kind is missing."""
         if not (self._first[True] and self._first[False]):
             return float("nan")
         return fmean(self._first[True]) - fmean(self._first[False])
 
 
 def _flat(array: Any) -> NDArray[np.float64]:
-    """Read an array or a tensor of any library."""
+    """Convert an array or tensor of any library to float64 of shape [T]."""
     if hasattr(array, "detach"):
         array = array.detach().cpu().numpy()
     return np.asarray(array, np.float64).reshape(-1)

@@ -1,7 +1,7 @@
-"""The libraries, with the bounds they were tested in, and the virtual environments that hold them.
+"""Virtual environments of the third-party RL libraries, with the tested version bounds.
 
-TorchRL, Tianshou, skrl and Stable-Baselines3 agree with each other; BenchMARL wants an older TorchRL, RLlib and
-AgileRL pin other versions of Gymnasium and PettingZoo, so these have environments of their own.
+TorchRL, Tianshou, skrl and Stable-Baselines3 share one environment. BenchMARL needs an older TorchRL; RLlib and
+AgileRL pin other versions of Gymnasium and PettingZoo. These three have separate environments.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 from baselines import virtual_environment
 from baselines.virtual_environment import ROOT
 
-TORCH = "torch==2.13.0"  # installed before anything else, so that nothing else chooses its build
+TORCH = "torch==2.13.0"  # installed first, so that no other package chooses its build
 
 
 @dataclass(frozen=True)
 class Library:
-    """A library and its scripts.
+    """A library with its scripts.
 
     Attributes:
         environment: Name of the virtual environment; libraries with the same name share it.
-        runs: (script, algorithm) pairs.
-        also: What the environment holds beside the extra of its name, if there is one.
+        runs: Pairs of (script, algorithm) to run.
+        also: Further requirements beside the extra of the library's name, if there is one.
     """
 
     environment: str
@@ -44,21 +44,21 @@ LIBRARIES = {
 
 
 def cache_folder() -> Path:
-    """Return where the environments are made: below $MARFT_CACHE or ~/.cache/marft."""
+    """Return the parent folder of the environments, below $MARFT_CACHE or ~/.cache/marft."""
     return virtual_environment.cache_folder() / "third_party"
 
 
 def bounds(library: str) -> list[str]:
-    """Return what pip is asked for: the extra of that name, with bounds that were tested, and what is wanted beside it.
+    """Return a library's requirements for pip: the extra of that name with tested bounds, and its `also`.
 
     Raises:
-        FileNotFoundError: This is no clone of the repository, where pyproject.toml says it.
+        FileNotFoundError: pyproject.toml is missing, since this is not a clone of the repository.
     """
     return [*_project()["optional-dependencies"].get(library, []), *LIBRARIES[library].also]
 
 
 def requirements(environment: str) -> list[str]:
-    """Return what an environment holds beside torch: its libraries, and what our environments need."""
+    """Return all requirements of an environment except torch: its libraries and our own dependencies."""
     theirs = [one for name, library in LIBRARIES.items() if library.environment == environment for one in bounds(name)]
     ours: list[str] = _project()["dependencies"]
     return [*theirs, *ours]
@@ -71,14 +71,14 @@ def _project() -> dict[str, Any]:
 
 
 def interpreter(environment: str, folder: Path) -> Path | None:
-    """Return the interpreter of a virtual environment, if that holds just its requirements."""
+    """Return the interpreter of a virtual environment that matches its requirements; None without one."""
     return virtual_environment.interpreter(folder, [TORCH, *requirements(environment)])
 
 
 def prepare(environment: str, folder: Path) -> Path:
-    """Make a virtual environment, unless it is there; return its interpreter.
+    """Make a virtual environment unless it exists; return its interpreter.
 
     Raises:
-        subprocess.CalledProcessError: pip failed; its output is in `install.log` in the folder.
+        subprocess.CalledProcessError: The installation failed; pip's output is in `install.log` in the folder.
     """
     return virtual_environment.prepare(folder, [TORCH, *requirements(environment)])

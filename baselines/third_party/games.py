@@ -1,12 +1,12 @@
-"""The two games that every library plays, and the numeric views that all scripts begin with.
+"""Test games for third-party libraries, with numeric observations and discrete or token actions.
 
-| Game | What it is | Chance |
+| Game | Description | Chance |
 |---|---|---|
-| `cheap_talk` | a probe: a secret digit must be told (`CheapTalk`) | 1/3 |
-| `gsm8k` | `marft/gsm8k_duo-v0` with six of its problems; what can be said are their six answers | 1/6 |
+| `cheap_talk` | probe: the speaker must tell a secret digit (`CheapTalk`) | 1/3 |
+| `gsm8k` | `marft/gsm8k_duo-v0` with six problems; the actions are their six answers | 1/6 |
 
-Both have two agents who speak once each; the team is paid after the second. A policy that learns nothing is paid by
-chance, one that ignores what it sees as well.
+Both have two agents with one turn each, and a team reward after the second turn. A policy that does not learn succeeds
+by chance, and so does one that ignores its observations.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _PIECE = re.compile(r"\\boxed\{|.")
 
 @dataclass
 class Scores:
-    """Whether each finished game was won, in the order they ended."""
+    """Results of all finished games, in the order they ended: True for won games."""
 
     won: list[bool] = field(default_factory=list)
 
     def last(self, games: int = 200) -> float:
-        """Return the share won of the last games.
+        """Return the share of won games among the last `games`, 0 to 1.
 
         Raises:
-            ValueError: None has ended.
+            ValueError: No game has ended yet.
         """
         if not self.won:
             raise ValueError("no game has ended yet: train for more steps")
@@ -56,15 +56,15 @@ class Scores:
 
 @dataclass(frozen=True)
 class Game:
-    """A text game with few things to say.
+    """A text game with a small set of candidate actions.
 
     Attributes:
-        name: Of the game.
-        make: Makes it, as an AEC environment.
-        candidates: What any agent can say.
-        chance: Success of a team that guesses, 0 to 1.
-        embed: From an observation to a vector.
-        scores: Of all games played in the environments made here.
+        name: Name of the game.
+        make: Makes the game as an AEC environment.
+        candidates: Texts that any agent can say.
+        chance: Success rate of random actions, 0 to 1.
+        embed: Maps an observation to a float32 vector.
+        scores: Results of all games played in the environments made here.
     """
 
     name: str
@@ -75,11 +75,11 @@ class Game:
     scores: Scores = field(default_factory=Scores)
 
     def choosing(self) -> EmbeddingObservation:
-        """Make the game with a `Discrete` choice among the candidates, and vectors to look at."""
+        """Make the game with a `Discrete` action per candidate and embedded observations."""
         return EmbeddingObservation(CandidateAction(Scored(self.make(), self.scores), self.candidates), self.embed)
 
     def writing(self) -> EmbeddingObservation:
-        """Make the game token by token; a grammar allows what begins like a candidate."""
+        """Make the game with token actions; a grammar allows only prefixes of candidates."""
         pieces = [_PIECE.findall(text) for text in self.candidates]
         tokenizer = VocabularyTokenizer(sorted({piece for text in pieces for piece in text}))
         allowed = [(*tokenizer.encode(text), tokenizer.eos_token_id) for text in self.candidates]
@@ -92,7 +92,7 @@ class Game:
 
 
 class Scored(TextView):
-    """A game that notes in `scores` whether it was won; copies share them."""
+    """Wrapper that records won and lost games in `scores`, which copies share."""
 
     shared = ("scores",)
 
@@ -101,7 +101,7 @@ class Scored(TextView):
         self.scores = scores
 
     def step(self, action: Any) -> None:
-        """Take a turn."""
+        """Take a turn; record the result if the game ends."""
         before = self._ended()
         super().step(action)
         if self._ended() and not before:
@@ -112,12 +112,12 @@ class Scored(TextView):
 
 
 def cheap_talk() -> Game:
-    """Return the probe."""
+    """Return the cheap-talk probe."""
     return Game("cheap_talk", CheapTalk, SECRETS, 1 / len(SECRETS), HashedNgrams(dim=64))
 
 
 def gsm8k() -> Game:
-    """Return the duo with six problems whose answers differ."""
+    """Return the GSM8K duo with six problems that have different answers."""
     every = MathTasks.load("gsm8k")
     by_answer = {every[index].answer: every[index] for index in range(len(every))}
     tasks = list(by_answer.values())[:NUM_TASKS]
@@ -134,5 +134,8 @@ GAMES: dict[str, Callable[[], Game]] = {"cheap_talk": cheap_talk, "gsm8k": gsm8k
 
 @cache
 def find_game(name: str) -> Game:
-    """Return a game by its name: in a process always the same one, so that `scores` outlive a library's pickles."""
+    """Return a game by name, the same object for the whole process.
+
+    Libraries that make environments by name then share its `scores`.
+    """
     return GAMES[name]()

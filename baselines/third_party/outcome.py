@@ -1,4 +1,4 @@
-"""What a script reports, and the command line that all scripts share."""
+"""Result record of a third-party training script, and the shared command line of the scripts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from baselines.third_party.games import GAMES, Game, find_game
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run of one algorithm.
+    """Result of one training run.
 
     Attributes:
-        library: Distribution that was run.
-        version: Of it.
-        algorithm: As the library calls it.
-        wrapper: The views between the game and the library, outermost last.
-        game: One of `GAMES`.
-        success: Share of the last 200 training games that were won, exploration included.
-        chance: Success of a team that guesses.
-        credit: `Credit.gap`.
-        steps: Steps of the environment, as the library counts them.
-        cpu_s: Processor time of the training, seconds; unlike the clock it leaves out what else the machine does.
-        seed: Of the run.
+        library: Distribution name of the library.
+        version: Installed version of the library.
+        algorithm: Name of the algorithm in its script.
+        wrapper: Wrappers between the game and the library, outermost last.
+        game: Name of a game in `GAMES`.
+        success: Share of the last 200 training games that were won, exploration included, 0 to 1.
+        chance: Success rate of random actions, 0 to 1.
+        credit: Gap of first returns between won and lost games, see `Credit.gap`.
+        steps: Environment steps, as the library counts them.
+        cpu_s: CPU time of the training in seconds, less affected by other load than wall time.
+        seed: Seed of the run.
     """
 
     library: str
@@ -55,12 +55,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm of a library.
+    """Training function of one algorithm.
 
     Attributes:
-        wrapper: The views it needs, for the table.
-        train: (game, steps, seed) -> what was seen of the first speaker's returns.
-        steps: Steps that are enough for both games, as the library counts them.
+        wrapper: Wrappers that the algorithm needs, for the table.
+        train: Maps (game, steps, seed) to the recorded returns of the first speaker.
+        steps: Environment steps that are enough for both games, as the library counts them.
     """
 
     wrapper: str
@@ -69,12 +69,12 @@ class Algorithm:
 
 
 def main(library: str, algorithms: Mapping[str, Algorithm], arguments: Sequence[str] | None = None) -> int:
-    """Run a script: train, print the outcome, write it.
+    """Run a training script: train, print the outcome, and write it if `--json` is given.
 
     Args:
-        library: Its distribution.
-        algorithms: By name; the first is the default.
-        arguments: Of the command line; None is that of the process.
+        library: Distribution name of the library.
+        algorithms: Algorithms by name; the first is the default.
+        arguments: Command-line arguments; None takes those of the process.
     """
     options = _parser(library, algorithms).parse_args(arguments)
     game, algorithm, start = find_game(options.game), algorithms[options.algorithm], time.process_time()
@@ -100,7 +100,7 @@ def main(library: str, algorithms: Mapping[str, Algorithm], arguments: Sequence[
 
 
 def read(file: Path) -> Outcome:
-    """Read what `--json` wrote."""
+    """Read an outcome from a file written by `--json`."""
     fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return Outcome(**fields)
 

@@ -1,7 +1,7 @@
-"""RLlib PPO: a policy per agent in the AEC game itself, through RLlib's `PettingZooEnv`.
+"""RLlib PPO: one policy per agent on the AEC game, through RLlib's `PettingZooEnv`.
 
-RLlib adds the reward that comes after the last speaker to the last transition of each agent, which is its only one
-here: so the return of a speaker's transition is the team reward itself.
+RLlib adds the reward after the last speaker to the last transition of each agent. Each agent has only one transition
+per game here, so the return of a speaker's transition is the team reward.
 
     python -m baselines.third_party.rllib_ppo
 """
@@ -22,27 +22,27 @@ from baselines.third_party.credit import Credit
 from baselines.third_party.games import Game, find_game
 from baselines.third_party.outcome import Algorithm, main
 
-BATCH, NUM_ENVS = 512, 32  # each pass of the sampler costs as much as many games
+BATCH, NUM_ENVS = 512, 32  # many environments share the high cost of each sampler pass
 
 
 class WitnessedLearner(PPOTorchLearner):  # type: ignore[misc]
-    """A PPO learner that shows the returns of its agent named in `learner_config_dict`; each transition is a game."""
+    """PPO learner that records the returns of the agent named in `learner_config_dict`; each transition is a game."""
 
     def build(self) -> None:
-        """Begin without any."""
+        """Build the learner with an empty record of returns."""
         super().build()
         self.credit = Credit()
 
     def compute_loss_for_module(self, *, module_id: str, config: Any, batch: Any, fwd_out: Any) -> Any:
-        """Note the returns of a minibatch."""
+        """Record the returns of a mini-batch, then compute its loss."""
         if module_id == config.learner_config_dict["first"]:
-            real = batch["loss_mask"]  # RLlib adds a step to each episode
+            real = batch["loss_mask"]  # False at the step that RLlib appends to each episode
             self.credit.add(batch["value_targets"][real], batch["rewards"][real], [True] * int(real.sum()))
         return super().compute_loss_for_module(module_id=module_id, config=config, batch=batch, fwd_out=fwd_out)
 
 
 def settings(game: Game, seed: int) -> PPOConfig:
-    """Return PPO in this process, with a small network for each agent."""
+    """Return the configuration of PPO in this process, with a small network per agent."""
     agents = game.make().possible_agents
     return (
         PPOConfig()
@@ -64,7 +64,7 @@ def settings(game: Game, seed: int) -> PPOConfig:
 
 
 def train(game: Game, steps: int, seed: int) -> Credit:
-    """Choose among candidates."""
+    """Train with discrete actions, one per candidate answer."""
     ray.init("local", include_dashboard=False, log_to_driver=False, num_cpus=1)
     register_env("marft", lambda config: PettingZooEnv(find_game(config["game"]).choosing()))
     algorithm = settings(game, seed).build_algo()

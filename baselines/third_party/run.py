@@ -1,10 +1,10 @@
-"""All libraries on both games: makes their virtual environments, runs the scripts, prints a table.
+"""Run all third-party libraries on both games in their virtual environments, and print a table.
 
     python -m baselines.third_party.run [--only torchrl,sb3] [--games cheap_talk,gsm8k] [--steps N] [--jobs N]
         [--out DIR]
 
-Exit code 1 where a script fails, where the reward does not reach the first speaker, or where success does not exceed
-chance by `LEARN`.
+The exit code is 1 if a script fails, the reward does not reach the first speaker, or success does not exceed chance by
+`LEARN`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from baselines.third_party.environments import LIBRARIES, ROOT, cache_folder, pr
 from baselines.third_party.games import GAMES
 from baselines.third_party.outcome import Outcome, read
 
-LEARN = 0.2  # above chance: what success must reach
-CREDIT = 0.5  # of the reward 1: less has not arrived
+LEARN = 0.2  # minimum success above chance
+CREDIT = 0.5  # minimum gap of returns, at a reward of 1
 TIMEOUT_S = 1_800
 
 
 @dataclass(frozen=True)
 class Run:
-    """One script on one game, and how it went.
+    """Result of one script on one game.
 
     Attributes:
-        library: Of `LIBRARIES`.
-        algorithm: Of its script.
-        game: Of `GAMES`.
-        outcome: None where the script failed.
-        fault: Why this run does not pass; empty where it does.
+        library: Name of a library in `LIBRARIES`.
+        algorithm: Name of the algorithm in its script.
+        game: Name of a game in `GAMES`.
+        outcome: Outcome of the training; None if the script failed.
+        fault: Reason for failure; empty if the run passes.
     """
 
     library: str
@@ -49,7 +49,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Planned:
-    """One script to run on one game, by the interpreter that has its library."""
+    """One script to run on one game, with the interpreter of its virtual environment."""
 
     library: str
     python: Path
@@ -59,9 +59,9 @@ class Planned:
 
 
 def judge(outcome: Outcome) -> str:
-    """Say what is wrong with an outcome; nothing where it is as it must be."""
+    """Return the faults of an outcome as text; empty if it passes."""
     faults = []
-    if not outcome.credit > CREDIT:  # nan as well
+    if not outcome.credit > CREDIT:  # `not` also catches NaN
         faults.append(f"the reward does not reach the first speaker (credit {outcome.credit:.2f})")
     bound = outcome.chance + LEARN
     if outcome.success < bound:
@@ -70,7 +70,7 @@ def judge(outcome: Outcome) -> str:
 
 
 def plan(libraries: Iterable[str], games: Sequence[str]) -> tuple[list[Planned], list[Run]]:
-    """Make the environments; return what to run there, and a fault for each library that could not be installed."""
+    """Make the virtual environments; return the planned runs, and a failed run for each library not installed."""
     planned, faults = [], []
     for library in libraries:
         environment = LIBRARIES[library].environment
@@ -86,7 +86,7 @@ def plan(libraries: Iterable[str], games: Sequence[str]) -> tuple[list[Planned],
 
 
 def play(one: Planned, steps: int | None, seed: int, folder: Path) -> Run:
-    """Run a script; its outcome and its output are left in the folder."""
+    """Run a script; write its outcome and its output to the folder."""
     name = f"{one.library}_{one.algorithm}_{one.game}"
     command = [str(one.python), "-m", f"baselines.third_party.{one.script}", "--algorithm", one.algorithm]
     command += ["--game", one.game, "--seed", str(seed), "--json", str(folder / f"{name}.json")]
@@ -99,7 +99,7 @@ def play(one: Planned, steps: int | None, seed: int, folder: Path) -> Run:
 
 
 def _execute(command: Sequence[str], log: Path) -> str:
-    """Run a script; return why it failed, nothing where it did not."""
+    """Run a script; return the reason for failure, or an empty text."""
     settings = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     with log.open("w", encoding="utf-8") as file:
         try:
@@ -118,7 +118,7 @@ def _execute(command: Sequence[str], log: Path) -> str:
 
 
 def table(runs: Iterable[Run]) -> str:
-    """Draw the runs as a Markdown table."""
+    """Return the runs as a Markdown table."""
     rows = ["| library | algorithm | views | game | success | chance | credit | steps | CPU s | |", "|---" * 10 + "|"]
     for run in runs:
         if run.outcome is None:
@@ -133,7 +133,7 @@ def table(runs: Iterable[Run]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is asked for and print the table."""
+    """Run the selected libraries and games, and print the table."""
     options = _parser().parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="third_party_")) if options.out is None else options.out
     folder.mkdir(parents=True, exist_ok=True)

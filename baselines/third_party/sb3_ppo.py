@@ -1,6 +1,6 @@
 """Stable-Baselines3 PPO and sb3-contrib MaskablePPO: one policy plays both agents through `SharedPolicyEnv`.
 
-MaskablePPO writes token by token; it reads `SharedPolicyEnv.action_masks()`.
+MaskablePPO generates token by token and reads the masks from `SharedPolicyEnv.action_masks()`.
 
     python -m baselines.third_party.sb3_ppo --algorithm maskable_ppo
 """
@@ -23,7 +23,7 @@ SETTINGS: dict[str, Any] = {"n_steps": 512, "learning_rate": 1e-3, "ent_coef": 0
 
 
 class Witness(BaseCallback):  # type: ignore[misc]
-    """Reads the returns after each rollout."""
+    """Callback that records the returns after each rollout."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,13 +34,13 @@ class Witness(BaseCallback):  # type: ignore[misc]
 
     def _on_rollout_end(self) -> None:
         buffer = self.model.rollout_buffer
-        first = int(buffer.episode_starts[:, 0].argmax())  # a rollout may begin within a game
+        first = int(buffer.episode_starts[:, 0].argmax())  # the rollout may start in the middle of a game
         ends = [*buffer.episode_starts[first + 1 :, 0], False]
         self.credit.add(buffer.returns[first:], buffer.rewards[first:], ends)
 
 
 def train_ppo(game: Game, steps: int, seed: int) -> Credit:
-    """Choose among candidates."""
+    """Train PPO with discrete actions, one per candidate answer."""
     model = PPO("MlpPolicy", SharedPolicyEnv(game.choosing()), seed=seed, **SETTINGS)
     witness = Witness()
     model.learn(steps, callback=witness)
@@ -48,7 +48,7 @@ def train_ppo(game: Game, steps: int, seed: int) -> Credit:
 
 
 def train_maskable_ppo(game: Game, steps: int, seed: int) -> Credit:
-    """Write tokens that a grammar allows."""
+    """Train MaskablePPO with token actions, masked by a grammar."""
     model = MaskablePPO("MlpPolicy", SharedPolicyEnv(game.writing()), seed=seed, **SETTINGS)
     witness = Witness()
     model.learn(steps, callback=witness)

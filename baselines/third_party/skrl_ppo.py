@@ -1,7 +1,7 @@
-"""skrl IPPO and MAPPO: models of our own make, which find the mask in the flattened observation.
+"""skrl IPPO and MAPPO: custom models that read the action mask from the flattened observation.
 
-skrl knows no masks, but flattens a dict of mask and observation and gives it to the model, which can mask itself.
-MAPPO's critics read `state()`, all that was said.
+skrl has no support for masks. It flattens a dict of mask and observation for the model, and the model applies the mask.
+MAPPO's critics read `state()`, the whole conversation.
 
     python -m baselines.third_party.skrl_ppo --algorithm mappo
 """
@@ -33,7 +33,7 @@ ROLLOUTS = 256
 
 
 class Actor(CategoricalMixin, Model):  # type: ignore[misc]
-    """Logits of the legal actions."""
+    """Policy network with masked logits."""
 
     def __init__(self, **spaces: Any) -> None:
         Model.__init__(self, **spaces)
@@ -44,13 +44,13 @@ class Actor(CategoricalMixin, Model):  # type: ignore[misc]
         )
 
     def compute(self, inputs: dict[str, Any], role: str) -> tuple[torch.Tensor, dict[str, Any]]:
-        """Return logits, shape [batch, actions]."""
+        """Return the logits [batch, actions]; illegal actions get -1e9."""
         seen = unflatten_tensorized_space(self.observation_space, inputs["observations"])
         return self.net(seen["observation"]).masked_fill(seen["action_mask"] == 0, -1e9), {}
 
 
 class Critic(DeterministicMixin, Model):  # type: ignore[misc]
-    """The value of what an agent sees (`source` "observations"), or of all that was said ("states")."""
+    """Value network on the agent's observation (`source` "observations") or on the whole conversation ("states")."""
 
     def __init__(self, source: str, **spaces: Any) -> None:
         Model.__init__(self, **spaces)
@@ -60,12 +60,12 @@ class Critic(DeterministicMixin, Model):  # type: ignore[misc]
         self.net = torch.nn.Sequential(torch.nn.Linear(width, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))
 
     def compute(self, inputs: dict[str, Any], role: str) -> tuple[torch.Tensor, dict[str, Any]]:
-        """Return values, shape [batch, 1]."""
+        """Return the values [batch, 1]."""
         return self.net(inputs[self.source]), {}
 
 
 def settings(config: Any, agents: list[str], folder: str) -> Any:
-    """Return the settings; those that are dicts themselves must be given by agent."""
+    """Return the training settings; skrl wants settings that are dicts by agent."""
     empty = ("observation_preprocessor", "state_preprocessor", "value_preprocessor", "learning_rate_scheduler")
     return config(
         rollouts=ROLLOUTS,
@@ -78,7 +78,7 @@ def settings(config: Any, agents: list[str], folder: str) -> Any:
 
 
 def witness(team: MultiAgent, first: str) -> Credit:
-    """Read the returns of an agent after each of its updates."""
+    """Record the returns of an agent after each of its updates."""
     credit, update = Credit(), team.update
 
     def watched(*, uid: str, **when: int) -> None:
@@ -91,7 +91,7 @@ def witness(team: MultiAgent, first: str) -> Credit:
 
 
 def train(game: Game, steps: int, seed: int, *, kind: type[MultiAgent], config: type, source: str) -> Credit:
-    """Train one network per agent."""
+    """Train separate networks per agent with discrete actions, one per candidate answer."""
     set_seed(seed)
     env = wrap_env(TurnParallel(game.choosing(), noop=True, mask="obs"), wrapper="pettingzoo")
     agents = env.possible_agents

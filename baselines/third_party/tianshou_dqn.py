@@ -1,9 +1,9 @@
-"""Tianshou multi-agent DQN: one Q-network per agent in the AEC game itself, masks in the observations.
+"""Tianshou multi-agent DQN: one Q-network per agent on the AEC game, with action masks in the observations.
 
-Tianshou notes the rewards of all agents with whoever acted, so a transition of the first speaker holds 0 and the
-team reward stands in the next one. Returns over as many steps as there are agents fetch it; with one step the first
-speaker would learn nothing. Nor does the manager tell its agents that they are in training: they explore with the
-epsilon of inference, which is 0 unless set.
+Tianshou stores the rewards of all agents with the transition of the acting agent. The first speaker's transition has
+reward 0, and the team reward is in the next one. Returns over n = number of agents steps include it. With one-step
+returns the first speaker would not learn. Tianshou's multi-agent manager does not set its agents to training mode.
+They explore with the epsilon of inference, which is 0 by default.
 
     python -m baselines.third_party.tianshou_dqn
 """
@@ -32,7 +32,7 @@ NUM_ENVS, STEPS_PER_ROLLOUT, FINAL_EPSILON = 8, 64, 0.02
 
 
 class WitnessedDQN(DQN):  # type: ignore[misc]
-    """DQN that shows the returns of its agent, whose samples are single transitions."""
+    """DQN that records the returns of its agent; each sample is a single transition."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -46,7 +46,7 @@ class WitnessedDQN(DQN):  # type: ignore[misc]
 
 
 def make_algorithm(env: PettingZooEnv) -> MultiAgentOffPolicyAlgorithm:
-    """Return a DQN for each agent."""
+    """Build one DQN per agent."""
     observations, actions = env.observation_space["observation"], env.action_space
 
     def dqn(kind: type[DQN]) -> DQN:
@@ -58,12 +58,12 @@ def make_algorithm(env: PettingZooEnv) -> MultiAgentOffPolicyAlgorithm:
         optim = AdamOptimizerFactory(lr=2e-3)
         return kind(policy=policy, optim=optim, n_step_return_horizon=len(env.agents), target_update_freq=100)
 
-    kinds = [WitnessedDQN, *[DQN] * (len(env.agents) - 1)]  # the first speaker's is watched
+    kinds = [WitnessedDQN, *[DQN] * (len(env.agents) - 1)]  # record the first speaker's returns
     return MultiAgentOffPolicyAlgorithm(algorithms=[dqn(kind) for kind in kinds], env=env)
 
 
 def train(game: Game, steps: int, seed: int) -> Credit:
-    """Choose among candidates; exploration falls linearly during the first half."""
+    """Train with discrete actions, one per candidate answer; epsilon falls linearly during the first half."""
     np.random.seed(seed)  # Tianshou explores with the global generator
     torch.manual_seed(seed)
 

@@ -1,7 +1,7 @@
 """Tianshou PPO: one policy plays both agents through `SharedPolicyEnv`.
 
-Tianshou's own multi-agent manager is no way to train PPO in a game whose reward comes after the last speaker: the
-transitions of the first speakers are not paid there (see `tianshou_dqn`).
+Tianshou's multi-agent manager cannot train PPO in a game with a reward after the last speaker. The transitions of
+earlier speakers would have no reward (see `tianshou_dqn`).
 
     python -m baselines.third_party.tianshou_ppo
 """
@@ -31,7 +31,7 @@ NUM_ENVS, STEPS_PER_ROLLOUT = 8, 512
 
 
 class WitnessedPPO(PPO):  # type: ignore[misc]
-    """PPO that shows the returns it computed."""
+    """PPO that records the returns it computes."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -39,13 +39,13 @@ class WitnessedPPO(PPO):  # type: ignore[misc]
 
     def _preprocess_batch(self, batch: Any, buffer: Any, indices: Any) -> Any:
         done = super()._preprocess_batch(batch, buffer, indices)
-        for part in np.array_split(np.arange(len(indices)), NUM_ENVS):  # one environment after the other
+        for part in np.array_split(np.arange(len(indices)), NUM_ENVS):  # transitions are ordered by environment
             self.credit.add(done.returns[part], batch.rew[part], batch.done[part])
         return done
 
 
 def make_algorithm(env: Any) -> WitnessedPPO:
-    """Return PPO with small networks."""
+    """Build PPO with small networks."""
     observations, actions = env.observation_space, env.action_space
 
     def network() -> Net:
@@ -64,7 +64,7 @@ def _categorical(logits: torch.Tensor) -> torch.distributions.Categorical:
 
 
 def train(game: Game, steps: int, seed: int) -> Credit:
-    """Choose among candidates."""
+    """Train with discrete actions, one per candidate answer."""
     np.random.seed(seed)  # Tianshou explores with the global generator
     torch.manual_seed(seed)
     envs = DummyVectorEnv([lambda: SharedPolicyEnv(game.choosing())] * NUM_ENVS)

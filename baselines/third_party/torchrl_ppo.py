@@ -1,7 +1,7 @@
-"""TorchRL MAPPO and IPPO: each agent has networks of its own, the agents act through `TurnParallel`.
+"""TorchRL MAPPO and IPPO: separate networks per agent, acting through `TurnParallel`.
 
-An idle agent may only do nothing, which `MaskedCategorical` knows from the mask in the infos; so its turns give no
-gradient. MAPPO's critic sees all observations, IPPO's only the agent's own.
+The mask in the infos leaves an idle agent only the no-op. With `MaskedCategorical` such turns have no policy gradient.
+MAPPO's critic reads all observations, IPPO's only the agent's own.
 
     python -m baselines.third_party.torchrl_ppo --algorithm ippo
 """
@@ -28,13 +28,13 @@ FRAMES_PER_BATCH, EPOCHS, MINIBATCHES, LEARNING_RATE = 512, 8, 8, 1e-3
 
 
 def make_env(game: Game) -> Any:
-    """Return the game; agents named alike are one group, whose tensors have a dimension for the agents."""
+    """Make the game; agents whose names differ only in the number form one group with a shared agent dimension."""
     env = TurnParallel(RenamedAgents(game.choosing()), noop=True, mask="info")
     return PettingZooWrapper(env, use_mask=False, categorical_actions=True)
 
 
 def make_loss(env: Any, *, centralized: bool) -> Any:
-    """Return the loss with its networks in it; the actor is `loss.actor_network`."""
+    """Build the loss module that holds actor and critic; the actor is `loss.actor_network`."""
     spec, agents = env.observation_spec["agent"], len(env.group_map["agent"])
     network = partial(
         MultiAgentMLP,
@@ -68,7 +68,7 @@ def make_loss(env: Any, *, centralized: bool) -> Any:
 
 
 def train(game: Game, steps: int, seed: int, *, centralized: bool) -> Credit:
-    """Train; MAPPO where the critic is centralized, else IPPO."""
+    """Train MAPPO if the critic is centralized, else IPPO; discrete actions, one per candidate answer."""
     torch.manual_seed(seed)
     env = make_env(game)
     env.set_seed(seed)
