@@ -55,7 +55,7 @@ class AdaptedBase:
         seed: Seed of the initial weights. B starts at zero, so the initial policy equals the base model.
 
     Raises:
-        ModelError: the base has no linear layer of the wanted names.
+        ModelError: The base has no linear layer of the wanted names.
     """
 
     def __init__(self, pretrained: Pretrained, adapters: Sequence[str], lora: LoraSettings, *, seed: int) -> None:

@@ -102,7 +102,7 @@ def encode(tokenizer: Any, observation: str, budget: int | None = None, overflow
         overflow: Treatment of a longer prompt, "shorten" or "error"; see `context_window`.
 
     Raises:
-        ContextOverflowError: the prompt, or the part of it that must stay whole, is longer than the budget.
+        ContextOverflowError: The prompt, or the part of it that must stay whole, is longer than the budget.
     """
     messages, symbols = messages_of(observation), control_symbols(tokenizer)
 

@@ -65,7 +65,7 @@ def num_fixed(observation: str, messages: Sequence[Message]) -> int:
     first one written by an agent. At least the first message that is not a system prompt is included.
 
     Raises:
-        ValueError: the observation counts more messages than it has, or fewer than none.
+        ValueError: The observation counts more messages than it has, or fewer than none.
     """
     told = getattr(observation, "fixed_messages", None)
     if told is not None:

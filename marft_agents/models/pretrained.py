@@ -83,7 +83,7 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
         dtype: Dtype of the frozen weights; None chooses `default_dtype`.
 
     Raises:
-        ModelError: no loadable model has this name.
+        ModelError: No loadable model has this name.
     """
     device = device or default_device()
     dtype = dtype or default_dtype(device)
@@ -104,7 +104,7 @@ def load_config(name: str) -> Any:
     """Return the transformers configuration of a named model, without loading its weights.
 
     Raises:
-        ModelError: no loadable model has this name.
+        ModelError: No loadable model has this name.
     """
     if name == "tiny":
         return _tiny_config()
@@ -121,7 +121,7 @@ def load_tokenizer(name: str) -> Any:
     """Return the tokenizer of a named model, without loading its weights.
 
     Raises:
-        ModelError: no loadable model has this name, or it has no chat template.
+        ModelError: No loadable model has this name, or it has no chat template.
     """
     if name == "tiny":
         return byte_tokenizer()

@@ -33,7 +33,7 @@ def install(model: Any) -> None:
     """Let a transformers model attend through `seen_by`; without that argument it computes as before.
 
     Raises:
-        ModelError: its hidden states or logits would not be those of its own forward pass.
+        ModelError: Its hidden states or logits would not be those of its own forward pass.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask

@@ -50,9 +50,9 @@ class LanguageModelTeam:
         windows: Agent -> context window in tokens, for a prompt and its action together.
 
     Raises:
-        ModelError: an agent's id is not text, or adapters on different bases have the same name. Trained policies are
+        ModelError: An agent's id is not text, or adapters on different bases have the same name. Trained policies are
             identified by adapter name.
-        SettingsError: the window is longer than a base's own, or has no room for a prompt beside `max_new_tokens`.
+        SettingsError: The window is longer than a base's own, or has no room for a prompt beside `max_new_tokens`.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class LanguageModelTeam:
         """Encode an agent's observation as a prompt that leaves room for its action in the context window.
 
         Raises:
-            ContextOverflowError: the prompt does not fit; names the agent, tokens found and wanted.
+            ContextOverflowError: The prompt does not fit; names the agent, tokens found and wanted.
         """
         tokenizer = self.seat(agent).base.tokenizer
         return _encode(agent, tokenizer, observation, self.windows[agent], self.law, self.context)
@@ -117,7 +117,7 @@ class LanguageModelTeam:
         A prompt that cannot be shortened enough results in an action with a failure.
 
         Raises:
-            ContextOverflowError: a prompt is too long, and `overflow` is "error".
+            ContextOverflowError: A prompt is too long, and `overflow` is "error".
         """
         return self.answer(requests, self._generate)
 
@@ -184,8 +184,8 @@ def build_team(
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
 
     Raises:
-        ModelError: a model cannot be loaded, an agent has no model, or an agent's id is not text.
-        SettingsError: the context window does not fit a model; found before any weights are loaded.
+        ModelError: A model cannot be loaded, an agent has no model, or an agent's id is not text.
+        SettingsError: The context window does not fit a model; found before any weights are loaded.
     """
     _check_agent_ids(agents)
     _check_models(agents, models)
@@ -213,8 +213,8 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingLaw, c
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
 
     Raises:
-        ContextOverflowError: an agent's observation of the first problem does not fit.
-        ModelError, SettingsError: see `build_team`.
+        ContextOverflowError: An agent's observation of the first problem does not fit.
+        ModelError, SettingsError: See `build_team`.
     """
     _check_models(env.possible_agents, models)
     env.reset(seed=0)
@@ -265,7 +265,7 @@ def choose_window(model: str, longest: int | None, context: ContextSettings, law
         law: Sampling parameters; the longest action must leave room for a prompt.
 
     Raises:
-        SettingsError: the model cannot read so many tokens, or an action may fill the whole window.
+        SettingsError: The model cannot read so many tokens, or an action may fill the whole window.
     """
     window = context.context_window or min(longest or LARGEST_DEFAULT, LARGEST_DEFAULT)
     if longest is not None and window > longest:

@@ -40,7 +40,7 @@ class RemotePolicy:
         retries: Number of further tries after a failed one.
 
     Raises:
-        RemoteError: the `openai` package is missing, or the sampling parameters have a top-k.
+        RemoteError: The `openai` package is missing, or the sampling parameters have a top-k.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RemotePolicy:
         """Request one action per turn, `concurrency` at a time.
 
         Raises:
-            RemoteError: the endpoint failed after all retries, or its answer is not a chat completion.
+            RemoteError: The endpoint failed after all retries, or its answer is not a chat completion.
         """
         seeds = [int(request.generator.integers(2**31)) for request in requests]
         pool = ThreadPoolExecutor(max_workers=max(1, min(self.concurrency, len(requests))))

@@ -58,7 +58,7 @@ def num_logprobs(law: SamplingLaw) -> int:
     """Return the number of log-probs an engine must report per position, besides the sampled token's.
 
     Raises:
-        SamplerError: top-p without top-k, whose support could be any number of tokens.
+        SamplerError: Top-p without top-k, whose support could be any number of tokens.
     """
     if law.restricts_support and not law.top_k:
         raise SamplerError(
@@ -77,7 +77,7 @@ def to_action(team: LanguageModelTeam, agent: str, prompt: IntArray, sampled: Sa
         sampled: Tokens and log-probs from the engine.
 
     Raises:
-        SamplerError: no tokens, log-probs that do not match them, or an end token that the model does not have.
+        SamplerError: No tokens, log-probs that do not match them, or an end token that the model does not have.
     """
     base, count = team.seat(agent).base, len(sampled.token_ids)
     if not count or len(sampled.logprobs) != count or not all(map(math.isfinite, sampled.logprobs)):

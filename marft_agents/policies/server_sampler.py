@@ -47,9 +47,9 @@ class ServerSampler:
         retries: Number of further tries after a failed one.
 
     Raises:
-        SamplerError: the server cannot sample for this team (several bases, top-p without top-k), or reports raw
+        SamplerError: The server cannot sample for this team (several bases, top-p without top-k), or reports raw
             log-probs.
-        RemoteError: the package `openai` is missing, or the server does not answer.
+        RemoteError: The package `openai` is missing, or the server does not answer.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ServerSampler:
         """Write the adapters and have the server load them in place of the previous ones.
 
         Raises:
-            RemoteError: the server refused to load an adapter.
+            RemoteError: The server refused to load an adapter.
         """
         old, self._written = self._written, self._versions.write()
         self._unload(old)
@@ -94,8 +94,8 @@ class ServerSampler:
 
         Raises:
             SamplerError: `refresh` was never called, or the server's reply is not as wanted.
-            RemoteError: the server failed after all retries.
-            ContextOverflowError: a prompt is too long, and the team's `overflow` is "error".
+            RemoteError: The server failed after all retries.
+            ContextOverflowError: A prompt is too long, and the team's `overflow` is "error".
         """
         return self.team.answer(requests, self._ask)
 

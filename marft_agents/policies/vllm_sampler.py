@@ -76,7 +76,7 @@ class VllmSampler:
 
         Raises:
             SamplerError: `refresh` was never called, or the engine's output is not as wanted.
-            ContextOverflowError: a prompt is too long, and the team's `overflow` is "error".
+            ContextOverflowError: A prompt is too long, and the team's `overflow` is "error".
         """
         return self.team.answer(requests, self._generate)
 

@@ -42,7 +42,7 @@ class Stepper:
             patience_s: Seconds to wait for further jobs once one has finished; inf waits for all.
 
         Raises:
-            BaseException: the exception of a failed job.
+            BaseException: The exception of a failed job.
         """
         finished, self._finished = self._finished, []
         if self._running:
@@ -69,7 +69,7 @@ def threads_for(env: Any, threads: int | None, num_envs: int) -> int:
         num_envs: Number of games in flight.
 
     Raises:
-        ValueError: the requested number is negative.
+        ValueError: The requested number is negative.
     """
     if threads is None:
         slow = (getattr(env, "metadata", None) or {}).get("slow_step", False)

@@ -138,7 +138,7 @@ def gather(
         agents: Agents whose turns are branched; None for all agents that play tokens.
 
     Raises:
-        AllEpisodesFailedError: all episodes of the first prompt groups failed, or all branches.
+        AllEpisodesFailedError: All episodes of the first prompt groups failed, or all branches.
     """
     rounds = 1 + sampling.extra_rounds
     tasks = tasks_of_update(sampling.seed, update, sampling.groups, sampling.tasks) if sampling.tasks else ()

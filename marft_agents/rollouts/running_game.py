@@ -240,7 +240,7 @@ def checked(observation: Any) -> str:
     """Return an observation after checking that it is text, with a well-formed chat form if any.
 
     Raises:
-        ObservationError: the observation is not text, is not encodable as UTF-8, or has a malformed chat form.
+        ObservationError: The observation is not text, is not encodable as UTF-8, or has a malformed chat form.
     """
     if not isinstance(observation, str):
         raise ObservationError(f"found {reprlib.repr(observation)} ({type(observation).__name__}), wanted str")
