@@ -25,11 +25,12 @@ from .native import load
 from .pids import Pids
 from .plan import Isolation, Plan
 from .spawn import Forked
-from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, prctl
+from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, calls, prctl, syscall
 from .watch import Outcome, Watch, end_leftovers
 
 _OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--runtime", "--native")
 _NO_RUN = wire.RunRequest(wire.KIND_RUN, 0, 0, 0, 0, 0, 0, (), b"")
+_DEFAULT_ACTION = bytes(32)  # struct sigaction of the kernel: SIG_DFL, no flags, no mask
 _BUSY_TRIES = 100  # of 2 ms: somebody else's fork holds a program that was just written open, for an instant
 
 
@@ -221,9 +222,13 @@ def _harden(mode: str) -> None:
     prctl(PR_SET_DUMPABLE, 0)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     os.umask(0o022)
-    for number in signal.valid_signals():  # what is ignored would stay so in programs
-        if signal.getsignal(number) not in (signal.SIG_DFL, None):
-            signal.signal(number, signal.SIG_DFL)
+    # Signals that are ignored here would be ignored in programs. Those of libc itself, 32 and 33, take a system call;
+    # whoever starts us by posix_spawn, as make does, leaves them ignored.
+    with contextlib.suppress(OSError):  # a machine of which no system call is known
+        action = calls(os.uname().machine).run["rt_sigaction"]
+        for number in range(1, signal.NSIG):
+            with contextlib.suppress(OSError):  # SIGKILL, SIGSTOP
+                syscall(action, number, _DEFAULT_ACTION, None, 8)
     signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGCHLD})
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
+import os
+import signal
+import struct
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, needs_root, run_request
 
 from marft_envs.sandbox.jail import native, wire
+from marft_envs.sandbox.jail.syscalls import calls, syscall
 
 PROBE = """
 import ctypes, json, os, resource, signal, sys
@@ -67,6 +74,26 @@ def test_both_ways_leave_the_same_state(carrier, kind):
     assert forked["root"] == ("landlock" not in carrier)
     ignored = {number for number, what in forked["dispositions"].items() if what == "1" or "IGN" in what}
     assert ignored <= {"13", "25"}  # the interpreter's own doing: SIGPIPE, SIGXFSZ
+
+
+@contextlib.contextmanager
+def ignored_by_all_children(number: int) -> Iterator[None]:
+    """Ignore a signal, also one of libc's own, as a parent does that was started by posix_spawn."""
+    action, before = calls(os.uname().machine).run["rt_sigaction"], ctypes.create_string_buffer(32)
+    syscall(action, number, struct.pack("<4Q", signal.SIG_IGN, 0, 0, 0), ctypes.addressof(before), 8)
+    try:
+        yield
+    finally:
+        syscall(action, number, before.raw, None, 8)
+
+
+@pytest.mark.parametrize("number", [2, 32, 33, 64])
+def test_a_signal_that_our_parent_ignores_ends_a_program(number):
+    kill = calls(os.uname().machine).checked["kill"]
+    code = f"import ctypes, os\nctypes.CDLL(None).syscall({kill}, os.getpid(), {number})"
+    with ignored_by_all_children(number), JailClient("none") as jail:
+        jail.hello()
+        assert jail.python(code).exit_status == -number
 
 
 @pytest.mark.parametrize("use_native", [False, True], ids=["forked", "native"])
