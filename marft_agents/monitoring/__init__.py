@@ -1,1 +1,1 @@
-"""Statistics of actions and alarms on the history of metrics."""
+"""Monitoring: statistics of actions, and alarms on the history of metrics."""

@@ -1,4 +1,4 @@
-"""What every agent did in an update, as numbers: how alike, how empty, how copied and how long its actions were."""
+"""Statistics of each agent's actions in an update: diversity, empty and copied actions, lengths."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from marft_agents.metric_names import metric_prefix
 from marft_agents.trajectory import Action, Trajectory
 
-FEWEST_ACTIONS = 8  # shares of fewer actions say little; they are left out
-COPY_TOKENS = 8  # agents that agree on a shorter answer do not copy each other
+FEWEST_ACTIONS = 8  # shares over fewer actions are too noisy and are left out
+COPY_TOKENS = 8  # equal texts of fewer tokens are agreement on an answer, not copies
 
 
 class Deed(NamedTuple):
-    """An action, and whether it repeats what another agent said before it."""
+    """An action with a flag: True if it copies an earlier action of another agent."""
 
     agent: str
     action: Action
@@ -26,18 +26,28 @@ class Deed(NamedTuple):
 def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return statistics of the actions in episodes that did not fail.
 
-    `team/episodes`: how many those are. `team/return_std`: standard deviation of their returns.
-    `team/group_return_std`: the largest one within a group, where groups have several episodes.
-    `team/prompts_shortened`: share of the prompts that lost tokens to fit the context window.
+    Of the team:
 
-    Per agent that plays tokens: `prompt_tokens_mean`, `prompt_tokens_max`, `tokens_mean`, `cap_hit_share` (actions cut
-    by the token limit), and, from eight actions on, `distinct_share` (different texts per action), `empty_share`
-    (nothing but white space), `copied_share` (eight tokens or more, equal to an earlier action of another agent that
-    was visible) and `same_share` (actions with the most frequent text). The last exists where the agent saw different
-    prompts: who is always asked the same may always answer the same.
+    - `team/episodes`: Number of these episodes.
+    - `team/return_std`: Standard deviation of their returns.
+    - `team/group_return_std`: Largest standard deviation within a group, where groups have several episodes.
+    - `team/prompts_shortened`: Share of the prompts that lost tokens to fit the context window.
+
+    Of each agent whose actions have tokens:
+
+    - `prompt_tokens_mean`, `prompt_tokens_max`: Tokens per prompt.
+    - `tokens_mean`: Tokens per action.
+    - `cap_hit_share`: Share of actions cut by the token limit.
+    - `distinct_share`: Number of different texts per action.
+    - `empty_share`: Share of actions with nothing but white space.
+    - `copied_share`: Share of actions of eight tokens or more that equal a visible earlier action of another agent.
+    - `same_share`: Share of actions with the most frequent text.
+
+    The last four need at least eight actions. The last one also needs different prompts: an agent with one prompt may
+    always give the same answer.
 
     Args:
-        trajectories: of one update. Of a branch only the turn that is compared counts.
+        trajectories: Episodes of one update. Of a branch only the turn that is compared counts.
     """
     played = [t for t in trajectories if t.failure is None]
     by_agent: dict[str, list[Deed]] = defaultdict(list)
@@ -84,7 +94,7 @@ def _statistics(deeds: Sequence[Deed]) -> dict[str, float]:
 
 
 def _deeds(trajectory: Trajectory) -> Iterator[Deed]:
-    """Yield the actions of an episode that have tokens and are trained, in order."""
+    """Yield the trained actions of an episode that have tokens, in order."""
     for index, turn in enumerate(trajectory.turns):
         if len(turn.action.token_ids) and trajectory.branch in (None, index):
             text = _plain(turn.action.text)
@@ -93,7 +103,7 @@ def _deeds(trajectory: Trajectory) -> Iterator[Deed]:
 
 
 def _heard(trajectory: Trajectory, index: int) -> set[str]:
-    """Return what others said before a turn: what its agent saw where the game's record tells, else all of it."""
+    """Return the texts of other agents before a turn: the visible ones if the game recorded visibility, else all."""
     agent = trajectory.turns[index].agent
     visible = None if trajectory.game is None else _visible(trajectory.game, index)
     return {

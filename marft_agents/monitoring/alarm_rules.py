@@ -1,9 +1,10 @@
-"""What is wrong with an agent, told from the history of its metrics: explosion, collapse, idleness, drifting length.
+"""Alarm rules on the history of an agent's metrics: explosion, collapse, lazy agent, length drift.
 
-And with a team: a stall, where no return differs from another, so that nothing can be learned.
+Two rules are about the team: prompts shortened to the context window, and a stall. In a stall all compared returns are
+equal, so nothing can be learned.
 
-Every rule compares the newest values of a metric with the start of the run or with what was usual; none knows what
-the team plays. docs/stability.md says on which healthy histories the thresholds were set.
+Most rules compare the newest values of a metric with the start of the run or with its usual level. No rule depends on
+the task. docs/stability.md lists the healthy histories on which the thresholds were set.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from marft_agents.monitoring.metric_history import Series
 from marft_agents.setting_fields import check_knobs, knob
 
 Kind = Literal["explosion", "collapse", "lazy", "length", "context", "stall"]
-FEW_TOKENS = 3  # an end token and a word or two
-FEW_WORDS = 8  # tokens of an action that may be right whatever the agent sees
-TOKENS_APART = 4  # lengths that differ by less do not drift, whatever their ratio
-GRADIENT = 1.0  # gradient norms are usual up to this, whatever their history
-FADED = 1e-3  # of the gradient norm at the start: less teaches nothing
-NOISE = 1.0  # nats per token: an entropy below this is no noise, however it rose
+FEW_TOKENS = 3  # tokens of an action: an end token and a word or two
+FEW_WORDS = 8  # tokens of an action: shorter ones may be right for every observation
+TOKENS_APART = 4  # tokens: smaller differences of length are no drift, for any ratio
+GRADIENT = 1.0  # gradient norm: lower bound on its usual level, for any history
+FADED = 1e-3  # share of the gradient norm at the start: below it nothing is learned
+NOISE = 1.0  # nats per token: a lower entropy is not noise, however far it rose
 EXPLODING = ("kl", "ratio_max", "ratio_min", "grad_norm", "entropy")
 
 
 @dataclass(frozen=True)
 class HealthSettings:
-    """When an alarm is raised, and what follows."""
+    """Settings of alarms: thresholds, and the number of rollbacks allowed."""
 
     rollback: int = knob(
         0,
@@ -88,14 +89,14 @@ class HealthSettings:
 
 
 class Symptom(NamedTuple):
-    """A rule that holds.
+    """A rule that holds, with the metric that met it.
 
     Attributes:
-        kind: of the trouble.
-        measure: the metric that told.
-        value: what it is.
-        threshold: what it is held against.
-        sentence: what it means and what to do.
+        kind: Kind of the alarm.
+        measure: Name of the metric that met the rule.
+        value: Value of the metric (a median where the rule takes one).
+        threshold: Bound that the value crossed.
+        sentence: Message with the meaning and advice.
     """
 
     kind: Kind
@@ -110,12 +111,15 @@ def symptoms(
 ) -> Iterator[Symptom]:
     """Yield the rules that hold for an agent.
 
+    A change of behaviour may be the reason for a gain, so `pays` silences some rules. `solved` silences others: an
+    agent that repeats itself may have nothing better to say.
+
     Args:
-        told: measure -> its history, for what was measured in this update.
-        settings: thresholds.
-        pays: the team earns more than at its start and about as much as ever: what changed may be why.
-        solved: the team nearly always succeeds: an agent that repeats itself may have nothing better to say.
-        most_varied: largest median standard deviation of the advantages of any agent of the team.
+        told: Measure -> its history, for the metrics measured in this update.
+        settings: Thresholds of the rules.
+        pays: True if the team earns more than at its start and about as much as ever.
+        solved: True if the team nearly always succeeds.
+        most_varied: Largest median standard deviation of the advantages of any agent of the team.
     """
     for measure, series in told.items():
         if measure == "grad_norm" and not pays:
@@ -138,11 +142,11 @@ def symptoms(
 
 
 def shortened_prompts(share: float, settings: HealthSettings) -> Iterator[Symptom]:
-    """Yield the rule about prompts that do not fit the context window, for the whole team.
+    """Yield the rule about prompts that exceed the context window, for the whole team.
 
     Args:
-        share: of the update's prompts that were shortened.
-        settings: thresholds.
+        share: Share of the update's prompts that were shortened, in [0, 1].
+        settings: Thresholds of the rules.
     """
     if share > settings.alarm_shortened:
         yield Symptom(
@@ -156,10 +160,10 @@ def shortened_prompts(share: float, settings: HealthSettings) -> Iterator[Sympto
 
 
 def stall(team: Mapping[str, Series]) -> Iterator[Symptom]:
-    """Yield what holds for a team that has not solved its task where no return differed for a window of updates.
+    """Yield the stall rule, for a team that has not solved its task: no return differed for a window of updates.
 
     Args:
-        team: measure -> its history: `return`, `episodes`, `return_std` and, where draws are played several times,
+        team: Measure -> its history: `return`, `episodes`, `return_std` and, with several episodes per group,
             `group_return_std`.
     """
     measure = "group_return_std" if "group_return_std" in team else "return_std"
@@ -192,13 +196,13 @@ def _no_number(measure: str) -> Symptom:
 
 
 def _spike(measure: str, series: Series, settings: HealthSettings) -> Iterator[Symptom]:
-    """Tell a value far above its running median, and above what is usual for any run."""
+    """Yield an explosion where a value is far above its running median and above the usual level of any run."""
     value, running, usual = series.last[-1], series.running, GRADIENT
     if measure == "grad_norm":
-        if math.isnan(running):  # a first gradient has nothing to be compared with
+        if math.isnan(running):  # the first gradient norm has no history
             return
         limit = settings.alarm_spike * max(usual, running)
-    elif measure == "ratio_min":  # held against as its inverse
+    elif measure == "ratio_min":  # compared as its inverse
         value, running = _inverse(value), _inverse(running)
         limit = max(settings.alarm_ratio, _known(settings.alarm_spike * running))
     else:
@@ -254,7 +258,10 @@ def _entropy(series: Series, settings: HealthSettings, pays: bool) -> Iterator[S
 
 
 def _idle(measure: str, series: Series, settings: HealthSettings, *, excused: bool) -> Iterator[Symptom]:
-    """Tell actions that say nothing; a short one that is always the same may be what pays (`excused`)."""
+    """Yield a collapse or lazy agent for repeated, empty or copied actions.
+
+    A short action that is always the same may be the one that pays (`excused`).
+    """
     now, limit = series.now, settings.alarm_idle_share
     if not now >= limit:
         return

@@ -1,7 +1,7 @@
-"""Is a run healthy? Alarms per agent for explosion, collapse, lazy agents and drifting lengths; per team for a stall.
+"""Alarms of a run: per agent for explosion, collapse, laziness and length drift; per team for a stall and context.
 
-Nothing but numbers comes in: the metrics of one update after the other, by name. What is missing is not watched. An
-alarm is raised when its condition becomes true, and again only after the condition was false for a window of updates.
+The only input is metrics by name, one update after the other. Missing metrics are not watched. An alarm is raised when
+its condition becomes true, and again only after the condition was false for a window of updates.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ MEASURES = (
     *("advantage_std", "same_share", "empty_share", "copied_share"),
 )
 TEAM_MEASURES = ("return", "return_std", "group_return_std", "episodes", "success")
-SOLVED = 0.95  # mean success of a window of updates from which on a team has solved its task
-NOTICEABLE = 0.25  # of the returns' standard deviation: by how much a mean return must rise to be a gain
+SOLVED = 0.95  # mean success over a window of updates from which a task counts as solved
+NOTICEABLE = 0.25  # standard deviations of the returns: smaller rises of the mean return are no gain
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """Something about an agent that needs a look.
+    """An alarm about an agent or the team.
 
     Attributes:
-        update: index of the update.
-        agent: whose, as in the names of its metrics; the adapter's name for what agents with one adapter share; "team"
-            for what concerns all.
-        kind: of the trouble; "rollback" records what was done about it.
-        measure: the metric that told.
-        value: what it was (a median where the rule takes one).
-        threshold: what it was held against.
-        sentence: what it means and what to do.
+        update: Index of the update, from 0.
+        agent: Agent as in the names of its metrics; the adapter's name for metrics of a shared adapter; "team" for
+            the whole team.
+        kind: Kind of the alarm; "rollback" records the answer to an earlier one.
+        measure: Name of the metric that met the rule.
+        value: Value of the metric (a median where the rule takes one).
+        threshold: Bound that the value crossed.
+        sentence: Message with the meaning and advice.
     """
 
     update: int
@@ -54,10 +54,10 @@ class Alarm:
 
 
 class Health:
-    """Watches the metrics of a run.
+    """Watches the metrics of a run and raises alarms.
 
     Args:
-        settings: thresholds.
+        settings: Thresholds of the rules; None: the defaults.
     """
 
     def __init__(self, settings: HealthSettings | None = None) -> None:
@@ -67,11 +67,11 @@ class Health:
         self.held: dict[str, int] = {}  # "agent/kind/measure" -> last update in which that condition held
 
     def observe(self, update: int, metrics: Mapping[str, float]) -> list[Alarm]:
-        """Take in an update's metrics; return the alarms whose conditions have become true.
+        """Add an update's metrics to the history; return the alarms whose conditions have become true.
 
         Args:
-            update: index of the update.
-            metrics: `{agent}/{measure}` (see `MEASURES`) and `team/{measure}` (see `TEAM_MEASURES`).
+            update: Index of the update, from 0.
+            metrics: Values of `{agent}/{measure}` (see `MEASURES`) and `team/{measure}` (see `TEAM_MEASURES`).
         """
         agents = _agents(metrics)
         told = {agent: self._take(agent, MEASURES, metrics) for agent in agents}
@@ -94,7 +94,7 @@ class Health:
     def flags(self, update: int) -> dict[str, float]:
         """Return `{agent}/alarm_{kind}` for all agents: 1 where a condition of the kind held in the update, else 0.
 
-        And `team/alarm_stall`.
+        The team has `team/alarm_context` and, once returns were measured, `team/alarm_stall`.
         """
         result = {f"{agent}/alarm_{kind}": 0.0 for agent in _agents(self.series) for kind in KINDS}
         result["team/alarm_context"] = 0.0
@@ -107,7 +107,7 @@ class Health:
         return result
 
     def _take(self, agent: str, measures: tuple[str, ...], metrics: Mapping[str, float]) -> dict[str, Series]:
-        """Append an agent's metrics to its series; return those that were told."""
+        """Append an agent's metrics to its series; return the series with a new value."""
         told = {}
         for measure in measures:
             name = f"{agent}/{measure}"
@@ -121,9 +121,10 @@ class Health:
         return last is None or update - last > self.settings.alarm_window
 
     def _standing(self, team: Mapping[str, Series]) -> tuple[bool, bool]:
-        """Return whether it pays (the team earns more than at its start and about as much as ever), and is solved.
+        """Return two flags, `pays` and `solved`.
 
-        Solved: the team nearly always succeeds, for about the same return each time, and never earned more.
+        - `pays`: The team earns more than at its start and about as much as ever.
+        - `solved`: The team nearly always succeeds, with about the same return each time, and never earned more.
         """
         if "return" not in team or math.isnan(team["return"].now):
             return False, False
@@ -137,13 +138,13 @@ class Health:
         return now > start + margin and at_best, success >= SOLVED and spread <= NOTICEABLE * abs(now) and at_best
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the history as JSON."""
+        """Return the history as a JSON-serialisable dictionary."""
         series = {name: [s.first, s.last] for name, s in self.series.items()}
         best = None if math.isinf(self.best) else self.best
         return {"series": series, "best": best, "held": dict(self.held)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore the state that `state_dict` returned."""
         self.best = -math.inf if state["best"] is None else state["best"]
         self.held = dict(state["held"])
         self.series = {}
@@ -153,5 +154,5 @@ class Health:
 
 
 def _agents(metrics: Mapping[str, Any]) -> list[str]:
-    """Return whose length is told: of every agent that plays tokens it is."""
+    """Return the agents with a `tokens_mean` metric, which every agent whose actions have tokens has."""
     return [name.removesuffix("/tokens_mean") for name in metrics if name.endswith("/tokens_mean")]

@@ -1,4 +1,4 @@
-"""The history of one metric: how it began, what was usual, what it is now."""
+"""History of one metric: medians at the start, before and now."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 
 class Series:
-    """The values of one metric: the first and the newest ones.
+    """First and newest values of one metric.
 
     Args:
-        window: how many count as the start, and how many as now.
+        window: Number of values that count as the start, and as now; >= 2.
     """
 
     def __init__(self, window: int) -> None:
@@ -20,7 +20,7 @@ class Series:
         self.last: list[float] = []  # at most five windows
 
     def add(self, value: float) -> None:
-        """Append a value."""
+        """Append the value of a new update."""
         if len(self.first) < self.window:
             self.first.append(value)
         self.last = [*self.last, value][-5 * self.window :]
@@ -48,6 +48,6 @@ class Series:
 
 
 def _median(values: list[float]) -> float:
-    """Return the median of the values that are numbers; NaN where there are none."""
+    """Return the median of the values that are not NaN; NaN without such values."""
     known = [value for value in values if not math.isnan(value)]
     return float(np.median(known)) if known else math.nan
