@@ -1,1 +1,1 @@
-"""Training runs: the loop, checkpoints, rollback, run folder, evaluation and validation."""
+"""Training runs: training loop, checkpoints, rollback, run folder, evaluation and validation."""

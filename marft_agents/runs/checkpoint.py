@@ -1,7 +1,7 @@
-"""Checkpoints: adapters in standard PEFT form, one folder per agent, and all that an exact resume needs.
+"""Checkpoints for exact resume: adapters in standard PEFT form, one folder per agent, and the learner's state.
 
-A checkpoint is written to a temporary folder, synced and renamed: a kill at any moment leaves either the old or
-the new one, never half of one.
+Writes are atomic. A checkpoint is written to a temporary folder, synced and renamed, so a kill at any moment leaves
+either the old or the new one, never a partial one.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ BEST = "best"  # a link to the checkpoint of the best validated update
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint that can not be written or does not fit; says where, what was found and what was wanted."""
+    """Error for a checkpoint that cannot be written or does not fit; gives path, found and wanted value."""
 
 
 def describe(team: LanguageModelTeam) -> dict[str, Any]:
-    """Return what two teams must share for one to load the other's checkpoint."""
+    """Describe base model, adapter and adapter shape of each agent; equal for teams that share checkpoints."""
     described: dict[str, Any] = {}
     for agent, seat in team.seats.items():
         shape = {} if seat.adapter is None else _adapter_shape(seat)
@@ -63,20 +63,20 @@ def save(
     guard: Mapping[str, Any] | None = None,
     best: Best | None = None,
 ) -> Path:
-    """Write a checkpoint `folder/update-N` and drop old ones.
+    """Write a checkpoint `folder/update-N` and remove old ones.
 
     Args:
-        folder: the run's folder of checkpoints.
-        team: whose adapters are written, one folder per agent.
-        learner: whose state is written.
-        keep: how many of the newest to keep.
-        keep_every: also keep those whose number is a multiple of this; 0 keeps none extra.
-        notes: what else to remember of the training; see `notes_of`.
-        guard: state of the run's guard, JSON-able; see `guard_of`.
-        best: the best validated update so far: its checkpoint is kept, and `folder/best` leads to it.
+        folder: Folder of the run's checkpoints.
+        team: Team whose adapters are written, one folder per agent.
+        learner: Learner whose state is written.
+        keep: Number of newest checkpoints to keep, >= 1.
+        keep_every: Also keep checkpoints whose number is a multiple of this; 0 keeps none extra.
+        notes: Further facts about the training, see `notes_of`.
+        guard: State of the run's guard, JSON-serialisable, see `guard_of`.
+        best: Best validated update so far; its checkpoint is kept, and the link `folder/best` points to it.
 
     Raises:
-        CheckpointError: the disk refused; nothing half-written is left and older checkpoints are untouched.
+        CheckpointError: The disk refused; no partial checkpoint is left and older checkpoints are untouched.
     """
     final = folder / name_of(learner.updates)
     part: Path | None = None
@@ -93,7 +93,7 @@ def save(
             _remove(final)
         part.rename(final)
         _link(folder, best)
-    except (OSError, SafetensorError) as error:  # how Python and safetensors say: disk full
+    except (OSError, SafetensorError) as error:  # Python's and safetensors' errors for a full disk
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
         raise CheckpointError(
@@ -105,7 +105,7 @@ def save(
 
 
 def _link(folder: Path, best: Best | None) -> None:
-    """Let `best` lead to the best checkpoint; the link is replaced in one step."""
+    """Point the link `best` to the best checkpoint, replacing it atomically."""
     if best is None:
         return
     link, part = folder / BEST, folder / ".part-best"
@@ -116,9 +116,9 @@ def _link(folder: Path, best: Best | None) -> None:
 
 
 def resume_best(folder: Path, updates: int) -> Best | None:
-    """Return the best validated update that the checkpoint after so many updates knows of; None where there is none.
+    """Return the best validated update recorded in checkpoint `updates`, or None; repair the link `best`.
 
-    A kill right after that checkpoint was written left `best` leading to the one before; it is set right.
+    A kill right after the checkpoint was written may have left the link on an older one.
     """
     path = folder / name_of(updates)
     best = _best_of(path) if updates and path.exists() else None
@@ -132,7 +132,7 @@ def _best_of(path: Path) -> Best | None:
 
 
 def name_of(updates: int) -> str:
-    """Return the name of the checkpoint after so many updates."""
+    """Return the folder name of the checkpoint after `updates` updates."""
     return f"update-{updates:05d}"
 
 
@@ -141,7 +141,7 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mappin
     for agent, folder in folders.items():
         save_adapter(team.seats[agent], part / folder)
     learned = io.BytesIO()
-    torch.save(learner.state_dict(), learned)  # not to the file itself: torch hides a full disk behind its own checks
+    torch.save(learner.state_dict(), learned)  # not to the file: torch hides a full disk behind errors of its own
     (part / LEARNER_FILE).write_bytes(learned.getbuffer())
     state = {
         "updates": learner.updates,
@@ -156,7 +156,7 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mappin
 
 
 def _sync(folder: Path) -> None:
-    """Force all files of a folder to the disk, so that a rename never outlives what it names."""
+    """Sync all files of a folder to disk, so that after a crash a renamed folder has its contents."""
     for path in [*folder.rglob("*"), folder]:
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -166,7 +166,7 @@ def _sync(folder: Path) -> None:
 
 
 def latest(folder: Path) -> Path | None:
-    """Return the newest complete checkpoint of a run, or None."""
+    """Return the newest complete checkpoint in a folder of checkpoints, or None."""
     complete = [path for path in folder.glob("update-*") if (path / STATE_FILE).is_file()]
     return max(complete, key=lambda path: int(path.name.removeprefix("update-")), default=None)
 
@@ -180,7 +180,7 @@ def _drop_old(folder: Path, keep: int, keep_every: int, best: Best | None) -> No
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint: first its name, so that one that is half removed is never taken for a whole one."""
+    """Remove a checkpoint; rename it first, so that a partly removed one is never taken for a complete one."""
     doomed = path.with_name(f".part-{path.name}")
     with contextlib.suppress(OSError):
         path.rename(doomed)
@@ -188,12 +188,12 @@ def _remove(path: Path) -> None:
 
 
 def resolve(path: Path) -> Path:
-    """Accept a checkpoint, a folder of checkpoints or a run folder; return the checkpoint.
+    """Return the checkpoint at a path: a checkpoint, a folder of checkpoints or a run folder.
 
-    The newest one, or with a name behind the folder, `RUN@best` and `RUN@update-00012`, that one.
+    A folder gives its newest checkpoint. A name after it, as in `RUN@best` or `RUN@update-00012`, selects another.
 
     Raises:
-        CheckpointError: there is no complete checkpoint, or none of that name.
+        CheckpointError: There is no complete checkpoint, or none of that name.
     """
     folder, sign, name = str(path).rpartition("@")
     if sign and not path.exists():
@@ -227,28 +227,28 @@ def _named(folder: Path, name: str) -> Path:
 
 
 def notes_of(path: Path) -> dict[str, str]:
-    """Return what was noted of the training (the hash of its tool surface, ...); empty where nothing was.
+    """Return the notes about the training in a checkpoint (the hash of its tool surface, ...); may be empty.
 
     Raises:
-        CheckpointError: there is no complete checkpoint, or it is damaged.
+        CheckpointError: There is no complete checkpoint, or it is damaged.
     """
     return dict(_read_state(resolve(path)).get("notes", {}))
 
 
 def guard_of(path: Path) -> dict[str, Any]:
-    """Return the state of the guard that was saved with a checkpoint; empty where none was.
+    """Return the guard's state in a checkpoint; empty if none was saved.
 
     Raises:
-        CheckpointError: there is no complete checkpoint, or it is damaged.
+        CheckpointError: There is no complete checkpoint, or it is damaged.
     """
     return dict(_read_state(resolve(path)).get("guard", {}))
 
 
 def load_adapters(path: Path, team: LanguageModelTeam) -> None:
-    """Load the adapters of a checkpoint into a team of the same agents, bases and shapes.
+    """Load the adapters of a checkpoint into a team of the same agents, base models and adapter shapes.
 
     Raises:
-        CheckpointError: the checkpoint is of another team or is damaged.
+        CheckpointError: The checkpoint is of another team or is damaged.
     """
     path = resolve(path)
     state = _read_state(path)
@@ -257,7 +257,7 @@ def load_adapters(path: Path, team: LanguageModelTeam) -> None:
 
 
 def _read_adapters(path: Path, state: Mapping[str, Any], team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
-    """Return the saved tensors of every trained agent; all are read and checked before any is used."""
+    """Return the saved tensors of every trained agent; all are read and checked before any is loaded."""
     folders = state.get("folders", {})  # older checkpoints: each agent's own id
     return {
         agent: _read_adapter(seat, path / folders.get(agent, agent))
@@ -298,7 +298,7 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
     """Restore team and learner exactly; return the number of updates done.
 
     Raises:
-        CheckpointError: the checkpoint is of another team or other settings, or is damaged.
+        CheckpointError: The checkpoint is of another team or other settings, or is damaged.
     """
     path = resolve(path)
     state = _read_state(path)
@@ -325,7 +325,7 @@ def _read_state(path: Path) -> dict[str, Any]:
 
 
 def _check_same_settings(path: Path, record: Any, settings: LearnerSettings) -> None:
-    """Compare field by field; a field that the record does not have was added later and had its default."""
+    """Compare settings field by field; a field missing in the record was added later and counts as its default."""
     defaults, wanted = dataclasses.asdict(LearnerSettings()), dataclasses.asdict(settings)
     found = _settings_of(path, record)
     unknown = sorted(found.keys() - wanted.keys())
@@ -346,7 +346,7 @@ def _check_same_settings(path: Path, record: Any, settings: LearnerSettings) -> 
 
 
 def _settings_of(path: Path, record: Any) -> dict[str, Any]:
-    """Return recorded settings by name; in older records they are the text `LearnerSettings(level='action', ...)`."""
+    """Return recorded settings by name; older records hold the text `LearnerSettings(level='action', ...)`."""
     if isinstance(record, dict):
         return record
     try:

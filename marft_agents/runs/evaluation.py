@@ -1,4 +1,4 @@
-"""Evaluation: the rollout path of training on a fixed list of scenarios, with intervals and paired comparison."""
+"""Evaluation on a fixed list of scenarios, with confidence intervals and paired comparison."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Interval(NamedTuple):
 
 
 def wilson(mean: float, count: int) -> Interval:
-    """Return the Wilson score interval of a share (Wilson 1927); never degenerate at 0 or 1.
+    """Compute the 95 % Wilson score interval of a share (Wilson 1927); never degenerate at 0 or 1.
 
     Args:
-        mean: observed share in [0, 1].
-        count: independent observations; 0 gives [0, 1].
+        mean: Observed share in [0, 1].
+        count: Number of independent observations; 0 gives [0, 1].
 
     Example:
         >>> str(wilson(0.5, 100))
@@ -55,8 +55,8 @@ class Evaluation:
     """Outcome of playing every scenario once per seed.
 
     Attributes:
-        scores: float64 [scenarios, seeds], 1 for success; NaN where the episode failed (unscored is not wrong).
-        trajectories: all episodes, seed by seed.
+        scores: Float64 [scenarios, seeds], 1 for success; NaN where the episode failed (unscored is not wrong).
+        trajectories: All episodes, seed by seed.
     """
 
     scores: npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ class Evaluation:
 
     @property
     def accuracy(self) -> Interval:
-        """Mean score; scenarios are the unit, since seeds of one scenario are not independent."""
+        """Mean score with its Wilson interval; the unit is the scenario: seeds of one are not independent."""
         values = self.per_scenario
         return wilson(float(values.mean()) if len(values) else math.nan, len(values))
 
@@ -82,7 +82,7 @@ class Evaluation:
 
     @property
     def violations(self) -> float | None:
-        """Share of the episodes that did not fail in which the team broke a rule; None where no infos tell."""
+        """Share of episodes with a rule violation, over those that did not fail; None if no infos record it."""
         told = [t.infos["violation"] for t in self.trajectories if t.failure is None and "violation" in t.infos]
         return float(np.mean(told)) if told else None
 
@@ -97,7 +97,7 @@ class Evaluation:
 
     @property
     def prompt_tokens(self) -> dict[str, dict[str, float]]:
-        """Mean and largest number of prompt tokens of each agent that plays tokens."""
+        """Mean and largest number of prompt tokens of each agent whose actions have tokens."""
         found = self._behaviour
         prefixes = [name.removesuffix("/prompt_tokens_mean") for name in found if name.endswith("/prompt_tokens_mean")]
         return {
@@ -110,7 +110,7 @@ class Evaluation:
 
     @property
     def failures(self) -> int:
-        """Number of episodes that failed for reasons that are not the agents'."""
+        """Number of episodes that failed for reasons outside of the agents."""
         return sum(t.failure is not None for t in self.trajectories)
 
 
@@ -125,17 +125,18 @@ def evaluate(
     patience: float = 0.25,
     max_turns: int = MAX_TURNS,
 ) -> Evaluation:
-    """Play every scenario once per seed, along the very path that training uses.
+    """Play every scenario once per seed, with the rollout code of training.
 
     Args:
-        make_env: makes an independent AEC environment.
-        policy: answers all agents.
-        scenarios: reset options of each scenario; an optional key "seed" is its environment seed.
-        seeds: of the policies' sampling.
-        num_envs: games in flight.
-        on_end: called with each finished episode.
-        patience: see `rollouts.rollout.collect`; `math.inf` makes results a function of the arguments alone.
-        max_turns: an episode that is not over after so many turns has failed; 0: no limit.
+        make_env: Makes an independent AEC environment.
+        policy: Policy that answers for all agents.
+        scenarios: Reset options of each scenario; an optional key "seed" is its environment seed.
+        seeds: Seeds of the policies' sampling.
+        num_envs: Number of games played at the same time.
+        on_end: Called with each finished episode.
+        patience: Longest wait for a larger batch, see `rollouts.rollout.collect`; `math.inf` makes results a function
+            of the arguments alone.
+        max_turns: Most turns of an episode; one that is not over by then has failed; 0: no limit.
     """
     columns, trajectories = [], []
     for seed in seeds:
@@ -159,7 +160,7 @@ def evaluate(
 
 
 def _scenario_means(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return [scenarios], the mean over the scored seeds; NaN where no seed was scored."""
+    """Return the mean over the scored seeds, float64 [scenarios]; NaN where no seed was scored."""
     scored = ~np.isnan(scores)
     counts = scored.sum(axis=1)
     means: npt.NDArray[np.float64] = np.where(scored, scores, 0.0).sum(axis=1) / np.maximum(counts, 1)
@@ -168,10 +169,10 @@ def _scenario_means(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def paired_difference(after: Evaluation, before: Evaluation) -> Interval:
-    """Return the mean gain per scenario with its 95 % interval (paired normal approximation).
+    """Compute the mean gain per scenario with its 95 % interval (paired normal approximation).
 
     Raises:
-        ValueError: the two did not play the same number of scenarios.
+        ValueError: The two evaluations have different numbers of scenarios.
     """
     if len(after.scores) != len(before.scores):
         raise ValueError(

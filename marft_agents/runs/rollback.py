@@ -1,7 +1,7 @@
-"""Keeps a run sound: raises its alarms, saves what diverged, and takes it back to a good checkpoint where allowed.
+"""Alarms, divergence records and rollback to the last good checkpoint of a run.
 
-After a rollback the numbers of updates, and with them the draws of tasks, go on: only what was learned is undone. The
-next checkpoint holds what was restored and how it came about, so a run that is resumed from it needs nothing else.
+A rollback undoes only what was learned. The update count goes on, and with it the sequence of prompt groups. The next
+checkpoint holds the restored state and the guard's record, so a run resumed from it needs nothing else.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from marft_agents.runs.run_folder import RunFolder, json_number, write_json
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Trajectory, Turn
 
-UNDONE = ("explosion", "collapse")  # kinds of alarms that a rollback answers
+UNDONE = ("explosion", "collapse")  # kinds of alarms that cause a rollback
 
 
 class Guard:
-    """Stands between the trainer and the learner.
+    """Runs the learner's updates for the trainer, raises alarms and rolls back.
 
     Args:
-        team: whose adapters are restored.
-        learner: what is restored; a learner that has done updates goes on with the guard saved beside them.
-        settings: thresholds, and how many rollbacks are allowed.
-        folder: where checkpoints, alarms and what diverged are kept; None keeps nothing.
-        on_alarm: called with each alarm.
+        team: Team whose adapters are restored.
+        learner: Learner to guard and restore; one that has done updates resumes with its saved guard state.
+        settings: Thresholds, and the number of rollbacks allowed; None: the defaults.
+        folder: Run folder with the checkpoints; divergence records go there. None keeps nothing.
+        on_alarm: Called with each alarm.
 
     Raises:
-        SettingsError: rollbacks are allowed, but there is no folder with checkpoints to go back to.
+        SettingsError: Rollbacks are allowed, but there is no folder with checkpoints to restore.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Guard:
         self.team, self.learner, self.folder, self.on_alarm = team, learner, folder, on_alarm
         self.health = Health(self.settings)
         self.rollbacks = 0
-        self.since = 0  # no checkpoint before this one is gone back to
-        self._oldest = 0  # found when resumed: fewer are kept while rollbacks are not allowed
+        self.since = 0  # oldest checkpoint that a rollback may restore
+        self._oldest = 0  # oldest checkpoint found on resume: fewer are kept while rollbacks are not allowed
         self.alarms: list[Alarm] = []  # of the newest update
         if folder is not None and learner.updates:
             self._resume(folder)
@@ -75,15 +75,15 @@ class Guard:
 
     @property
     def keep(self) -> int:
-        """How many of the newest checkpoints a rollback may need."""
+        """Number of newest checkpoints that a rollback may need; 0 if none is allowed."""
         return self.settings.alarm_window + 1 if self.settings.rollback else 0
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Let the learner learn; return its metrics, none where a divergence was rolled back.
+        """Run the learner's update; return its metrics, empty if a divergence was rolled back.
 
         Raises:
-            DivergenceError: a number is not finite, and no rollback is left; names the file with the actions it came
-                from.
+            DivergenceError: A number is not finite and no rollback is left; names the file with the actions it came
+                from, if there is a run folder.
         """
         self.alarms = []
         if self.settings.rollback and self.folder is not None and self.learner.updates == 0:
@@ -101,18 +101,18 @@ class Guard:
             return {}
 
     def judge(self, update: int, metrics: Mapping[str, float], trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Raise the alarms of an update that the learner has done, and roll back where they ask for it.
+        """Raise the alarms of an update that the learner has done, and roll back if they require it.
 
         Args:
-            update: its index.
-            metrics: what is known of it.
-            trajectories: all that was played for it.
+            update: Index of the update, from 0.
+            metrics: Metrics of the update by name.
+            trajectories: Episodes of the update whose actions are reported.
 
         Returns:
-            The metrics, what the agents did (see `behaviour`) and a flag per agent and kind of alarm.
+            The metrics, statistics of the actions (see `behaviour`) and a flag per agent and kind of alarm.
         """
         told = behaviour(trajectories) | dict(metrics)
-        if self.alarms:  # it diverged and is undone
+        if self.alarms:  # the update diverged and was rolled back
             return told | self.health.flags(update) | {"team/rollbacks": float(self.rollbacks)}
         for alarm in self.health.observe(update, told):
             self._raise(alarm)
@@ -128,7 +128,7 @@ class Guard:
             self.on_alarm(alarm)
 
     def _roll_back(self, cause: Alarm) -> None:
-        """Restore adapters, optimizers and critic from before the trouble; halve the policies' step size."""
+        """Restore adapters, optimizers and critic from before the alarm's cause; halve the policies' step size."""
         path = self._good(cause)
         updates = self.learner.updates
         checkpoint.load(path, self.team, self.learner)
@@ -148,10 +148,10 @@ class Guard:
         self._raise(Alarm(cause.update, cause.agent, "rollback", cause.measure, done, allowed, sentence))
 
     def _good(self, cause: Alarm) -> Path:
-        """Return the newest checkpoint from before the trouble.
+        """Return the newest checkpoint from before the alarm's cause.
 
-        An update plays with what the update before it learned, so an explosion goes back by two; a collapse is told by
-        the median of a window.
+        An update plays with the weights that the update before it learned, so an explosion goes back by two updates. A
+        collapse is detected in the median of a window, so it goes back to before that window.
         """
         assert self.folder is not None
         back = self.settings.alarm_window if cause.kind == "collapse" else 1
@@ -165,9 +165,9 @@ class Guard:
         return self.folder.checkpoints / checkpoint.name_of(max(fitting))
 
     def _saved(self, update: int, error: DivergenceError, trajectories: Sequence[Trajectory]) -> str:
-        """Write the actions that a divergence came from; return what happened and where they are.
+        """Write the actions that a divergence came from; return a message with the error and the file.
 
-        Where the error does not tell them, all actions of the update are written.
+        All actions of the update are written if the error does not name any.
         """
         told = f"update {update + 1}: {error}"
         if self.folder is None:
@@ -199,12 +199,12 @@ class Guard:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs, as JSON."""
+        """Return the state for a resume, as a JSON-serialisable dictionary."""
         return {"health": self.health.state_dict(), "rollbacks": self.rollbacks, "since": self.since}
 
 
 def _numbers_of(folder: RunFolder) -> list[int]:
-    """Return after how many updates each checkpoint was written."""
+    """Return the number of updates of each checkpoint in a run folder."""
     return [int(path.name.removeprefix("update-")) for path in folder.checkpoints.glob("update-*")]
 
 

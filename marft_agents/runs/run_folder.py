@@ -1,4 +1,4 @@
-"""The folder of a run: configuration, versions, metrics, episodes, alarms, checkpoints and TensorBoard events."""
+"""Run folder: configuration, versions, metrics, episodes, alarms, checkpoints and TensorBoard events."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium",
 
 
 class RunFolderError(RuntimeError):
-    """A run folder that can not be used or written; says what to do."""
+    """Error for a run folder that cannot be used or written; says what to do."""
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Open a text file beside `path` that takes its place once it is whole; its mode is what the umask gives."""
+    """Replace a text file atomically: write beside `path`, sync and rename; the umask sets its mode."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     try:
@@ -41,17 +41,17 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON to a temporary name and rename it into place."""
+    """Write JSON to `path` atomically, see `replacing`."""
     with replacing(path) as stream:
         json.dump(content, stream, indent=1, ensure_ascii=False)
         stream.write("\n")
 
 
 def check_free(path: Path) -> None:
-    """Refuse a folder that a fresh run can not have; leaves nothing behind.
+    """Check that a fresh run can use a folder; nothing is left on disk.
 
     Raises:
-        RunFolderError: it holds a run of at least one whole update, or it can not be made or written.
+        RunFolderError: The folder holds a run of at least one whole update, or it cannot be made or written.
     """
     missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     try:
@@ -70,7 +70,7 @@ def check_free(path: Path) -> None:
 
 
 def _holds_updates(path: Path) -> bool:
-    """Return False for a new folder, and for a run that was killed before its first checkpoint."""
+    """Return True if a folder holds a run with updates; False for a run killed before its first checkpoint."""
     metrics = path / "metrics.jsonl"
     if not metrics.exists():
         return False
@@ -79,7 +79,7 @@ def _holds_updates(path: Path) -> bool:
 
 
 def json_number(value: float) -> float | str:
-    """Return a number as JSON knows it; "nan", "inf" and "-inf" in words."""
+    """Return a number for JSON; NaN and infinities become the strings "nan", "inf" and "-inf"."""
     return value if math.isfinite(value) else str(value)
 
 
@@ -95,13 +95,13 @@ def versions() -> dict[str, str]:
 
 
 def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) -> dict[str, Any]:
-    """Return a trajectory as JSON: what was said, and what came of it.
+    """Return a trajectory as a JSON-serialisable record of its turns and outcomes.
 
     Args:
-        update: index of the update.
-        trajectory: the episode.
-        whole: "game" is the environment's whole record, which can be replayed; otherwise without what was seen, which
-            a replay makes again.
+        update: Index of the update, from 0.
+        trajectory: Episode to record.
+        whole: True to store the environment's whole record as "game"; False to leave out the observations, which a
+            replay rebuilds.
     """
     game = trajectory.game
     if game is not None and not whole:
@@ -140,23 +140,23 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 
 
 def alarm_record(alarm: Alarm) -> dict[str, Any]:
-    """Return an alarm as JSON."""
+    """Return an alarm as a JSON-serialisable dictionary."""
     numbers = {"value": json_number(alarm.value), "threshold": json_number(alarm.threshold)}
     return dataclasses.asdict(alarm) | numbers
 
 
 class RunFolder:
-    """Writes a run's records as they come.
+    """Writes the records of a run, update by update.
 
     Args:
-        path: the folder; made if missing.
-        config: written to config.json on a fresh start.
-        resume_at: number of updates already done; later lines of the records are dropped. 0 for a fresh run.
-        notes: what else can change a result (the hash of the tool surface, ...); kept with the versions and in every
-            checkpoint.
+        path: Path of the folder; made if missing.
+        config: Configuration written to config.json on a fresh start.
+        resume_at: Number of updates already done; later lines of the records are dropped. 0 for a fresh run.
+        notes: Further facts that can change a result (the hash of the tool surface, ...); kept with the versions and
+            in every checkpoint.
 
     Raises:
-        RunFolderError: a fresh run, and the folder is not free; see `check_free`.
+        RunFolderError: The run is fresh and the folder is not free; see `check_free`.
     """
 
     def __init__(
@@ -186,10 +186,10 @@ class RunFolder:
         trajectories: Iterable[Trajectory],
         alarms: Sequence[Alarm] = (),
     ) -> None:
-        """Append one update's metrics, episodes and alarms; call it before the update's checkpoint is written.
+        """Append one update's metrics, episodes and alarms; call this before the update's checkpoint is written.
 
         Raises:
-            RunFolderError: the disk refused; a resume drops what was written of this update.
+            RunFolderError: The disk refused; a resume drops the lines already written for this update.
         """
         try:
             _append(self._episodes, (episode_record(update, t) for t in trajectories))
@@ -211,10 +211,10 @@ class RunFolder:
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """Return the metrics of a run folder, update by update.
+    """Read the metrics of a run folder, update by update.
 
     Raises:
-        RunFolderError: the folder holds no metrics.
+        RunFolderError: The folder holds no metrics.
     """
     file = path / "metrics.jsonl"
     if not file.is_file():
@@ -231,10 +231,10 @@ def _append(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _keep_before(path: Path, update: int) -> None:
-    """Drop lines of updates that will be done again, and a last line that a kill cut in two."""
+    """Drop the lines from `update` on, which will be repeated, and a last line that a kill truncated."""
     kept = []
     lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-    for line in lines:  # not splitlines(): what agents say may hold other line separators
+    for line in lines:  # not splitlines(): texts of agents may hold other line separators
         try:
             record = json.loads(line)
         except ValueError:

@@ -1,9 +1,10 @@
-"""The training loop: play, learn, record, save; one update after the other.
+"""Training loop: rollout, update, logging and checkpoint, one update after the other.
 
-The data position is the number of updates done: which tasks an update draws, and draws again, and which random numbers
-it uses follow from (seed, update, round) alone, so k updates, a kill and a resume equal an uninterrupted run.
-Validation happens after the updates that ask for it and before the first one; it is recorded on the line of its update,
-the one before the first update on the first line under names of its own.
+The data position is the number of updates done. Prompt groups, dynamic sampling and random numbers of an update depend
+on (seed, update, round) alone, so k updates, a kill and a resume equal an uninterrupted run.
+
+Validation runs before the first update and after every update where it is due. Its metrics are on the line of that
+update; those before the first update are on the first line under `validation_before/`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from marft_agents.trajectory import Episode, Trajectory
 
 @dataclass(frozen=True)
 class Schedule:
-    """How much is played and how often it is saved."""
+    """Length of a run, rollouts per update, and checkpoints to keep."""
 
     updates: int = knob(100, "updates of the whole run", lambda v: v >= 1, ">= 1")
     epochs: int = knob(
@@ -62,10 +63,10 @@ class Schedule:
         check_knobs(self)
 
     def for_tasks(self, count: int) -> Schedule:
-        """Return the schedule with the updates that its epochs over so many tasks take; itself without epochs.
+        """Return the schedule with the number of updates for its epochs over `count` tasks; itself without epochs.
 
-        Every update is a full one: the last draws of the run are, where they do not come out even, the first tasks
-        of a further epoch.
+        Every update is full: where the division leaves a remainder, the last prompt groups are the first tasks of a
+        further epoch.
         """
         return dataclasses.replace(self, updates=-(-self.epochs * count // self.groups)) if self.epochs else self
 
@@ -74,22 +75,22 @@ class Trainer:
     """Trains a team on any AEC environment with text observations and actions.
 
     Args:
-        make_env: makes an independent environment.
-        team: the policies that are trained.
-        learner: how they are trained.
-        schedule: how much.
-        folder: where records and checkpoints go; None keeps nothing.
-        policy: who answers the environment; None is the team itself. A `MixedPolicy` of the team and frozen
-            agents (scripted, remote) lets the team learn beside them.
-        on_update: called with (update, metrics) after each update.
-        health: when alarms are raised and whether the run is rolled back; None for the defaults.
-        on_alarm: called with each alarm.
-        tasks: reset options of all tasks, for a schedule of epochs.
-        validator: plays held-out tasks between updates; `checkpoints/best` is then the best validated update.
+        make_env: Makes an independent AEC environment.
+        team: Team whose policies are trained.
+        learner: Learner that updates the team.
+        schedule: Length of the run and rollouts per update.
+        folder: Run folder for records and checkpoints; None keeps nothing.
+        policy: Policy that answers the environment; None: the team itself. A `MixedPolicy` of the team and frozen
+            agents (scripted, remote) trains the team beside them.
+        on_update: Called with (update, metrics) after each update.
+        health: Thresholds of alarms, and the number of rollbacks allowed; None: the defaults.
+        on_alarm: Called with each alarm.
+        tasks: Reset options of all tasks, for a schedule of epochs.
+        validator: Plays held-out tasks between updates; `checkpoints/best` is then the best validated update.
 
     Raises:
-        SettingsError: episodes of a group are to be compared, and groups are of one episode; or there are epochs, and
-            no tasks.
+        SettingsError: The episodes of a prompt group are compared but `group_size` is 1, or there are epochs but no
+            tasks.
     """
 
     def __init__(
@@ -136,15 +137,15 @@ class Trainer:
         )
 
     def run(self) -> None:
-        """Do the updates that are left."""
+        """Run the remaining updates."""
         while self.learner.updates < self.schedule.updates:
             self.step()
 
     def step(self) -> dict[str, float]:
-        """Do one update: play, learn, record, save; return its metrics."""
+        """Run one update: rollout, learning, logging, checkpoint; return its metrics."""
         update = self.learner.updates
         before = self._validate(BEFORE) if update == 0 else {}
-        if self.best is not None and update == 0:  # the untrained team may stay the best
+        if self.best is not None and update == 0:  # the untrained team may remain the best
             self._save()
         started = time.perf_counter()
         learners = [agent for members in self.team.policies.values() for agent in members]
@@ -165,7 +166,7 @@ class Trainer:
         return metrics
 
     def _validate(self, prefix: str) -> dict[str, float]:
-        """Play the held-out tasks where they are due; return the metrics, and remember the best."""
+        """Validate if it is due; return the metrics and update `best`."""
         done = self.learner.updates
         if self.validator is None or not self.validator.due(done, self.schedule.updates):
             return {}
@@ -195,12 +196,12 @@ class Trainer:
             num_envs=self.schedule.num_envs,
             encode=self.team.encode,
             max_turns=self.schedule.max_turns,
-            patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
+            patience=math.inf,  # batches must not depend on the clock, so that a resumed run repeats them
         )
 
 
 def refuse_unsuitable(env: Any) -> None:
-    """Raise SettingsError unless an environment's spaces are text, naming the first that is not."""
+    """Raise SettingsError unless all spaces of an environment are text; names the first that is not."""
     from gymnasium.spaces import Text
 
     for agent in env.possible_agents:

@@ -1,6 +1,6 @@
-"""Validation: held-out tasks played while a team trains, along the path of evaluation, and the best update so far.
+"""Validation on held-out tasks during training, with the code of evaluation, and the best update so far.
 
-What is played uses no randomness of training: adapters are the same bytes with and without it.
+Validation uses no random numbers of training, so the trained adapters are the same bytes with and without it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Best(NamedTuple):
     """The best validated update of a run.
 
     Attributes:
-        updates: Updates done when it was validated; 0 is the untrained team.
-        success: Its share of solved tasks.
+        updates: Number of updates done when it was validated; 0 is the untrained team.
+        success: Share of solved tasks, in [0, 1].
     """
 
     updates: int
@@ -36,13 +36,13 @@ class Validator:
 
     Attributes:
         make_env: Makes an independent environment of the held-out tasks.
-        policy: Answers all agents: the team, under the law of validation.
+        policy: Policy that answers for all agents: the team, under the sampling parameters of validation.
         scenarios: Reset options of each task.
-        every: Updates between two validations, >= 1.
-        seed: Of the sampling; the same each time, so that updates are compared on common random numbers.
-        num_envs: Games in flight.
-        max_turns: An episode that is not over after so many turns has failed; 0: no limit.
-        on_failures: Told, once per validation, how many episodes failed and why the first one did.
+        every: Number of updates between two validations, >= 1.
+        seed: Seed of the sampling; fixed, so that updates are compared on common random numbers.
+        num_envs: Number of games played at the same time.
+        max_turns: Most turns of an episode; one that is not over by then has failed; 0: no limit.
+        on_failures: Called once per validation with failed episodes, with their number and the first cause.
     """
 
     make_env: Callable[[], Any]
@@ -55,14 +55,14 @@ class Validator:
     on_failures: Callable[[str], None] | None = None
 
     def due(self, done: int, total: int) -> bool:
-        """Tell whether to validate after so many of all updates."""
+        """Return True if a validation is due after `done` of `total` updates."""
         return done % self.every == 0 or done == total
 
     def metrics(self, prefix: str = AFTER) -> dict[str, float]:
-        """Play every task once.
+        """Play every task once and return the metrics.
 
         Returns:
-            `{prefix}/success`, `low` and `high` (95 % Wilson interval; missing where every episode failed), `tokens`
+            `{prefix}/success`, `low` and `high` (95 % Wilson interval; missing if every episode failed), `tokens`
             (mean per episode), `episodes`, `failed`, and `seconds/{prefix}`.
         """
         started = time.perf_counter()
@@ -72,7 +72,7 @@ class Validator:
             self.scenarios,
             seeds=[self.seed],
             num_envs=self.num_envs,
-            patience=math.inf,  # which games answer together must not depend on the clock: a resumed run repeats it
+            patience=math.inf,  # batches must not depend on the clock, so that a resumed run repeats them
             max_turns=self.max_turns,
         )
         causes = [t.failure for t in played.trajectories if t.failure is not None]
@@ -90,7 +90,7 @@ class Validator:
 
 
 def better(best: Best | None, updates: int, metrics: Mapping[str, float], prefix: str = AFTER) -> Best | None:
-    """Return the better of the best so far and what was validated now; the earlier one of two that are equal."""
+    """Return the better of the best update so far and the one validated now; the earlier one in a tie."""
     success = metrics.get(f"{prefix}/success")
     if success is None or (best is not None and success <= best.success):
         return best
@@ -98,7 +98,7 @@ def better(best: Best | None, updates: int, metrics: Mapping[str, float], prefix
 
 
 def validations(history: Sequence[Mapping[str, float]]) -> list[tuple[int, Interval]]:
-    """Return the validations in the metrics of a run, as (updates done, success with its interval)."""
+    """Return the validations in a run's metrics as (updates done, success with its interval)."""
     found = []
     for update, metrics in enumerate(history):
         for prefix, done in ((BEFORE, 0), (AFTER, update + 1)):
