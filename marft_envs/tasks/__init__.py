@@ -1,1 +1,1 @@
-"""Task sets that come with the suite."""
+"""Built-in task sets: mathematics and competitive programming."""

@@ -1,39 +1,40 @@
-"""Competitive programming: one problem, one program in the last fenced block of what the answering agent says.
+"""Competitive programming: one problem, one program in the last fenced block of the answering agent's action.
 
 | | |
 |---|---|
-| Answer | the last block in a language asked for; none is invalid |
+| Answer | the last block in one of the allowed languages; an answer without one is invalid |
 | Earlier round | the public examples are run. One fails: the results on the examples open the next round. All pass, \
 or there are none: the program is judged |
-| Last round | the program is judged, whatever it does on the examples |
-| Judged | examples and hidden tests are run, once in a game, and nothing follows |
+| Last round | the program is judged, also if it fails an example |
+| Judged | examples and hidden tests are run once per game; the game then ends |
 | Reward | success: 1.0 for a program that passes every test, else 0.0. outcome: the fraction of all tests passed \
 (with `grading="all"`, as success). A round that does not end the game pays 0.0 |
 | Termination | a program is judged, or the last round is over |
 | Truncation | never |
-| Verdict | "The program passed 1 of 2 tests (WA)."; shown with `feedback="verdict"` only, and then of the examples |
-| Failure | a judge that fails raises `JudgeFailure`: an episode to leave out, never reward 0 |
+| Verdict | "The program passed 1 of 2 tests (WA)."; shown with `feedback="verdict"` only, and only for the examples |
+| Failure | a judge that fails raises `JudgeFailure`. Leave such an episode out; its reward is not 0 |
 
-Hidden tests are run only in the round that ends the game. Before that, nothing that an agent sees (observations,
-infos, rewards) and nothing recorded depends on what they hold or on their verdicts. No later program of the game can
-pass on what one reads there; programs of other games on the machine are kept apart by the judge alone.
+Hidden tests are run only in the round that ends the game. Until then, observations, infos, rewards and records do not
+depend on the hidden tests or on their verdicts. No later program of the same game can pass on anything that an
+earlier one read there. Programs of other games on the machine are separated by the judge alone.
 
-| a team might | what it gains |
+| a team might | gain |
 |---|---|
-| hold back a program that passes the examples | nothing: it is judged alike in every round, and a discount makes a \
-later reward less |
+| hold back a program that passes the examples | none: it is judged alike in every round, and discounting reduces a \
+later reward |
 | fail an example on purpose, to think for another round | time, up to the horizon. Only its last program meets \
 the hidden tests, and pays |
-| write a program for the examples alone | the fraction that the examples are of all tests, and the end of the game; \
+| write a program for the examples alone | the share of the examples in all tests, and the end of the game; \
 nothing with success or `grading="all"` |
-| end without a program that passes the examples | no value of a state that never comes: the last round terminates, so \
-that a learner does not bootstrap |
+| end without a program that passes the examples | none: the last round terminates, so a learner does not bootstrap \
+the value of a state that never comes |
 
-Version history: v0, first version. A game ended with the first program that passed all tests. In an earlier round a \
-program that passed the examples met the hidden tests, too; if it failed one, the game went on, told of the examples. \
-So the team knew that a hidden test had failed (with `feedback="verdict"` also how, and after how many passed), and \
-the program could leave traces on the machine for those of later rounds. A horizon of several rounds truncated.
-v1, a game ends with the first program that passes the examples, hidden tests are run in its last round only, and it \
+Version history: v0, first version. A game ended with the first program that passed all tests. A program that passed \
+the examples in an earlier round was run on the hidden tests, too. If it failed one, the game went on with the results \
+on the examples. So the team knew that a hidden test had failed. With `feedback="verdict"` it also knew the verdict \
+and the number of passed tests. The program could leave traces on the machine for programs of later rounds. A horizon \
+of several rounds truncated.
+v1, a game ends with the first program that passes the examples. Hidden tests are run in its last round only. It \
 always terminates.
 """
 
@@ -68,29 +69,29 @@ _SHOWN_EXAMPLES = 8
 
 
 class ProgramJudge(Protocol):
-    """What runs programs; `marft_envs.sandbox.Judge` is one. Called from many threads."""
+    """Interface of a judge that runs programs, such as `marft_envs.sandbox.Judge`. Called from many threads."""
 
     def run_many(self, submissions: Iterable[Submission]) -> list[Judgement]:
-        """Judge programs; the judgements come in their order."""
+        """Judge programs; the judgements are in the order of the submissions."""
 
 
 class CodeTasks:
     """Programming problems with their tests, as a `TaskSet`.
 
     Args:
-        name: Short name.
-        problems: The problems.
-        judge: Name of a backend of the sandbox ("auto": the strongest that holds), whose judge the process
-            shares and starts when the first program is judged; or a judge.
-        languages: In which an answer is taken: "python", "c++", "c++20".
-        grading: What `Outcome.reward` is: the "fraction" of tests passed, or 1.0 only if "all" are (quicker:
-            stops at the first that fails).
-        termination: What ends a game before the horizon: the first program that passes the "examples" (v1), or only
-            one with which the problem is "solved" (v0; hidden tests can reach an agent in a later round).
-        split: Of the tasks.
+        name: Short name of the set.
+        problems: Problems with statement, examples and hidden tests.
+        judge: A judge, or the name of a sandbox backend ("auto": the strongest that works). A named judge is shared
+            by the process and started when the first program is judged.
+        languages: Allowed languages of an answer: "python", "c++", "c++20".
+        grading: Meaning of `Outcome.reward`: the "fraction" of tests passed, or 1.0 only if "all" pass. "all" is
+            faster, because it stops at the first failure.
+        termination: End of a game before the horizon: the first program that passes the "examples" (v1), or the
+            first that has "solved" the problem (v0; hidden tests can reach an agent in a later round).
+        split: Split of the tasks.
 
     Raises:
-        ValueError: Two problems of one id, or one that can't be solved in these languages.
+        ValueError: Two problems have the same id, or one cannot be solved in these languages.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class CodeTasks:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a record keeps; not the judge, which changes no verdict. Records of v0 hold no termination."""
+        """Settings for the record, without the judge, which changes no verdict. Records of v0 hold no termination."""
         termination = {} if self.termination == "solved" else {"termination": self.termination}
         return {"languages": list(self.languages), "grading": self.grading, **termination}
 
@@ -143,16 +144,16 @@ class CodeTasks:
         grading: Grading = "fraction",
         termination: Termination = "examples",
     ) -> CodeTasks:
-        """Load a set.
+        """Load the problems of one split.
 
         Args:
-            kind: "codeforces".
+            kind: Name of the set; only "codeforces".
             data: "embedded", a path to JSON, JSONL, CSV or Parquet, or "hub:owner/name".
             split: "train", "test", ...
-            judge: As of the class.
-            languages: As of the class.
-            grading: As of the class.
-            termination: As of the class.
+            judge: As in `CodeTasks`.
+            languages: As in `CodeTasks`.
+            grading: As in `CodeTasks`.
+            termination: As in `CodeTasks`.
 
         Raises:
             DataError: See `marft_envs.data.problems.load_problems`.
@@ -173,7 +174,7 @@ class CodeTasks:
         return len(self._tasks)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle a judge by its backend: jails stay in their process."""
+        """Pickle a judge as the name of its backend: sandboxes stay in their process."""
         backend = getattr(self._judge, "backend", None)
         return self.__dict__ | ({"_judge": backend} if isinstance(backend, str) else {})
 
@@ -184,10 +185,10 @@ class CodeTasks:
         return self._tasks[index]
 
     def index(self, task_id: str, /) -> int:
-        """Return the place of a task.
+        """Return the index of a task.
 
         Raises:
-            UnknownTaskError: No such id.
+            UnknownTaskError: No task has this id.
         """
         try:
             return self._places[task_id]
@@ -195,11 +196,11 @@ class CodeTasks:
             raise UnknownTaskError(task_id, self._places, self.name) from error
 
     def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
-        """Judge the last program of the answer, by the table above.
+        """Judge the last program of the answer, by the table of the module.
 
         Raises:
             JudgeFailure: The judge failed.
-            SandboxError: There is no judge here at all; says what to do.
+            SandboxError: No judge works on this machine; the message says what to do.
         """
         problem = self.problems[self.index(task.id)]
         languages = [family(name) for name in problem.allowed(self.languages)]
@@ -213,12 +214,12 @@ class CodeTasks:
         return self._explored(problem, program)
 
     def _final(self, problem: Problem, program: Program, *, ends: bool = True) -> Outcome:
-        """Judge on all tests; pays."""
+        """Judge a program on all tests and compute its reward."""
         judged = self._run(problem, program, problem.all_tests, stop=self.grading == "all")
         return self._decided(program, judged, len(problem.all_tests), ends=ends)
 
     def _explored(self, problem: Problem, program: Program) -> Outcome:
-        """Judge in an earlier round: on the examples, and on hidden tests only a program that passes them."""
+        """Judge in an earlier round: on the examples; a program that passes them is run on hidden tests, too."""
         said = ""
         if problem.examples:
             judged = self._run(problem, program, problem.examples, stop=False)
@@ -226,14 +227,14 @@ class CodeTasks:
             if judged.verdict is not Verdict.OK or not problem.hidden:
                 return self._decided(program, judged, len(problem.examples), said=said)
         if self.termination == "examples":
-            return self._final(problem, program)  # the examples count again, so that it pays as the last round does
+            return self._final(problem, program)  # runs the examples again: same reward as in the last round
         judged = self._run(problem, program, problem.hidden, stop=True)
         return self._decided(program, judged, len(problem.hidden), said=said)
 
     def _decided(
         self, program: Program, judged: Judgement, count: int, *, ends: bool = False, said: str | None = None
     ) -> Outcome:
-        """Make an outcome of a judgement on `count` tests; `said` opens the next round, None in the last one."""
+        """Make the outcome of a judgement on `count` tests; `said` opens the next round and is None in the last."""
         success = judged.verdict is Verdict.OK
         passed = sum(test.verdict is Verdict.OK for test in judged.tests)
         pays = said is None and self.grading == "fraction"
@@ -275,7 +276,7 @@ class CodeTasks:
 
 
 def feedback(examples: Sequence[Test], judged: Judgement) -> str:
-    """Write down how a program did on the public examples."""
+    """Describe the results of a program on the public examples."""
     if judged.verdict is Verdict.CE:
         return f"The program does not compile:\n{clip(judged.compile_output, _SHOWN_CHARS)}"
     lines = ["Results on the examples:"]

@@ -1,10 +1,10 @@
-r"""Mathematics: one problem, one answer in the last \boxed{...} of what the answering agent says.
+r"""Mathematics: one problem, one answer in the last \boxed{...} of the answering agent's action.
 
 | Sets | math, gsm8k, aime, cmath (Chinese, graded as such) |
 |---|---|
-| Reward | 1.0 for a right answer, else 0.0; nothing for form |
-| Termination | right, or the only round is over (its answer is final; no readable one is wrong and invalid) |
-| Truncation | not solved when a horizon of several rounds ends |
+| Reward | 1.0 for a correct answer, else 0.0; no reward for format |
+| Termination | the answer is correct, or the only round is over (final; without a readable answer wrong and invalid) |
+| Truncation | a horizon of several rounds ends without a correct answer |
 | Verdict | "The answer 5 is wrong."; never the gold answer |
 
 Version history: v0, first version.
@@ -39,15 +39,15 @@ _SHOWN_CHARS = 200
 
 
 class Graded(Protocol):
-    """What a grader says; `marft_envs.grading.Grade` is one."""
+    """Interface of a grade, such as `marft_envs.grading.Grade`."""
 
     @property
     def correct(self) -> bool:
-        """The answer equals the gold answer."""
+        """True if the answer equals the gold answer."""
 
     @property
     def extracted(self) -> str | None:
-        """What was read as the answer; None where nothing was."""
+        """The text read as the answer; None if none was found."""
 
 
 Grader = Callable[[str, str], Graded]
@@ -57,10 +57,10 @@ class MathTasks(TaskList):
     """Problems with a gold answer, as a `TaskSet`.
 
     Args:
-        name: Short name.
-        tasks: The problems.
+        name: Short name of the set.
+        tasks: Problems with their gold answers.
         language: "en" or "zh", of the verdicts and of the default grader.
-        grader: From response and gold answer to a grade; None is `marft_envs.grading.grade_math`.
+        grader: Maps response and gold answer to a grade; None is `marft_envs.grading.grade_math`.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class MathTasks(TaskList):
 
     @classmethod
     def load(cls, kind: str, data: str | os.PathLike[str] = "embedded", split: str = "train") -> MathTasks:
-        """Load a set.
+        """Load the problems of one split.
 
         Args:
             kind: "math", "gsm8k", "aime" or "cmath".
@@ -120,6 +120,6 @@ class MathTasks(TaskList):
 
 
 def _detail(grade: Graded) -> dict[str, str | bool]:
-    """What explains the grade, as far as the grader says it."""
+    """Return the fields that explain the grade, as far as the grader has them."""
     found = {key: getattr(grade, key, None) for key in ("extracted", "method", "reason")}
     return {key: str(value) for key, value in found.items() if value is not None}

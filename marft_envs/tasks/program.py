@@ -1,7 +1,7 @@
-"""The program in an answer: its last fenced block in a language that is asked for.
+"""Extraction of the program in an answer: the last fenced block in an allowed language.
 
-The language is that of the block's tag; a block without one is read by its looks. Text outside of blocks is never
-a program. Linear in the length of the answer, whatever it holds: no regular expression runs over more than a line.
+The tag of the block names the language; for an untagged block it is guessed from the content. Text outside of blocks
+is never a program. Time is linear in the length of any answer: no regular expression runs over more than a line.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _LOOKED_AT_LINES = 400
 
 
 class Program(NamedTuple):
-    """A program.
+    """A program in an answer.
 
     Attributes:
-        source: Its text.
+        source: Source text of the program.
         language: "python" or "c++".
     """
 
@@ -43,8 +43,8 @@ def extract_program(answer: str, languages: Collection[str] = ("python", "c++"))
     r"""Return the last program of an answer, or None.
 
     Args:
-        answer: Any text; a last block may lack its end (an answer that was cut).
-        languages: What is asked for: "python", "c++"; blocks in others are passed over.
+        answer: Any text; the last block may lack its end (a truncated answer).
+        languages: Allowed languages: "python", "c++"; blocks in others are skipped.
 
     Example:
         >>> extract_program("First I read n.\n```python\nprint(int(input()) * 2)\n```").source
@@ -64,7 +64,7 @@ def extract_program(answer: str, languages: Collection[str] = ("python", "c++"))
 
 
 def _blocks(answer: str) -> Iterator[tuple[str, str]]:
-    """Yield tag and content of each fenced block; a tagged fence also ends a block that was never closed."""
+    """Yield tag and content of each fenced block; a tagged fence also ends a block that was not closed."""
     fence, tag, lines = "", "", list[str]()
     for line in answer.split("\n"):
         found = _FENCE.fullmatch(line.rstrip()) if "```" in line or "~~~" in line else None
@@ -88,7 +88,7 @@ def _tag(info: str) -> str:
 
 
 def _dedent(lines: list[str]) -> str:
-    """Remove the blanks that all lines begin with (a block inside a list), and line ends of Windows."""
+    """Remove common leading blanks (a block inside a list) and Windows line ends."""
     widths = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
     common = min(widths, default=0)
     return "\n".join(line[common:].rstrip("\r") for line in lines).rstrip() + "\n"

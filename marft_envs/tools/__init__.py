@@ -1,1 +1,1 @@
-"""Tools of agents: the protocol of calls, worlds with state, and the tasks that are played in them."""
+"""Tools of agents: the call protocol, stateful worlds, and the tasks played in them."""

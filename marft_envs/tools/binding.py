@@ -1,4 +1,4 @@
-"""Tasks whose tools are given to a team before they are played."""
+"""Base class of tasks that are bound to a team's tools before they are played."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from marft_envs.tools.world import WorldKind
 
 
 class TeamTools(ABC):
-    """The part that all sets of tool tasks share: ids, and the tool surface of a team.
+    """Base class of all sets of tool tasks: ids, and the tool surface of a team.
 
     Attributes:
         name: Short name of the set.
-        listing: How agents are told of their tools: "schema" or "signature".
-        agents_finish: Agents end an episode themselves, with `finish`.
+        listing: Format in which agents are told of their tools: "schema" or "signature".
+        agents_finish: True if agents end an episode themselves, with `finish`.
     """
 
     agents_finish: ClassVar[bool] = True
@@ -34,14 +34,14 @@ class TeamTools(ABC):
 
     @abstractmethod
     def kinds(self) -> Sequence[WorldKind]:
-        """Return all worlds that tasks are played in."""
+        """Return all worlds of the tasks."""
 
     def for_team(self, team: Team, dependency: Dependency | None = None) -> Self:
         """Return the same tasks with the tool surface of a team.
 
         Args:
-            team: Its profiles name the tools of each agent.
-            dependency: That it plays with; None is its own.
+            team: Team with profiles that name the tools of each agent.
+            dependency: Dependency function of the game; None is the team's own.
 
         Raises:
             TeamError: See `Surface.of`.
@@ -53,7 +53,7 @@ class TeamTools(ABC):
 
     @property
     def surface(self) -> Surface:
-        """Which agent may call what.
+        """Tools of each agent in each world.
 
         Raises:
             ValueError: The tasks are not bound to a team.
@@ -64,17 +64,17 @@ class TeamTools(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a record and a checkpoint keep: the hash of the surface."""
+        """Settings for the record and the checkpoint: the hash of the tool surface."""
         return {"tool_surface": self.surface.sha256}
 
     def __len__(self) -> int:
         return len(self._places)
 
     def index(self, task_id: str, /) -> int:
-        """Return the place of a task.
+        """Return the index of a task.
 
         Raises:
-            UnknownTaskError: There is none of that id.
+            UnknownTaskError: No task has this id.
         """
         if task_id not in self._places:
             raise UnknownTaskError(task_id, self._places, self.name)

@@ -1,4 +1,4 @@
-"""A call as data, and what its arguments may be."""
+"""Tool calls as data, and the allowed values of their arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOW = 'write <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
 
 
 class CallError(ValueError):
-    """Text that begins like a call and cannot be read as one; the message is for the model that wrote it."""
+    """Text begins like a call but cannot be read as one; the message is for the model that wrote it."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Call:
     """A call as it was read, not yet checked against any tool.
 
     Attributes:
-        name: Of the tool.
-        arguments: By name; plain data.
+        name: Name of the tool.
+        arguments: Plain data by argument name.
         positional: Arguments without a name, of Python syntax.
     """
 

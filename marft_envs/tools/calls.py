@@ -1,17 +1,17 @@
-r"""Reading tool calls from what a model says.
+r"""Parser for the tool calls in an action.
 
-| format | looks like |
+| format | example |
 |---|---|
 | "tags" (Qwen, Hermes) | `<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>`, any number |
 | "json" (OpenAI, Llama) | `{"name": "f", "arguments": {"a": 1}}`, also several, and in `{"tool_calls": [...]}` |
 | "python" (Gemma, BFCL) | `f(a=1)` or `[f(a=1), g("x")]`, read as literals, never evaluated |
 
-Tags may stand anywhere; JSON and Python in a code fence, or from the start of a line to the end of the text. In JSON
-the arguments may be a string of JSON, and be called "parameters".
+Tags may stand anywhere. JSON and Python stand in a code fence, or from the start of a line to the end of the text. In
+JSON the arguments may be a string of JSON, and be called "parameters".
 
-What stands before `</think>` is thought, not said, and a last line that routes (`-> a_0` or `{"act": [...]}`, see
-`marft_envs.routing`) is no part of a call. Text without a call is fine: there are no calls in it. Text that
-begins like a call and is none is an error, told to the agent. The first format that finds something decides.
+Text before `</think>` is reasoning and is not searched. A last line that routes (`-> a_0` or `{"act": [...]}`, see
+`marft_envs.routing`) is not part of a call. Text without a call is valid and has no calls. Text that begins like a call
+but is none is an error, told to the agent. The first format that finds something decides.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _JSON_START = re.compile(r"^[ \t]*[{\[]", re.MULTILINE)
 
 
 def read_calls(text: str, formats: Sequence[str] = ("tags", "json", "python")) -> list[Call]:
-    r"""Find the calls in what a model says.
+    r"""Find the calls in an action.
 
     Args:
-        text: All of it.
-        formats: Which to look for, in this order.
+        text: The whole action.
+        formats: Formats to look for, in this order.
 
     Returns:
-        The calls in order; none where the text holds none.
+        The calls in order; empty if the text holds none.
 
     Raises:
-        CallError: There is a call that cannot be read, or there are too many, too long or too deep ones.
+        CallError: A call cannot be read, or there are too many, too long or too deep ones.
 
     Example:
         >>> read_calls("I look it up.\nget_order(id=7)")
@@ -89,7 +89,7 @@ FORMATS: Mapping[str, Callable[[str], list[Call]]] = {
 
 
 def _blocks(text: str, languages: Sequence[str], start: re.Pattern[str]) -> Iterator[str]:
-    """Yield what stands in code fences of these languages; without fences the end of the text, from `start` on."""
+    """Yield the content of code fences in these languages; without fences the end of the text, from `start` on."""
     if "```" in text:
         yield from (body.strip() for language, body in _FENCE.findall(text) if language.lower() in languages)
     elif found := start.search(text):

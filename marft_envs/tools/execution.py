@@ -1,8 +1,8 @@
-"""Running one call: on a copy of the state, in a thread, for a bounded time and with a bounded result.
+"""Execution of one call: on a copy of the state, in a thread, with bounded time and a bounded result.
 
-Whatever a tool does (raise, hang, return 100 MB), the caller gets an `Executed`, and the state changes only where all
-went well. Measured for a state of 6 kB: 0.15 ms for the copy through JSON, 0.06 ms for the thread. It isolates from
-mistakes, not from malice: a tool is code of ours, or lives on a server.
+A tool may raise, hang or return 100 MB: the caller always gets an `Executed`. The state changes only if the call
+succeeded. Measured for a state of 6 kB: 0.15 ms for the copy through JSON, 0.06 ms for the thread. This protects from
+mistakes, not from attacks: a tool is trusted code, or lives on a server.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _SAID_CHARS = 300
 
 @dataclass(frozen=True)
 class Limits:
-    """What agents and tools may use.
+    """Limits of agents and tools.
 
     Attributes:
-        calls_per_turn: Of one agent; more are refused. finish and hand_off do not count.
-        calls_per_episode: Of the whole team.
-        result_chars: A longer result, as JSON, is an error.
-        state_chars: A call that makes the state, as JSON, longer is an error.
-        timeout_s: A call that takes longer is an error; wall time.
+        calls_per_turn: Most calls of one agent in a turn; more are refused. finish and hand_off do not count.
+        calls_per_episode: Most calls of the whole team.
+        result_chars: A longer result, in characters of JSON, is an error.
+        state_chars: A call that makes the state longer, in characters of JSON, is an error.
+        timeout_s: A call that takes longer is an error; wall time in seconds.
     """
 
     calls_per_turn: int = 8
@@ -46,12 +46,12 @@ class Limits:
 
 
 class Executed(NamedTuple):
-    """What a call came to.
+    """Result of an executed call.
 
     Attributes:
         status: "ok", "error" (the tool said or raised it), "timeout" or "too long".
-        text: The result as JSON, or what went wrong.
-        state: The state after it; the one before it unless the status is "ok".
+        text: The result as JSON, or the error.
+        state: The state after the call; the one before it unless the status is "ok".
     """
 
     status: str
@@ -72,13 +72,13 @@ def execute(
     """Call a tool.
 
     Args:
-        kind: Of the world.
-        tool: One of its tools.
-        arguments: Checked against the tool's schema.
-        state: JSON text.
-        limits: Of time and size.
-        caller: The agent.
-        rollout: Unique to the running game.
+        kind: World in which the tool runs.
+        tool: One of the tools of the world.
+        arguments: Arguments checked against the tool's schema.
+        state: State of the world as JSON text.
+        limits: Limits of time and size.
+        caller: Name of the calling agent.
+        rollout: Id unique to the running game.
     """
     done: list[Executed] = []
 
@@ -120,7 +120,7 @@ def _run(
 
 
 def bounded_json(value: Any, limit: int) -> str | None:
-    """Write a value as JSON; None where that takes more than `limit` characters.
+    """Encode a value as JSON; None if that takes more than `limit` characters.
 
     Raises:
         ValueError: It holds NaN or itself.
@@ -133,7 +133,7 @@ def bounded_json(value: Any, limit: int) -> str | None:
 
 
 def _stop(worker: threading.Thread) -> None:
-    """End a thread that runs Python code for ever; one that waits outside of Python ends when that returns."""
+    """Stop a thread that runs Python code for ever; one blocked outside of Python ends when that call returns."""
     if worker.ident is not None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker.ident), ctypes.py_object(SystemExit))
 
@@ -146,6 +146,6 @@ def _told(error: BaseException) -> str:
 
 
 def _cut(text: str) -> str:
-    """Make one short line of what went wrong: it may be a server's words, and must not look like something else."""
+    """Return an error as one short line: a server's words must not look like another part of the prompt."""
     line = " ".join(text[: 4 * _SAID_CHARS].split())
     return clean(line if len(line) <= _SAID_CHARS else f"{line[:_SAID_CHARS]}...")

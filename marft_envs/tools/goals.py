@@ -1,4 +1,4 @@
-"""Grading on states: what must be reached, and what must not have changed.
+"""Grading on states: goals to reach, and changes that are not allowed.
 
 A path names a place in a state, its keys joined by "/" (a "/" in a key is written "~1", a "~" "~0", as in
 JSON Pointer): "orders/W-1/status". A pattern is a path with the wildcards of fnmatch; `*` crosses "/".
@@ -16,7 +16,7 @@ from marft_envs.tools.calls import Call
 
 
 class _Absent:
-    """Stands for a place that is not there."""
+    """Marker of a path that does not exist."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -28,13 +28,13 @@ _MOST_CHANGES = 16  # of one call that its event names
 
 @dataclass(frozen=True)
 class Goal:
-    """What a final state is graded on.
+    """Conditions on a final state.
 
     Attributes:
         values: Paths and the values that must be there at the end.
         gone: Paths that must not exist at the end.
-        free: Patterns of paths that may change without being goals (logs, counters). Everything else must be
-            as it was.
+        free: Patterns of paths that may change without being goals (logs, counters). Everything else must stay
+            unchanged.
         forbidden: Patterns of paths; a change there is a violation of the task's rules, reported on its own.
             It may be free: then the shortcut succeeds and is still a violation.
     """
@@ -46,11 +46,11 @@ class Goal:
 
 
 class StateGrade(NamedTuple):
-    """What a final state came to.
+    """Grade of a final state.
 
     Attributes:
-        met: Goals reached, by path.
-        spoilt: Paths that changed and must not have.
+        met: True for each goal that is reached, by path.
+        spoilt: Paths that changed but should not have.
         violated: Paths that changed against the rules.
     """
 
@@ -70,7 +70,7 @@ def path_of(*keys: str | int) -> str:
 
 
 def find(state: Any, path: str) -> Any:
-    """Return what is at a path, or ABSENT.
+    """Return the value at a path, or ABSENT.
 
     Example:
         >>> find({"orders": [{"id": 7}]}, "orders/0/id")
@@ -90,8 +90,8 @@ def find(state: Any, path: str) -> Any:
 def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
     """Yield the paths of all leaves that differ between two states, in order of the keys.
 
-    Where the kind of a container changed, its own path is yielded and none below. Numbers are compared as in JSON:
-    1 and 1.0 are the same, 1 and True are not. None differs from a place that is not there.
+    If the type of a container changed, only its own path is yielded. Numbers are compared as in JSON: 1 and 1.0 are
+    equal, 1 and True are not. None differs from an absent path.
 
     Example:
         >>> list(changes({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3, "d": {"e": 4}}}))
@@ -115,7 +115,7 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
 
 
 def changed(before: Any, after: Any) -> list[list[Any]]:
-    """Return the first leaves that differ, as [path, new value]; the value of one that is gone is None.
+    """Return the first leaves that differ, as [path, new value]; the value of a removed one is None.
 
     Example:
         >>> changed({"a": 1, "b": 2}, {"a": 1, "b": 3})
@@ -126,12 +126,12 @@ def changed(before: Any, after: Any) -> list[list[Any]]:
 
 
 def _kind(value: Any) -> type[Any] | None:
-    """Return what values are told apart by beside `==`, for which 1 is True; None for all other leaves."""
+    """Return the type that distinguishes values beside `==`, for which 1 is True; None for all other leaves."""
     return next((kind for kind in (Mapping, list, tuple, bool) if isinstance(value, kind)), None)
 
 
 def _children(value: Any) -> dict[str, Any] | None:
-    """Return what is directly below a place; None for a leaf."""
+    """Return the children of a value by key; None for a leaf."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, list | tuple):
@@ -140,7 +140,7 @@ def _children(value: Any) -> dict[str, Any] | None:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Tell whether two states are the same; 1 and True are not."""
+    """Return True if two states are equal; 1 and True are not."""
     return next(changes(one, other), None) is None
 
 
@@ -162,7 +162,7 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
 
 
 def follows(reference: Sequence[Call], made: Sequence[Call]) -> float:
-    """Return the part of a reference that the calls made contain in its order (longest common subsequence).
+    """Return the fraction of a reference that the calls contain in order (longest common subsequence).
 
     Example:
         >>> a, b, c = Call("a"), Call("b"), Call("c")
@@ -179,7 +179,7 @@ def follows(reference: Sequence[Call], made: Sequence[Call]) -> float:
 
 
 def same_answer(given: str, gold: str) -> bool:
-    """Compare two short answers: as numbers where both are, else without case, outer blanks and full stop.
+    """Compare two short answers: as numbers if both are, else without case, outer blanks and full stop.
 
     Example:
         >>> same_answer(" 12.50 ", "12.5"), same_answer("Gold.", "gold"), same_answer("nan", "NaN")

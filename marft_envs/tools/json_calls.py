@@ -1,4 +1,4 @@
-"""Calls written as JSON: of OpenAI (`tool_calls`, `function`), Hermes and Qwen (`arguments`), Llama (`parameters`)."""
+"""Parser for calls in JSON: OpenAI (`tool_calls`, `function`), Hermes, Qwen (`arguments`), Llama (`parameters`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_json_call(text: str) -> list[Call]:
 
 
 def read_json_sequence(text: str) -> list[Call]:
-    """Read calls that stand one after the other; JSON that is no call gives none.
+    """Read a sequence of calls; JSON that is no call gives none.
 
     Raises:
         CallError: It is no JSON, or a call that lacks something.
@@ -76,7 +76,7 @@ def _load_at(text: str, place: int) -> tuple[Any, int]:
 
 
 def _is_call(value: Any) -> bool:
-    """Tell a call, or a list of calls, from other data."""
+    """Return True for a call, or a list of calls."""
     if isinstance(value, list):
         return bool(value) and all(_is_call(entry) for entry in value)
     if not isinstance(value, dict):

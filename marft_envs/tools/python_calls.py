@@ -1,4 +1,4 @@
-"""Calls written as Python: `f(a=1)`, `[f(a=1), g("x")]`. Read as syntax, never evaluated."""
+"""Parser for calls in Python syntax: `f(a=1)`, `[f(a=1), g("x")]`. They are never evaluated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_python_calls(text: str) -> list[Call]:
 
 
 def _expressions(text: str) -> list[ast.expr]:
-    """Parse lines of expressions, lists being taken apart."""
+    """Parse lines of expressions and flatten lists."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of invalid escapes in what the model wrote
@@ -65,7 +65,7 @@ def _dotted(node: ast.expr, depth: int = 0) -> str:
 
 
 def _literal(node: ast.expr | None, depth: int = 0) -> Any:
-    """Read a literal; tuples become lists, and the words of JSON are taken."""
+    """Read a literal; tuples become lists, and the literals of JSON are accepted."""
     if depth > MAX_DEPTH:
         raise CallError(f"the arguments are nested deeper than {MAX_DEPTH}")
     if isinstance(node, ast.Constant) and (node.value is None or type(node.value) in (str, int, float, bool)):

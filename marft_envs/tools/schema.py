@@ -1,4 +1,4 @@
-"""JSON Schema for the arguments of a tool: made from Python types, checked, and told in words a model can use."""
+"""JSON Schema for tool arguments: derived from Python types, checked, and described in words for a model."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SHOWN_CHARS = 60
 
 
 class ArgumentError(ValueError):
-    """Arguments that a tool does not take; the message is for the model that called."""
+    """Arguments do not fit the tool; the message is for the model that called."""
 
 
 def schema_of(annotation: Any) -> dict[str, Any]:
-    """Turn a type into JSON Schema.
+    """Convert a type to JSON Schema.
 
     Args:
-        annotation: str, int, float, bool, None, list[T], dict[str, T], Literal[...] or a union of these.
+        annotation: Type: str, int, float, bool, None, list[T], dict[str, T], Literal[...] or a union of these.
 
     Raises:
         TypeError: It is anything else.
@@ -57,15 +57,15 @@ def _enum(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def check_arguments(arguments: Mapping[str, Any], schema: Schema, where: str) -> None:
-    """Hold arguments against the schema of a tool.
+    """Check arguments against the schema of a tool.
 
     Args:
-        arguments: By name.
-        schema: Of an object.
-        where: The name of the tool; opens the message.
+        arguments: Argument values by name.
+        schema: JSON Schema of an object.
+        where: Name of the tool; opens the message.
 
     Raises:
-        ArgumentError: Missing, unknown or of another type; all that is wrong is named.
+        ArgumentError: Missing, unknown or of another type; the message names all errors.
     """
     from referencing.exceptions import Unresolvable
 
@@ -93,7 +93,7 @@ def _validator(schema: str) -> Any:
 
 
 def _say(error: Any, schema: Schema) -> list[str]:
-    """Tell a validation error in words; `error` is jsonschema's."""
+    """Describe a validation error in words; `error` is jsonschema's."""
     properties = schema.get("properties", {})
     place = "".join(f"[{key!r}]" if place else f"'{key}'" for place, key in enumerate(error.absolute_path))
     if error.validator == "required" and not place:
@@ -109,7 +109,7 @@ def _say(error: Any, schema: Schema) -> list[str]:
 
 
 def wanted(schema: Schema) -> str:
-    """Tell a schema in a few words.
+    """Describe a schema in a few words.
 
     Example:
         >>> wanted(schema_of(list[str] | None))
@@ -128,6 +128,6 @@ def wanted(schema: Schema) -> str:
 
 
 def shown(value: Any) -> str:
-    """Show a value as JSON, cut short."""
+    """Return a value as JSON, cut short."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."

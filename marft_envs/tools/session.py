@@ -1,4 +1,4 @@
-"""One running game in a world: reads calls, runs them, tells each agent its own results, and grades the state."""
+"""Session of a game in a world: parses and executes calls, returns results to each caller, and grades the state."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class WorldSession:
     """The world of one game; plain data beside the shared tasks.
 
     Attributes:
-        tasks: Shared by all games.
-        task: The one being played.
-        agents: In team order.
-        rollout: Unique to this game; for back ends outside.
-        state: The world's data now, as JSON.
+        tasks: Tasks shared by all games.
+        task: The task being played.
+        agents: Agents in team order.
+        rollout: Id unique to this game; for back ends outside of the process.
+        state: Current data of the world, as JSON.
         made: The calls that succeeded, in order.
-        calls: All calls of world tools so far, also those that failed.
-        finished: An agent ended the episode.
-        answer: What it said on that occasion.
+        calls: Number of calls of world tools so far, including those that failed.
+        finished: True once an agent ended the episode.
+        answer: Answer given with `finish`.
     """
 
     tasks: ToolTasks
@@ -53,7 +53,7 @@ class WorldSession:
 
     @property
     def opening(self) -> Mapping[str, str]:
-        """For each agent its tools, and what only their owners are told."""
+        """Initial message per agent: its tools and the texts for their owners."""
         told = {agent: "\n\n".join(self._told(agent)) for agent in self.agents}
         return {agent: text for agent, text in told.items() if text}
 
@@ -79,7 +79,7 @@ class WorldSession:
         )
 
     def _take(self, turn: Turn) -> list[Event]:
-        """Answer one action."""
+        """Run the calls of one action."""
         place = {"agent": turn.agent, "round": turn.round}
         try:
             calls = read_calls(turn.action)
@@ -125,7 +125,7 @@ class WorldSession:
         return event | {"status": done.status, "result": done.text}
 
     def _refusal(self, tool: Tool, before: Sequence[Event]) -> str:
-        """Tell why a call may not be made now; empty where it may."""
+        """Return the reason to refuse a call now; empty if it is allowed."""
         if self.finished:
             return "the episode is over"
         limits = self.tasks.limits
@@ -172,17 +172,17 @@ class WorldSession:
 
 
 def unreadable(error: CallError) -> Event:
-    """Write down an action that begins like a call and cannot be read."""
+    """Return the event of an action that begins like a call and cannot be read."""
     return {"kind": "call", "name": "", "arguments": {}, "status": "unreadable", "result": str(error)}
 
 
 def not_owned(own: Mapping[str, Tool]) -> Event:
-    """Tell an agent of its own tools, and nothing of those of others."""
+    """Return the fields of an unknown tool: they name the agent's own tools, and no tools of others."""
     return {"status": "unknown", "result": f"you have no such tool; yours are {', '.join(own) or 'none'}"}
 
 
 def told_of(event: Event) -> str:
-    """Tell an agent what came of its call: one line, whatever the result holds."""
+    """Describe the result of a call to its agent, in one line."""
     if event["kind"] == "hand_off":
         return f"Control goes to {event['to']}."
     if event["kind"] == "finish":

@@ -1,8 +1,8 @@
-"""The tool surface: which agent may call what, frozen, with its hash.
+"""The tool surface: the tools that each agent may call, frozen, with its hash.
 
-An agent owns the tools its profile names ("*": all of the world, and finish); an agent whose profile names none has
-none. What another agent owns is not shown to it. `hand_off` is owned by all agents where the dependency passes control
-from one to the next, and by none elsewhere: a profile may name it, without effect.
+An agent owns the tools its profile names ("*": all of the world, and finish); without names it has no tools. Tools of
+other agents are not shown to it. `hand_off` is owned by all agents if the dependency passes control from one to the
+next, and else by none. A profile may name it, without effect.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ BUILT_IN = (FINISH.name, HAND_OFF)
 
 
 class SurfaceError(ValueError):
-    """Another tool surface than the one that was trained on."""
+    """The tool surface differs from the one of the training."""
 
 
 @dataclass(frozen=True)
 class Surface:
-    """Which agent may call what.
+    """Tools by world, agent and name.
 
     Attributes:
         owned: Tools by world, agent and name.
-        listing: How agents are told of them: "schema" (JSON Schema, a line each), "signature" (shorter) or "names" (for
-            very small models, which copy what looks like a call: worked examples must show the arguments).
+        listing: Format in which agents are told of them: "schema" (JSON Schema, a line each), "signature" (shorter) or
+            "names" (for very small models, which copy text that looks like a call: worked examples must show the
+            arguments).
     """
 
     owned: Mapping[str, Mapping[str, Mapping[str, Tool]]]
@@ -69,18 +70,18 @@ class Surface:
         *,
         finish: bool = True,
     ) -> Surface:
-        """Give the agents of a team their tools.
+        """Assign the tools to the agents of a team.
 
         Args:
             worlds: All worlds of a set of tasks. A profile may name tools of several; in each world an agent has
-                those that are there.
-            team: Whose profiles name the tools.
-            dependency: That the team plays with; None is its own.
-            listing: As in the attributes.
-            finish: Agents may end the episode.
+                those that exist there.
+            team: Team with profiles that name the tools.
+            dependency: Dependency function of the game; None is the team's own.
+            listing: As in the attributes of the class.
+            finish: True if agents may end the episode.
 
         Raises:
-            TeamError: A profile names a tool that no world has, or nobody has any.
+            TeamError: A profile names a tool that no world has, or no agent has any tool.
             ValueError: Another word for `listing`.
         """
         if listing not in LISTINGS:
@@ -104,7 +105,7 @@ class Surface:
         return cls(owned, listing)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form: what each agent is told of its tools, by world and agent."""
+        """Return the JSON form: the descriptions of the tools of each agent, by world and agent."""
         owned = {
             world: {agent: [tool.to_dict() for tool in tools.values()] for agent, tools in agents.items()}
             for world, agents in self.owned.items()
@@ -113,12 +114,12 @@ class Surface:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the JSON form: names, descriptions and schemas, by agent."""
+        """SHA-256 of the JSON form: names, descriptions and schemas, by agent."""
         text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def opening(self, world: str, agent: str) -> str:
-        """Return what an agent is told of its tools; empty where it has none."""
+        """Return the description of an agent's tools; empty if it has none."""
         tools = self.owned[world][agent]
         if not tools:
             return ""
@@ -138,8 +139,8 @@ def check_surface(trained: str | None, now: str | None, *, allow: bool = False) 
 
     Args:
         trained: Hash in the checkpoint (`settings["tool_surface"]`); None for a task without tools.
-        now: Of the environment.
-        allow: Play all the same.
+        now: Hash of the environment.
+        allow: True to accept another surface.
 
     Raises:
         SurfaceError: They differ.

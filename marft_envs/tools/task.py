@@ -1,4 +1,4 @@
-"""One task in a world of tools, as data."""
+"""A tool task as data."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class ToolTask(Task):
     """One task in a world.
 
     Attributes:
-        answer: What `finish(answer=...)` must say (see `goals.same_answer`); empty: nothing is asked.
+        answer: Required value of `finish(answer=...)` (see `goals.same_answer`); empty: no answer is required.
         world: Name of the world.
         state: The database at the start, as JSON has it: str keys, lists, str, int, float, bool, None.
-        goal: What the final state is graded on. Without values, gone and answer the task is to change nothing
+        goal: Conditions on the final state. Without values, gone and answer the task is to change nothing
             and to finish.
         reference: Calls that solve the task, in order, with arguments by name; without finish and hand_off.
-        notes: Private resources of the task (a PIN, a wish): name of a tool, and what only agents that own
-            this tool are told at the start.
+        notes: Private text of the task (a PIN, a wish), by tool name; only agents that own the tool are told it, at
+            the start.
     """
 
     world: str = ""
@@ -36,11 +36,11 @@ class ToolTask(Task):
 
     @cached_property
     def start(self) -> str:
-        """The state as JSON; shared by all games of the task."""
+        """The state as JSON, shared by all games of the task."""
         return json.dumps(self.state, ensure_ascii=False, allow_nan=False)
 
     def check(self) -> None:
-        """Require that the state is plain data and that no goal is reached before anything is done.
+        """Require that the state is plain data and that no goal is reached at the start.
 
         Raises:
             ValueError: Otherwise; the message names the task and the path.

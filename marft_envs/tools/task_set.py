@@ -1,10 +1,10 @@
-"""Tasks that are played in worlds of tools and graded on the final state.
+"""Sets of tasks in worlds of tools, graded on the final state.
 
     tasks = ToolTasks("shop", [Shop], [ToolTask("refund-1", "Ann wants ...", "", "train", world="shop", ...)])
     game = FlexMG(tasks.for_team(team), team, horizon=8)
 
-What is graded is the state at the end, never the way there: the reward is the part of the goals reached, and 0 where
-anything else changed. An episode ends when an agent calls `finish`, or with the horizon.
+Only the state at the end is graded, not the calls that led there. The reward is the fraction of goals reached, and 0
+if anything else changed. An episode ends when an agent calls `finish`, or with the horizon.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class ToolTasks(TeamTools):
     """An immutable set of tasks with their worlds; a `WorldSet` once it is bound to a team.
 
     Args:
-        name: Short name.
+        name: Short name of the set.
         worlds: The worlds of the tasks.
-        tasks: At least one; ids are unique.
-        limits: What agents and tools may use.
-        listing: How agents are told of their tools: "schema" or "signature".
+        tasks: At least one task; ids are unique.
+        limits: Limits of agents and tools.
+        listing: Format in which agents are told of their tools: "schema" or "signature".
 
     Raises:
-        ValueError: Two worlds or tasks of one name, a task without its world, a world with a tool that is called
-            like a built-in one, or a task that `ToolTask.check` refuses.
+        ValueError: Two worlds or tasks have the same name, a task has no world, a world has a tool with the name of a
+            built-in one, or `ToolTask.check` refuses a task.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class ToolTasks(TeamTools):
             task.check()
 
     def kinds(self) -> list[WorldKind]:
-        """Return all worlds."""
+        """Return all worlds of the tasks."""
         return list(self.worlds.values())
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a record and a checkpoint keep: the hash of the surface, and the limits."""
+        """Settings for the record and the checkpoint: the hash of the tool surface, and the limits."""
         return {**super().settings, "tool_limits": dict(vars(self.limits))}
 
     def __getitem__(self, index: int, /) -> ToolTask:

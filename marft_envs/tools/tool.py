@@ -5,9 +5,8 @@
         def get_order(self, order_id: str) -> dict[str, Any]:
             \"\"\"Look up an order.\"\"\"
 
-The docstring's section "Args" describes the parameters.
-
-A tool tells the agent that something is wrong by raising `ToolError`.
+The section "Args" of the docstring describes the parameters. A tool reports an error to the agent by raising
+`ToolError`.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ _SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Example|Examples|
 
 
 class ToolError(Exception):
-    """What a tool tells the agent that called it wrongly; nothing that the tool did before it counts."""
+    """An error that a tool reports to the calling agent; all changes of the call are discarded."""
 
 
 class ToolDefinitionError(TypeError):
-    """A function that cannot be a tool; the message names it and says what to do."""
+    """The function cannot be a tool; the message names it and says what to do."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Something that an agent may call.
+    """A function that agents may call.
 
     Attributes:
         name: Letters, digits, '_', '.' and '-', up to 64.
-        description: What it does; for the model.
+        description: Description for the model.
         parameters: JSON Schema of an object; its properties in the order of positional arguments.
-        function: Called with the arguments by name.
-        takes_world: The function is a method: it gets the world first.
+        function: Function called with the arguments by name.
+        takes_world: True for a method: it gets the world first.
     """
 
     name: str
@@ -80,7 +79,7 @@ class Tool:
         return cls(function.__name__, description, schema, function, method)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a model is told of it: name, description, parameters."""
+        """Return the description for a model: name, description, parameters."""
         return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
 
     @cached_property
@@ -98,7 +97,7 @@ class Tool:
         return f"{self.name}({', '.join(entries)})"
 
     def read_arguments(self, call: Call) -> dict[str, Any]:
-        """Put the arguments of a call under their names and hold them against the schema.
+        """Bind the arguments of a call to their names and check them against the schema.
 
         Raises:
             ArgumentError: They do not fit; the message is for the model.
@@ -117,7 +116,7 @@ class Tool:
 
 
 def tool(function: _Function) -> _Function:
-    """Mark a function or a method of a world as a tool; it stays what it is.
+    """Mark a function or a method of a world as a tool and return it unchanged.
 
     Raises:
         ToolDefinitionError: See `Tool.of`.
@@ -163,7 +162,7 @@ def _properties(
 
 
 def _read_docstring(function: Callable[..., Any], where: str) -> tuple[str, dict[str, str]]:
-    """Return the description and what the section Args says of each parameter."""
+    """Return the description, and the documentation of each parameter in the section Args."""
     text = inspect.getdoc(function) or ""
     parts = _SECTION.split(text)
     description = _one_line(parts[0])

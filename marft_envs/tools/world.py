@@ -1,4 +1,4 @@
-"""Worlds: plain data, and the tools that look at it and change it.
+"""Worlds: plain data, and the tools that read and change it.
 
     class Shop(World):
         name = "shop"
@@ -12,7 +12,7 @@
             order["status"] = "cancelled"
             return "cancelled"
 
-A world lives for one call: it gets its own copy of the state, which is kept only where the call succeeds.
+A world lives for one call: it gets its own copy of the state, which is kept only if the call succeeds.
 Between calls the state is JSON text: only str keys, lists, str, int, float, bool and None come back.
 """
 
@@ -33,9 +33,9 @@ class World:
     Attributes:
         name: Short name, unique in a set of tasks.
         state: The database; tools change it in place.
-        caller: The agent that calls.
-        rollout: Unique to the running game; for back ends outside. Nothing that agents see may depend on it.
-        handbook: Name of a tool, and what only agents that own this tool are told of it.
+        caller: Name of the calling agent.
+        rollout: Id unique to the running game, for back ends outside. Nothing that agents see may depend on it.
+        handbook: Private text by tool name; only agents that own the tool are told it.
     """
 
     name: ClassVar[str] = "world"
@@ -64,18 +64,18 @@ class World:
 
 
 class WorldKind(Protocol):
-    """What makes the world of a call: a class derived from `World`, or the front of a server."""
+    """Factory of worlds, one per call: a class derived from `World`, or a connector to a server."""
 
     @property
     def name(self) -> str:
-        """Unique in a set of tasks."""
+        """Name that is unique in a set of tasks."""
 
     @property
     def handbook(self) -> Mapping[str, str]:
-        """Name of a tool, and what only its owners are told of it."""
+        """Private text by tool name; only the owners of the tool are told it."""
 
     def tools(self) -> Mapping[str, Tool]:
-        """All tools by name."""
+        """Return all tools by name."""
 
     def __call__(self, state: State, /, *, caller: str, rollout: str) -> World:
         """Open the world on a state for one call."""
@@ -83,12 +83,12 @@ class WorldKind(Protocol):
 
 @dataclass(frozen=True)
 class Toolbox:
-    """A world made of tools that are no methods of a class: plain functions, or the fronts of servers.
+    """A world of tools that are not methods of a class: plain functions, or connectors to servers.
 
     Attributes:
-        name: Unique in a set of tasks.
+        name: Name that is unique in a set of tasks.
         held: The tools, by name.
-        handbook: Name of a tool, and what only its owners are told of it.
+        handbook: Private text by tool name; only the owners of the tool are told it.
     """
 
     name: str

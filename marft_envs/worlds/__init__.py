@@ -1,14 +1,14 @@
-"""Worlds with state for teams that use tools, and their tasks.
+"""Stateful worlds for tool-using teams, and their tasks.
 
-| World | About | Tools |
+| World | Content | Tools |
 |---|---|---|
 | lookup | hidden prices to be written on labels; for very small models | 2 |
 | shop | customers, orders, refunds, exchanges, credit and their rules | 12 |
 | desk | files, tickets, people, permissions | 14 |
 | travel | flights, hotels, meetings, budgets and their rules | 13 |
 
-Splits: train, test, and safety (not of lookup): tool results carry injected instructions, or a rule forbids the
-shortcut that the user asks for. A violation is reported beside success, in `detail["violation"]`.
+Splits are train, test and safety (the last not for lookup). In safety, tool results carry prompt injections, or a rule
+forbids the shortcut that the user asks for. A violation is reported beside success, in `detail["violation"]`.
 
 Version history: v0, first version.
 """

@@ -1,7 +1,9 @@
 """`desk`: a file store and a ticket desk, with people, teams and permissions.
 
-The back end holds what it can know: states, teams, locks, names. Who may approve what is in the handbook of
-those who change things.
+The back end enforces the rules that it can check: states, teams, locks, names. The rules of approval are in the
+handbook of the agents that make changes.
+
+The docstrings of the tools are their descriptions for the model, so they are part of the tool surface and its hash.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ _STATES = {"new": ("open",), "open": ("waiting", "done"), "waiting": ("open",), 
 
 
 class Desk(World):
-    """A desk."""
+    """Files, tickets, people and permissions, with the tools of a help desk."""
 
     name = "desk"
     handbook: ClassVar = {

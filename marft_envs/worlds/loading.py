@@ -1,7 +1,7 @@
-"""Tasks of the worlds, from the embedded sets or from other sources with rows of the same columns.
+"""Load the tasks of the worlds, from the embedded sets or from other sources with the same columns.
 
-JSON and JSON Lines may nest the columns. Elsewhere (CSV, Parquet, the hub) a nested column is JSON text. Tables give
-all rows the same fields and fill with null what a database lacks, which would be another database.
+JSON and JSON Lines may nest the columns. In CSV, Parquet and on the hub, a nested column is JSON text. Such tables give
+all rows the same fields and fill those that a database lacks with null. That would be another database.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def load(
     listing: str | None = None,
     limits: Limits | Mapping[str, float] | None = None,
 ) -> ToolTasks:
-    """Load tasks.
+    """Load the tasks of one split as a `ToolTasks`.
 
     Args:
         data: As for `load_tasks`.
-        split: "train", "test" or "safety"; a file is one split, whatever its name, unless it has a column "split".
-        listing: How agents are told of their tools: "signature", "schema" or "names". None is "names" where all
-            tasks are of the world lookup, which very small models play, else "signature".
-        limits: What agents and tools may use, also as a dict of the fields of `Limits` that differ from its own.
+        split: "train", "test" or "safety". A file is one split of any name, unless it has a column "split".
+        listing: Format in which agents are told of their tools: "signature", "schema" or "names". None is "names" where
+            all tasks are of the world lookup, which very small models play, else "signature".
+        limits: Limits of agents and tools, also as a dict of the fields of `Limits` that differ from its defaults.
 
     Raises:
         DataError: No such data or split, or a row that holds no task.
@@ -67,7 +67,7 @@ def load_tasks(
         data: "embedded" (all worlds), "embedded:shop" (one of them), a path to JSON, JSONL, CSV or Parquet, a folder
             with one such file a split, or "hub:OWNER/NAME[:CONFIG][@REVISION]"; rows as in the embedded sets.
         split: Name of the split.
-        hub: Gives the module `datasets`, or something with its two functions.
+        hub: Returns the module `datasets`, or an object with its two functions.
 
     Raises:
         DataError: No such data or split, or a row that holds no task.
@@ -81,11 +81,11 @@ def load_tasks(
 
 
 def _decoded(row: Row, tabular: bool) -> Row:
-    """Return a row with its nested columns read from JSON text.
+    """Return a row with its nested columns decoded from JSON text.
 
     Args:
-        row: As in the source.
-        tabular: The source gives all rows the same fields, so nested columns that are no text are not as written.
+        row: A row of the source.
+        tabular: The source gives all rows the same fields, so a nested column that is not text is not as written.
     """
     columns = dict(row.columns)
     for name in (name for name in _NESTED if name in columns):
@@ -144,7 +144,7 @@ def _calls(row: Row) -> tuple[Call, ...]:
 
 
 def _goal(row: Row) -> Goal:
-    """Read table -> record id -> changed fields, all fields of a new record, or None for one that must be gone."""
+    """Read a goal: table -> record id -> changed fields, all fields of a new record, or None for a removed one."""
     database: Mapping[str, Any] = row.columns["database"]
     values: dict[str, Any] = {}
     gone = []

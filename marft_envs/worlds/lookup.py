@@ -1,4 +1,7 @@
-"""`lookup`: hidden prices that one agent reads and another writes on labels; the smallest world."""
+"""`lookup`: hidden prices that one agent reads and another writes on labels; the smallest world.
+
+The docstrings of the tools are their descriptions for the model, so they are part of the tool surface and its hash.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The scripted oracle: solves every task of the worlds through the ordinary game, with any team that can.
+"""Scripted oracle policy: solves every task of the worlds through the ordinary game, with any capable team.
 
-It knows the reference calls of a task and who owns which tool; it makes each call in the form that models use,
-hands control over wherever the next call belongs to somebody else, and finishes.
+It knows the reference calls of a task and the owner of each tool. It writes each call in the format that models use,
+hands control over where another agent owns the next tool, and finishes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Action = tuple[str, str]
 
 
 def script(env: Any, calls: Sequence[Call] | None = None) -> list[Action]:
-    """Write down who says what to solve the task of an environment that was reset.
+    """Return the turns (agent and action) that solve the task of an environment after reset.
 
     Args:
-        env: Plays tasks of the worlds, with a hand-off dependency or one agent.
-        calls: Other calls than the task's reference.
+        env: Environment with tasks of the worlds, and a hand-off dependency or one agent.
+        calls: Calls to make instead of the task's reference.
 
     Returns:
         Pairs of agent and action, in order: one call a turn, a hand-off in a turn of its own, and `finish` beside
         the last call where its caller may finish.
 
     Raises:
-        ValueError: Nobody owns a tool that is needed.
+        ValueError: No agent owns a tool that is needed.
     """
     game = env.unwrapped
     owned, holder = game.tasks.surface.owned[game.task.world], env.agent_selection
@@ -49,7 +49,7 @@ def script(env: Any, calls: Sequence[Call] | None = None) -> list[Action]:
 
 
 def play(env: Any, actions: Sequence[Action]) -> Episode:
-    """Play a script through an AEC environment that was reset; return the record.
+    """Play a script through an AEC environment after reset; return the record.
 
     Raises:
         ValueError: It is the turn of another agent than the script says.
@@ -64,7 +64,7 @@ def play(env: Any, actions: Sequence[Action]) -> Episode:
 
 
 def _owner(owned: Mapping[str, Mapping[str, Any]], holder: str, tool: str) -> str:
-    """Return who makes a call: the holder of control if it can."""
+    """Return the agent that makes a call: the holder of control if it owns the tool, else the first owner."""
     for agent in (holder, *owned):
         if tool in owned[agent]:
             return agent
@@ -76,6 +76,6 @@ def _hand_off(to: str, message: str) -> str:
 
 
 def _written(call: Call) -> str:
-    """Write a call in Python syntax, with JSON's literals."""
+    """Write a call in Python syntax, with the literals of JSON."""
     arguments = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items())
     return f"{call.name}({', '.join(arguments)})"

@@ -1,7 +1,9 @@
 """`shop`: customers, products, orders, and the rules of refunds, exchanges and credit.
 
-The back end holds the rules that it can know (days, stock, states, amounts). What it cannot know is in the
-handbook of those who change orders: why goods come back, and whether an order was late.
+The back end enforces the rules that it can check: days, stock, states, amounts. Two facts it cannot check: the reason
+of a return, and whether an order was late. The handbook of the agents that change orders covers those.
+
+The docstrings of the tools are their descriptions for the model, so they are part of the tool surface and its hash.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from marft_envs.tools.world import World
 
 
 class Shop(World):
-    """A shop."""
+    """Customers, products and orders, with the tools of customer service."""
 
     name = "shop"
     handbook: ClassVar = {

@@ -1,7 +1,9 @@
-"""`travel`: flights, hotels, meetings, budgets, and rules about what may be booked without asking.
+"""`travel`: flights, hotels, meetings, budgets, and rules about bookings that need approval.
 
-The back end holds what it can know: seats, rooms, budgets, refundability. Cabins and prices a night are in
-the rules, which it does not enforce.
+The back end enforces what it can check: free places on flights, rooms, budgets, refundability. The rules also limit
+cabins and prices a night; the back end does not enforce these.
+
+The docstrings of the tools are their descriptions for the model, so they are part of the tool surface and its hash.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from marft_envs.tools.world import World
 
 
 class Travel(World):
-    """A travel agency."""
+    """Travellers, flights, hotels and meetings, with the tools of a travel agency."""
 
     name = "travel"
     handbook: ClassVar = {

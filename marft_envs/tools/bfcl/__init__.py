@@ -1,1 +1,1 @@
-"""The Berkeley Function Calling Leaderboard, played from the files of the installed package `bfcl-eval`."""
+"""The Berkeley Function Calling Leaderboard, read from the files of the installed package `bfcl-eval`."""

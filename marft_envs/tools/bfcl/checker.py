@@ -1,8 +1,8 @@
-"""Grading of calls against the possible answers of BFCL: its "AST" check for Python, written anew.
+"""Grading of calls against the possible answers of BFCL: a reimplementation of its "AST" check for Python.
 
-A possible answer gives for each argument the values that count as right; "" among them marks an argument that may be
-left out. Strings are compared without case, blanks and the signs , . / - _ * ^. Types are those of the function's
-description; where all possible values have another type (a variable's name, say), that type counts.
+A possible answer gives for each argument the values that count as right; "" among them marks an optional argument.
+Strings are compared without case, blanks and the signs , . / - _ * ^. Types are those of the function's description.
+Where all possible values have another type (a variable's name, say), that type counts.
 
 Source: `bfcl_eval/eval_checker/ast_eval/ast_checker.py` of BFCL v4. It is not imported, because it loads the clients of
 all models. One difference: a tuple in a call counts as a list.
@@ -27,15 +27,15 @@ Possible = Mapping[str, Mapping[str, Sequence[Any]]]
 
 
 def check_calls(functions: Sequence[Function], calls: Sequence[Call], possible: Sequence[Possible]) -> str:
-    """Hold calls against the possible answers, in any order.
+    """Compare calls with the possible answers, in any order.
 
     Args:
-        functions: Descriptions of all functions there are.
-        calls: With arguments by name.
-        possible: One for each call that is wanted.
+        functions: Descriptions of all functions of the entry.
+        calls: Calls with arguments by name.
+        possible: One possible answer for each wanted call.
 
     Returns:
-        What is wrong; empty where nothing is.
+        The first error; empty if the calls are right.
     """
     if len(calls) != len(possible):
         return f"{len(calls)} calls, wanted {len(possible)}"
@@ -51,7 +51,7 @@ def check_calls(functions: Sequence[Function], calls: Sequence[Call], possible: 
 
 
 def gold_calls(functions: Sequence[Function], possible: Sequence[Possible]) -> list[Call]:
-    """Return calls that the possible answers allow: with the first value of each argument that has one."""
+    """Return calls that the possible answers allow, with the first value of each argument that has one."""
     return [_gold_call(_find(functions, next(iter(answer))), answer) for answer in possible]
 
 
@@ -133,7 +133,7 @@ def _bare(value: Any) -> Any:
 
 
 def _pick(possible: Sequence[Any]) -> Any:
-    """Take the first value that is one; of an object the first of each of its keys."""
+    """Return the first value that is not ""; of an object, the first of each of its keys."""
     value = next((entry for entry in possible if entry != ""), "")
     if isinstance(value, dict):
         return _pick_all(value)

@@ -1,4 +1,4 @@
-"""The files of the Berkeley Function Calling Leaderboard (BFCL v4), read from the installed package `bfcl-eval`.
+"""Reader for the files of the Berkeley Function Calling Leaderboard (BFCL v4) in the installed package `bfcl-eval`.
 
 Install it without its dependencies, of which none is needed: pip install --no-deps bfcl-eval==2026.3.23
 (14 MB; Apache-2.0; its declared dependencies would bring model SDKs, sentence-transformers and an older numpy).
@@ -39,11 +39,11 @@ class Entry(NamedTuple):
     """One entry of a category.
 
     Attributes:
-        id: As in the file.
-        turns: What is said to the model: messages (role, content) by turn.
-        functions: Descriptions as in the file; of a multi-turn entry none.
+        id: Id as in the file.
+        turns: Messages to the model (role, content), by turn.
+        functions: Descriptions as in the file; none for a multi-turn entry.
         truth: Its possible answers; empty for irrelevance.
-        row: The whole entry.
+        row: The whole entry of the file.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 def folder() -> Path:
-    """Return where the package lies; it is not imported.
+    """Return the folder of the package, without importing it.
 
     Raises:
         ImportError: It is not installed; the message says how.
@@ -99,7 +99,7 @@ def function_docs(file: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn a schema of BFCL, which has types of Python, into JSON Schema."""
+    """Convert a BFCL schema, which has Python types, to JSON Schema."""
     kept: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
     kind = _TYPES.get(schema.get("type", "any"), schema.get("type"))
     if kind:

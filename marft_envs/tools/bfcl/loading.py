@@ -1,4 +1,4 @@
-"""BFCL by name, as tasks of an environment."""
+"""Loader of BFCL tasks by category name."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def load(data: str = "embedded", split: str = "test", *, listing: str = "schema"
 
     Args:
         data: "simple_python", "parallel", ...; several single-turn ones joined by "+"; "embedded" is the first.
-        split: "test"; there is no other.
-        listing: How agents are told of the functions: "schema" or "signature".
+        split: Only "test" exists.
+        listing: Format in which agents are told of the functions: "schema" or "signature".
 
     Raises:
         ImportError: The package `bfcl-eval` is not installed; the message says how.

@@ -1,14 +1,14 @@
-"""The multi-turn base category of BFCL: a user with several wishes, and stateful classes that are really called.
+"""The multi-turn base category of BFCL: a user with several requests, and stateful classes that are really called.
 
     tasks = MultiTurnTasks()
     game = FlexMG(tasks.for_team(team), team, horizon=40)
 
-A round in which nobody calls anything ends the user's turn: the next wish follows. At the end of each turn the state
-must be that which the reference calls reach, and what these returned must be among what the team's calls returned so
-far; the first turn that fails ends the episode. The reward is the part of the turns that went well.
+A round without calls ends the user's turn: the next request follows. The end of each turn is graded on two conditions.
+The state must equal the one that the reference calls reach. The results of the reference calls must be among those of
+the team's calls so far. The first turn that fails ends the episode. The reward is the fraction of turns that succeeded.
 
-Differences to the original: a call that raises leaves the state as it was, and a call that cannot be read is an error
-that the agent is told, not the end of its turn.
+There are two differences to the original. A call that raises leaves the state unchanged. An unreadable call is an error
+that the agent is told; it does not end the turn.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class MultiTurnTasks(TeamTools):
     """The entries of a multi-turn category; a `WorldSet` once it is bound to a team.
 
     Args:
-        category: See `files.MULTI_TURN`.
-        limits: What agents and tools may use.
-        listing: How agents are told of the functions: "schema" or "signature".
+        category: One of the names in `files.MULTI_TURN`.
+        limits: Limits of agents and tools.
+        listing: Format in which agents are told of the functions: "schema" or "signature".
 
     Raises:
         ImportError: The package `bfcl-eval` is not installed; the message says how.
@@ -75,18 +75,18 @@ class MultiTurnTasks(TeamTools):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a record and a checkpoint keep: the hash of the surface, and the limits."""
+        """Settings for the record and the checkpoint: the hash of the tool surface, and the limits."""
         return {**super().settings, "tool_limits": dict(vars(self.limits))}
 
     def __getitem__(self, index: int, /) -> Task:
         return Task(self.entries[index].id, self.wish(index, 0), "", "test", {"category": self.category})
 
     def wish(self, place: int, turn: int) -> str:
-        """Return what the user says in a turn."""
+        """Return the user's request in a turn."""
         return "\n\n".join(content for _, content in self.entries[place].turns[turn])
 
     def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> MultiTurnSession:
-        """Start a game; what is random in the classes comes from seeds in the files."""
+        """Start a game; the random parts of the classes use seeds in the files."""
         return MultiTurnSession(self, self.index(task.id), roster.agents, uuid.uuid4().hex)
 
 
@@ -95,14 +95,14 @@ class MultiTurnSession:
     """One game; plain data beside the shared tasks.
 
     Attributes:
-        tasks: Shared by all games.
-        place: Of the entry.
-        agents: In team order.
-        rollout: Unique to this game.
-        made: The calls that went well, in order.
-        results: What they returned, as JSON.
-        turn: Of the user, from 0.
-        calls: In the user's turn.
+        tasks: Tasks shared by all games.
+        place: Index of the entry.
+        agents: Agents in team order.
+        rollout: Id unique to this game.
+        made: The calls that succeeded, in order.
+        results: Their results, as JSON.
+        turn: Index of the user's turn, from 0.
+        calls: Number of calls in the user's turn.
     """
 
     tasks: MultiTurnTasks
@@ -116,7 +116,7 @@ class MultiTurnSession:
 
     @property
     def opening(self) -> Mapping[str, str]:
-        """For each agent its functions."""
+        """Initial message per agent: its functions."""
         told = {agent: self.tasks.surface.opening(self._id, agent) for agent in self.agents}
         return {agent: text for agent, text in told.items() if text}
 
@@ -158,7 +158,7 @@ class MultiTurnSession:
         return Outcome(**{"terminated": False, **given}, reward=reward, success=success, invalid=unread, detail=detail)
 
     def _fault(self) -> str:
-        """Tell why the user's turn went wrong; empty where it went well."""
+        """Return the reason that the user's turn failed; empty if it succeeded."""
         so_far = reference(self.tasks.category, self.place)[: self.turn + 1]
         if so_far[-1] and not self.calls:
             return "nothing was called"
@@ -206,7 +206,7 @@ class MultiTurnSession:
 
 
 def _hand_over(tool: Tool, call: Call, event: Event, before: Sequence[Event]) -> Event:
-    """Pass control, at most once a turn; the classes know nothing of it."""
+    """Pass control, at most once a turn, without involving the classes."""
     if given := next((one["to"] for one in before if one["kind"] == "hand_off"), ""):
         return event | {"status": "refused", "result": f"control goes to {given} already"}
     try:

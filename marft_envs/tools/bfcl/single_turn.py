@@ -1,10 +1,10 @@
-"""The single-turn categories of BFCL: one question, functions that are described and never run, and the right calls.
+"""The single-turn categories of BFCL: one question, functions that are described but never run, and the right calls.
 
     tasks = BfclTasks("parallel")
     game = FlexMG(tasks.for_team(team), team)
 
-The functions of a question are told to the agents whose profile has the tool "*". The calls in the last answering
-agent's action are graded against the possible answers; for irrelevance the right answer is to make no call (an
+Agents with the tool "*" in their profile are told the functions of a question. The calls in the last answering
+agent's action are graded against the possible answers. For irrelevance the right answer is to make no call (an
 unreadable one is a call).
 """
 
@@ -31,8 +31,8 @@ class BfclTasks(TeamTools):
     """The entries of one or more single-turn categories; a `WorldSet` once it is bound to a team.
 
     Args:
-        categories: Names; see `files.SINGLE_TURN`.
-        listing: How agents are told of the functions: "schema" or "signature".
+        categories: Names of categories; see `files.SINGLE_TURN`.
+        listing: Format in which agents are told of the functions: "schema" or "signature".
 
     Raises:
         ImportError: The package `bfcl-eval` is not installed; the message says how.
@@ -61,10 +61,10 @@ class BfclTasks(TeamTools):
         return BfclSession(self, self.index(task.id), roster.agents, roster.answering)
 
     def grade(self, place: int, said: str) -> tuple[str, bool]:
-        """Hold an action against the possible answers of an entry.
+        """Compare an action with the possible answers of an entry.
 
         Returns:
-            What is wrong, empty where nothing is; and whether it could be read.
+            The error, empty if the action is right, and whether the action could be read.
         """
         entry = self._all[place]
         try:
@@ -78,7 +78,7 @@ class BfclTasks(TeamTools):
 
 @dataclass
 class BfclSession:
-    """One game: told once, graded once."""
+    """One game: it shows the functions once and grades once."""
 
     tasks: BfclTasks
     place: int
@@ -87,13 +87,13 @@ class BfclSession:
 
     @property
     def opening(self) -> Mapping[str, str]:
-        """For each agent with tools the functions of the question."""
+        """Initial message per agent with tools: the functions of the question."""
         surface, world = self.tasks.surface, self.tasks[self.place].id
         told = {agent: surface.opening(world, agent) for agent in self.agents}
         return {agent: text for agent, text in told.items() if text}
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
-        """Grade the last answering agent's action; a round without one only if it is the last."""
+        """Grade the last answering agent's action; a round without one is graded only if it is the last."""
         answers = [turn.action for turn in turns if turn.agent in self.answering]
         if not answers and not last_round:
             return None
@@ -114,7 +114,7 @@ def tool_of(function: Mapping[str, Any]) -> Tool:
 
 
 def _by_name(call: Call, entry: Entry) -> Call:
-    """Name the arguments that have no name, by their order in the description."""
+    """Name the positional arguments, by their order in the description."""
     if not call.positional:
         return call
     names = [

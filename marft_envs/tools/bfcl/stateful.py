@@ -1,7 +1,7 @@
 """The stateful classes of BFCL's multi-turn categories, called from the installed package.
 
-A state is the list of the calls that led to it, made again for every call: plain data, and nothing is shared. None of
-the classes touches the host.
+A state is the list of the calls that led to it. Every call replays that list on new instances, so the state is plain
+data and nothing is shared. None of the classes touches the host.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MethodCall:
     name: str
 
     def __call__(self, world: World, **arguments: Any) -> Any:
-        """Make the state, call the method, and write the call down."""
+        """Rebuild the state, call the method, and append the call to the state."""
         made = [(name, given) for name, given in world.state["made"]]
         instances = replayed(world.state["category"], world.state["place"], made)
         result = call_method(instances, self.name, arguments)
@@ -53,7 +53,7 @@ class MethodCall:
 
 
 def replayed(category: str, place: int, made: Sequence[Made]) -> Instances:
-    """Make the instances of an entry, and the calls that were made on them."""
+    """Make the instances of an entry and replay calls on them."""
     instances = _fresh(read(category)[place])
     for name, arguments in made:
         call_method(instances, name, copy.deepcopy(dict(arguments)))
@@ -61,13 +61,13 @@ def replayed(category: str, place: int, made: Sequence[Made]) -> Instances:
 
 
 def call_method(instances: Instances, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Call the method of this name of the instance that has one."""
+    """Call a method on the instance that has it."""
     owner = next(instance for instance in instances.values() if hasattr(instance, name))
     return getattr(owner, name)(**arguments)
 
 
 def differences(now: Instances, wanted: Instances) -> list[str]:
-    """Name the attributes that differ, private ones left out."""
+    """Return the names of the attributes that differ, without private ones."""
     return [
         f"{owner}.{name}"
         for owner, instance in wanted.items()
@@ -103,13 +103,13 @@ def reference(category: str, place: int) -> tuple[tuple[Made, ...], ...]:
 
 
 def named_arguments(tool: Tool, named: Mapping[str, Any], positional: Sequence[Any]) -> dict[str, Any]:
-    """Name the arguments that have no name; the types are not checked: the methods answer for themselves."""
+    """Name the positional arguments. The types are not checked: the methods check them themselves."""
     names = tool.parameters.get("properties", {})
     return {**dict(zip(names, positional, strict=False)), **named}
 
 
 def plain(result: Any) -> Any:
-    """Return a result, or its text where it is no plain data (a number of mpmath)."""
+    """Return a result, or its text if it is not plain data (a number of mpmath)."""
     try:
         json.dumps(result)
     except (TypeError, ValueError):
@@ -118,7 +118,7 @@ def plain(result: Any) -> Any:
 
 
 def shown(result: Any) -> str:
-    """Write a result as the team is told it."""
+    """Return a result in the form shown to the team."""
     return json.dumps(plain(result), ensure_ascii=False)
 
 

@@ -1,1 +1,1 @@
-"""Tools that live outside of the process: behind an HTTP endpoint, or on an MCP server."""
+"""Tools outside of the process: behind an HTTP endpoint, or on an MCP server."""

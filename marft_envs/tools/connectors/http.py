@@ -3,16 +3,16 @@
     book = http_tool("book", "Book a room.", schema, "http://127.0.0.1:8080/book")
     tasks = ToolTasks("hotel", [Toolbox("hotel", {"book": book})], [...])
 
-The arguments go as a JSON object in the body of a POST; the answer is JSON or text. The headers name the episode and
+The arguments go as a JSON object in the body of a POST; the answer is JSON or text. Headers name the episode and
 the agent, so that a back end with state can tell episodes apart:
 
-| header | what it is |
+| header | meaning |
 |---|---|
 | X-Marft-Rollout | unique to the running game |
-| X-Marft-Agent | who calls |
+| X-Marft-Agent | the calling agent |
 | Idempotency-Key | the same for all tries of one call |
 
-What the back end changes is outside of the state that a task is graded on. Redirects are not followed.
+Changes in the back end are outside of the state that a task is graded on. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class HttpCall:
     """The function of a tool behind an endpoint.
 
     Attributes:
-        url: http or https.
-        headers: Sent with every call (authorization, ...); no part of the tool surface.
-        timeout_s: Of one try, from its start to the end of the answer.
-        retries: More tries after a refused connection, a timeout or a status 429, 502, 503 or 504.
-        pause_s: Before the first retry; doubles with each.
-        max_bytes: A longer answer is an error.
+        url: Address with http or https.
+        headers: Headers sent with every call (authorization, ...); not part of the tool surface.
+        timeout_s: Seconds of one try, from its start to the end of the answer.
+        retries: Number of further tries after a refused connection, a timeout or a status 429, 502, 503 or 504.
+        pause_s: Seconds before the first retry; doubles with each.
+        max_bytes: Largest answer in bytes; a longer one is an error.
     """
 
     url: str
@@ -62,7 +62,7 @@ class HttpCall:
             )
 
     def __call__(self, world: World, **arguments: Any) -> Any:
-        """Ask the endpoint.
+        """Call the endpoint.
 
         Raises:
             ToolError: It cannot be reached, answers with an error, too late or too much.
@@ -102,11 +102,11 @@ def http_tool(name: str, description: str, parameters: Schema, url: str, **optio
     """Make a tool of an endpoint.
 
     Args:
-        name: Of the tool.
-        description: For the model.
+        name: Name of the tool.
+        description: Description for the model.
         parameters: JSON Schema of an object; its properties in the order of positional arguments.
-        url: http or https; gets a POST for each call.
-        **options: Of `HttpCall`.
+        url: Address with http or https; gets a POST for each call.
+        **options: Further fields of `HttpCall`.
 
     Raises:
         ToolDefinitionError: Another kind of address, or no such schema.
@@ -116,7 +116,7 @@ def http_tool(name: str, description: str, parameters: Schema, url: str, **optio
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Follow nothing: the headers are for this back end alone."""
+        """Refuse redirects: the headers are for this back end alone."""
 
 
 _OPENER = urllib.request.build_opener(_NoRedirect)

@@ -3,10 +3,10 @@
     server = McpServer("files", ["npx", "server-files"])        # or McpServer("files", "http://127.0.0.1:8000/mcp")
     tasks = ToolTasks("files", [server], [...])
 
-A server is a world: its tools, with their own names, descriptions and schemas. All calls of a process go through one
-connection, opened by the first; each carries in its `_meta` the keys `marft/rollout`, unique to the running game, and
-`marft/agent`. A server that keeps state by connection instead is made with `isolated=True`: a connection (for stdio: a
-process) for each running game, the oldest closed when there are more than `max_connections`.
+A server is a world with its own tool names, descriptions and schemas. All calls of a process share one connection,
+which the first call opens. Each call carries in its `_meta` the keys `marft/rollout`, unique to the running game, and
+`marft/agent`. Use `isolated=True` for a server that keeps state by connection. Each running game then has its own
+connection (for stdio: a process). The oldest is closed when there are more than `max_connections`.
 
 Needs the extra: pip install 'marft[mcp]'.
 """
@@ -28,16 +28,16 @@ _MAX_TOOLS = 1000
 
 
 class McpServer:
-    """The front of an MCP server.
+    """A world with the tools of an MCP server.
 
     Args:
-        name: Of the world.
+        name: Name of the world.
         target: The address of a streamable HTTP endpoint, or the command that starts a local server.
         env: Environment variables of a local server, beside the few that the SDK passes on.
-        timeout_s: Of one request.
-        isolated: A connection for each running game.
-        max_connections: Open at the same time, where isolated.
-        handbook: Name of a tool, and what only its owners are told of it.
+        timeout_s: Seconds allowed for one request.
+        isolated: True for a connection per running game.
+        max_connections: Most connections open at the same time, if isolated.
+        handbook: Private text by tool name; only the owners of the tool are told it.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class McpServer:
         self._open: OrderedDict[str, tuple[ExitStack, Any]] = OrderedDict()
 
     def tools(self) -> Mapping[str, Tool]:
-        """Return the server's tools; asked for once.
+        """Return the server's tools, fetched once.
 
         Raises:
             ImportError: The SDK is missing.
@@ -87,7 +87,7 @@ class McpServer:
         """Call a tool on the server.
 
         Raises:
-            ToolError: The tool or the server says that something is wrong, or there is no answer.
+            ToolError: The tool or the server reports an error, or there is no answer.
         """
         portal, client = self._connect(rollout if self.isolated else "")
         meta = {"marft/rollout": rollout, "marft/agent": caller}
@@ -102,7 +102,7 @@ class McpServer:
         return text if result.structured_content is None else result.structured_content
 
     def close(self) -> None:
-        """Close all connections and end the local server; a later call opens anew."""
+        """Close all connections and end the local server; a later call opens new ones."""
         with self._lock:
             while self._open:
                 self._open.popitem()[1][0].close()
@@ -174,7 +174,7 @@ class McpCall:
     name: str
 
     def __call__(self, world: World, **arguments: Any) -> Any:
-        """Ask the server."""
+        """Call the tool on the server."""
         return self.server.ask(self.name, arguments, caller=world.caller, rollout=world.rollout)
 
 
