@@ -1,8 +1,8 @@
-"""Environments of MARFT: text games of teams of language models (Flex-MG), for PettingZoo and Gymnasium.
+"""Environments of MARFT: text games of LLM teams (Flex-MG), for PettingZoo and Gymnasium.
 
 Importing this package registers `marft/{math,gsm8k,aime,cmath,codeforces,tools}_{solo,duo,trio,quartet,octet}-v0`
-(of codeforces also `-v1`, its newest) with both libraries, and what installed plugins add; it loads neither torch nor
-a grader nor data.
+with both libraries. Codeforces also has `-v1`, its newest. The environments of installed plugins are registered, too.
+The import loads neither torch nor a grader nor data.
 
     import marft_envs
 

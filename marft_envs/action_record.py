@@ -1,15 +1,15 @@
-r"""The action-state record: what an action did and what that changed, without its prose.
+r"""Action-state records: the tool calls of an action and their effects, without its prose.
 
-After PACT (arXiv 2606.05304): what agents need of one another is the action and the state it leads to, so an action is
-projected into a compact record before others see it. The projection here is a fixed rule, not a model:
+After PACT (arXiv 2606.05304): agents need from each other the action and the resulting state. An action is therefore
+projected to a compact record before others see it. The projection here is a fixed rule, not a model:
 
     did: get_order(order_id="W3") -> ok; refund(order_id="W3") -> error
     changed: orders.W3.status = "refunded"
     answer: 42
     said: the last line, of an action that did nothing and gives no answer
 
-Results stand there once the round is over; before, a call stands without one. What a tool told its caller is private
-and never part of a record.
+Results are added once the round is over; before that, a call has none. Tool results are private to the caller and never
+part of a record.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _MOST_CHARS = 200
 
 
 def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
-    r"""Project an action into its record.
+    r"""Project an action to its record.
 
     Args:
-        action: The text.
-        events: Of its author in that round, once it is over: of kind "call" with name, arguments, status and
+        action: Text of the action.
+        events: Events of its author in that round, once it is over: of kind "call" with name, arguments, status and
             changed (pairs of path and new value), and of kind "hand_off" with to and message.
 
     Example:
@@ -49,7 +49,7 @@ def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
 
 
 def _did(action: str, events: Sequence[Mapping[str, Any]]) -> str:
-    """Name calls and hand-offs; a hand-off is never cut away by calls beside it."""
+    """Return calls and hand-offs as text; a hand-off is never cut away by calls beside it."""
     calls = [event for event in events if event.get("kind") == "call"]
     passes = [_passed(event) for event in events if event.get("kind") == "hand_off"]
     if not calls and not passes:

@@ -1,16 +1,16 @@
-"""What an edge of D carries.
+"""Communication forms: the part of an action that an edge of D carries.
 
 | form | of every action that D shows |
 |---|---|
 | full | the whole text |
 | last | the whole text of the most recent one, nothing of the others |
-| record | what was done and what it changed, as a compact typed record (see `marft_envs.action_record`) |
+| record | its calls and their effects, as a compact typed record (see `marft_envs.action_record`) |
 | summary | the end of it: from the last line that begins with "Summary:" on, else its last paragraph |
 | tail:N | its last N characters |
 | none | nothing |
 
-A form is a pure function of what one agent said that another may see, oldest first; None in its result means that
-nothing of that action is shown. D decides who may see whom; a form can only show less.
+A form is a pure function of the actions of one agent that another may see, oldest first. None in its result hides that
+action completely. D decides who may see whom; a form can only show less.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from marft_envs.action_record import action_record
 
 
 class Utterance(NamedTuple):
-    """An action and what came of it.
+    """An action and its events.
 
     Attributes:
-        action: The text.
-        events: Of the agent in that round, once it is over; see `Outcome.events`.
+        action: Text of the action.
+        events: Events of the agent in that round, once it is over; see `Outcome.events`.
     """
 
     action: str
@@ -93,11 +93,11 @@ def none(said: Sequence[Utterance]) -> list[str | None]:
 
 
 def form_of(spec: str, where: str = "communication") -> Form:
-    """Return the form of a name.
+    """Return the form with a given name.
 
     Args:
         spec: "full", "last", "record", "summary", "none", or "tail:N" with N characters, at least 1.
-        where: Names the place in messages.
+        where: Name of the setting in error messages.
 
     Raises:
         ValueError: It is no such name.
@@ -117,10 +117,10 @@ FORMS = (*_PLAIN, "tail:N")
 
 @dataclass(frozen=True)
 class Communication:
-    """The form of every edge.
+    """Communication forms of all edges of a team.
 
     Attributes:
-        default: The name of the form of all edges not in `edges`.
+        default: Name of the form of all edges not in `edges`.
         edges: Names of forms by (seen, seeing).
     """
 
@@ -157,12 +157,12 @@ class Communication:
         return cls(spec.get("default", "full"), edges)
 
     def to_json(self) -> dict[str, str]:
-        """Return the form that `of` reads back."""
+        """Return the JSON form, which `of` reads back."""
         return {"default": self.default} | {f"{i}->{j}": name for (i, j), name in self.edges.items()}
 
     @property
     def is_full(self) -> bool:
-        """Every edge carries everything, so there is nothing to compute."""
+        """True if every edge carries everything, so that there is nothing to compute."""
         return self.default == "full" and all(name == "full" for name in self.edges.values())
 
     def carry(self, seen: str, seeing: str, said: Sequence[Utterance]) -> list[str | None]:

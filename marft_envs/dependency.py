@@ -1,9 +1,9 @@
-"""The dependency function D: who sees whose action, as one small immutable object.
+"""The dependency function D of a team, as one small immutable object.
 
-`D_t(a^i, a^j) = 1` says that in round t the action of agent j depends on (sees) the action of agent i; in a
-matrix that is row i, column j. From D follow the turn order, the layers of agents that may generate at the
-same time, and what each observation shows (`plan.py`). Actions of an earlier round s stay visible to j where
-D_s(i, j) = 1; the optional matrix `delayed` adds edges that count from the next round on and may point
+`D_t(a^i, a^j) = 1` says that in round t the action of agent j depends on (sees) the action of agent i. In a
+matrix that is row i, column j. D determines the turn order, the layers of agents that may generate at the
+same time, and the content of each observation (`plan.py`). Actions of an earlier round s stay visible to j where
+D_s(i, j) = 1. The optional matrix `delayed` adds edges that count from the next round on and may point
 backwards. An agent always sees its own earlier actions.
 
 Source: MARFT, the Flex-MG ⟨V, N, S, O, A, T, R, γ, D⟩.
@@ -53,11 +53,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Schedule(Dependency):
-    """Another dependency in each round.
+    """A dependency that changes from round to round.
 
     Attributes:
-        steps: One for each round.
-        after: What follows the last: "repeat" it for ever, or "cycle" through all again.
+        steps: One dependency per round.
+        after: Rounds after the last step: "repeat" it for ever, or "cycle" through all again.
     """
 
     steps: tuple[Dependency, ...]
@@ -69,7 +69,7 @@ class Schedule(Dependency):
         return self.steps[place].plan(roster, round, turns)
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
-        """As in `Dependency`, over all rounds together; if all are independent, that is meant."""
+        """Check all rounds together, as in `Dependency`; if all are independent, no action needs to be seen."""
         used = self.steps[:horizon]
         fixed = [step for step in used if isinstance(step, Fixed)]
         for step in used:
@@ -86,17 +86,17 @@ class Schedule(Dependency):
 
 @dataclass(frozen=True)
 class Stateful(Dependency):
-    """A dependency that the game so far decides at the start of each round.
+    """A dependency chosen by a function of the game so far, at the start of each round.
 
     Attributes:
-        rule: From the round (from 0) and all turns of earlier rounds to the dependency of the round. It must
+        rule: Maps the round (from 0) and all turns of earlier rounds to the dependency of the round. It must
             be pure: a replay calls it again.
     """
 
     rule: Callable[[int, Sequence[Said]], Dependency]
 
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
-        """Ask the rule, and plan with its answer."""
+        """Call the rule and plan with the dependency it returns."""
         return self._choose(round, [turn for turn in turns if turn.round < round]).plan(roster, round, turns)
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
@@ -107,7 +107,7 @@ class Stateful(Dependency):
         return as_dependency(self.rule(round, turns), f"the rule's answer for round {round}")
 
     def to_dict(self) -> dict[str, Any]:
-        """A rule is code and has no JSON form.
+        """Raise an error: a rule is code and has no JSON form.
 
         Raises:
             DependencyError: Always.
@@ -116,17 +116,17 @@ class Stateful(Dependency):
 
 
 def independent(*, active: Iterable[str] | None = None, delayed: Any = None) -> Fixed:
-    """Nobody sees anybody in the same round: all act simultaneously."""
+    """Make a dependency without edges in a round: all agents act simultaneously."""
     return Fixed("independent", None, None, as_names(active), as_delayed(delayed))
 
 
 def chain(*, active: Iterable[str] | None = None, delayed: Any = None) -> Fixed:
-    """Each agent sees the one before it."""
+    """Make a chain: each agent sees the one before it."""
     return Fixed("chain", None, None, as_names(active), as_delayed(delayed))
 
 
 def full(*, active: Iterable[str] | None = None, delayed: Any = None) -> Fixed:
-    """Each agent sees all before it in team order: the chain of the MARFT reference."""
+    """Make the chain of the MARFT reference: each agent sees all before it in team order."""
     return Fixed("full", None, None, as_names(active), as_delayed(delayed))
 
 
@@ -137,7 +137,7 @@ def matrix(
     active: Iterable[str] | None = None,
     delayed: Any = None,
 ) -> Fixed:
-    """Give D itself: nested sequences or an array, rows[i][j] = 1 where agent j sees agent i.
+    """Make a dependency from D itself: nested sequences or an array, rows[i][j] = 1 where agent j sees agent i.
 
     Raises:
         DependencyError: Not square, not binary, or with an agent that would see itself.
@@ -146,7 +146,7 @@ def matrix(
 
 
 def schedule(steps: Iterable[Dependency | str | Mapping[str, Any]], *, after: str = "repeat") -> Schedule:
-    """Give one dependency for each round; `after` the last, "repeat" it or "cycle".
+    """Make a schedule of one dependency for each round; `after` the last, "repeat" it or "cycle".
 
     Raises:
         DependencyError: No list, no step in it, or another word for `after`.
@@ -191,7 +191,7 @@ def by_state(rule: Callable[[int, Sequence[Said]], Dependency]) -> Stateful:
 
 
 def as_dependency(value: object, where: str = "dependency") -> Dependency:
-    """Take a dependency, its JSON form, or the name of a preset ("independent", "chain", "full").
+    """Convert a dependency, its JSON form, or the name of a preset ("independent", "chain", "full") to a dependency.
 
     Raises:
         DependencyError: It is none of these.
@@ -222,8 +222,8 @@ def from_dict(value: Mapping[str, Any], where: str = "dependency") -> Dependency
     """Read the JSON form.
 
     Args:
-        value: `{"kind": ..., ...}`, as `to_dict` writes it.
-        where: Names the place in messages, e.g. "team.json: dependency".
+        value: JSON form `{"kind": ..., ...}`, as written by `to_dict`.
+        where: Place named in error messages, e.g. "team.json: dependency".
 
     Raises:
         DependencyError: Unknown kind, missing or unknown key, or a value that its preset refuses.

@@ -1,8 +1,8 @@
-"""Pictures of a dependency: Mermaid and DOT as text, PNG through matplotlib.
+"""Drawings of a dependency: Mermaid and DOT as text, PNG through matplotlib.
 
 Solid arrows run from an agent to those that see its action in the same round, dashed ones to those that see
-it from the next round on; agents of one layer, which may generate at the same time, stand in one column;
-those that answer have a double (in PNG a thick) border.
+it from the next round on. Agents of one layer, which may generate at the same time, stand in one column.
+Answering agents have a double (in PNG a thick) border.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def dot(dependency: Dependency, roster: Roster, round: int = 0) -> str:
 
 
 def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], rounds: int = 1) -> Path:
-    """Write a picture of the first rounds, a row each.
+    """Write a drawing of the first rounds, a row each.
 
     Raises:
         ImportError: matplotlib is missing; the message names the extra that brings it.
@@ -122,7 +122,7 @@ def _skipped(plan: RoundPlan, seen: str, viewer: str) -> int:
 
 
 def _delayed(plan: RoundPlan, roster: Roster) -> Iterable[tuple[str, str]]:
-    """Edges that count only from the next round on."""
+    """Return the edges that count only from the next round on."""
     return [
         (seen, viewer)
         for viewer in roster.agents

@@ -1,10 +1,10 @@
-"""Makes environments from their ids, and registers the environments of the suite: `marft/{task}_{team}-v{N}`.
+"""Factory and registration of the environments of the suite: `marft/{task}_{team}-v{N}`.
 
 All are v0, but `codeforces` is v1; its v0 can still be made, with a warning.
 
-`make` returns the game behind PettingZoo's `OrderEnforcingWrapper`. Its bounds wrapper is left out on
-purpose: the game itself takes every string (too long is cut and counted) and names the agent when an action
-is none.
+`make` returns the game behind PettingZoo's `OrderEnforcingWrapper`. The bounds wrapper of PettingZoo is left out on
+purpose. The game itself takes every string (too long is cut and counted) and names the agent when an action is not a
+string.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Tasks = TaskSet | WorldSet
 
 
 def make(env_id: str, **kwargs: Any) -> AnyAEC:
-    """Make an environment, as AEC; one that is out of date gives a warning (`UserWarning`).
+    """Make an AEC environment; a deprecated one gives a warning (`UserWarning`).
 
     Args:
-        env_id: `marft/math_duo-v0`; without a version the newest.
-        **kwargs: Of every Flex-MG: data, split, team, dependency, horizon, reward, feedback, communication,
+        env_id: Id such as `marft/math_duo-v0`; without a version the newest.
+        **kwargs: Keywords of every Flex-MG: data, split, team, dependency, horizon, reward, feedback, communication,
             max_action_chars, render_mode; and those of its tasks (of codeforces: judge, languages, grading).
 
     Raises:
@@ -53,12 +53,12 @@ def make(env_id: str, **kwargs: Any) -> AnyAEC:
 
 
 def make_parallel(env_id: str, **kwargs: Any) -> ParallelEnv[Any, Any, Any]:
-    """Make an environment in which one agent is active per step, as PettingZoo's parallel interface."""
+    """Make an environment with PettingZoo's parallel interface, in which one agent is active per step."""
     return TurnParallel(make(env_id, **kwargs))
 
 
 def make_shared(env_id: str, **kwargs: Any) -> SharedPolicyEnv:
-    """Make an environment in which one policy plays all agents, as Gymnasium's interface."""
+    """Make an environment with Gymnasium's interface, in which one policy plays all agents."""
     return SharedPolicyEnv(make(env_id, **kwargs))
 
 
@@ -98,18 +98,18 @@ def make_game(
     """Make the bare game of a task and a team; the entry point of all environments `marft/{task}_{team}`.
 
     Args:
-        task: Name of the task; for the record of what is registered.
+        task: Name of the task, for the registry.
         team_name: Name of the preset team.
-        name: The environment's id.
-        language: Of the preset team.
-        family: Of the preset team.
-        factory: `factory(data=..., split=...)` gives the task set; further keywords that it names are the user's.
-        rules: Those of its keywords that the version decides, and not the user.
+        name: Id of the environment.
+        language: Language of the preset team.
+        family: Family of the preset team.
+        factory: `factory(data=..., split=...)` returns the task set; further keywords that it names are the user's.
+        rules: Keywords of the factory that the version decides, and not the user.
         data: "embedded", "embedded:NAME", a path to JSON, JSONL, CSV or Parquet, a folder with one such file a split,
             "hub:owner/name", or a set of tasks itself.
-        split: Of the data.
+        split: Split of the data.
         team: A `Team`, its JSON form, a path or the name of another preset; None is the preset.
-        **kwargs: Of `FlexMG`, and of the factory.
+        **kwargs: Keywords of `FlexMG` and of the factory.
 
     Raises:
         TypeError: Keywords of the factory for a task set that is made already.
@@ -142,7 +142,7 @@ def _check_given(tasks: Tasks, own: Mapping[str, Any], rules: Mapping[str, Any],
 
 
 def takes(env_id: str, keyword: str) -> bool:
-    """Tell whether an environment can be made with a keyword.
+    """Return True if an environment can be made with a keyword.
 
     Raises:
         UnknownEnvironmentError: No such id.
@@ -167,7 +167,7 @@ _HIDDEN = {"task", "team_name", "name", "language", "family", "factory", "rules"
 
 
 def _keywords(entry_point: Callable[..., Any], given: Mapping[str, Any]) -> set[str] | None:
-    """All keywords an entry point takes; None where it takes any."""
+    """Return all keywords of an entry point; None if it takes any."""
     parameters = inspect.signature(entry_point).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     if entry_point is make_game:
@@ -177,7 +177,7 @@ def _keywords(entry_point: Callable[..., Any], given: Mapping[str, Any]) -> set[
 
 
 def _task_keywords(factory: Callable[..., Tasks]) -> set[str]:
-    """The keywords of a factory of tasks: those it takes by keyword alone, and the game does not take itself."""
+    """Return the keyword-only parameters of a task factory that the game itself does not take."""
     parameters = inspect.signature(factory).parameters.values()
     own = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
     return own - set(inspect.signature(make_game).parameters) - set(inspect.signature(FlexMG).parameters)
@@ -211,25 +211,25 @@ def register_task(
     force: bool = False,
     **kwargs: Any,
 ) -> list[EnvSpec]:
-    """Register a kind of task with several teams: `{namespace}/{name}_{team}-v{version}` for each.
+    """Register a task with several teams: `{namespace}/{name}_{team}-v{version}` for each.
 
     Args:
-        name: Of the task.
-        factory: `factory(data=..., split=...)` gives the task set; `data` is "embedded" unless the user says
-            otherwise. What else it takes by keyword alone becomes a keyword of `make`.
+        name: Name of the task.
+        factory: `factory(data=..., split=...)` returns the task set; `data` is "embedded" unless the user says
+            otherwise. Its further keyword-only parameters become keywords of `make`.
         teams: Names of presets, or own teams (or paths of their files) by name.
-        language: Of the presets.
-        family: Of the presets: "math", "code" or "tools".
-        version: Raise it with any change that can change learning results.
-        namespace: Of the ids.
-        description: One line.
-        deprecated: Why a newer version took the place of this one; making it warns of that.
+        language: Language of the presets.
+        family: Family of the presets: "math", "code" or "tools".
+        version: Version N; raise it with any change that can change learning results.
+        namespace: First part of the ids.
+        description: Description in one line.
+        deprecated: Reason for a newer version; making this one gives a warning with it.
         rules: Keywords of the factory that this version decides; `make` does not take them.
-        force: Replace what has these ids.
+        force: True to replace environments with these ids.
         **kwargs: Defaults of the game: horizon, feedback, ...
 
     Returns:
-        What was registered.
+        The registered specs.
 
     Raises:
         ValueError: An id is of another form, or taken; then nothing is registered.
@@ -295,7 +295,7 @@ def _load_code(
     grading: Any = "fraction",
     termination: Any = "examples",
 ) -> TaskSet:
-    """Load `CodeTasks`; what runs programs is imported when it is first needed."""
+    """Load `CodeTasks`; the sandbox is imported when it is first needed."""
     from marft_envs.tasks.code import CodeTasks
 
     return CodeTasks.load(
@@ -310,7 +310,7 @@ def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: An
     return load(data, split, listing=listing, limits=limits)
 
 
-# Of codeforces, by version: its rules, and why a newer version took its place.
+# Rules of codeforces by version, and the reason for the newer version.
 _CODE_VERSIONS = (
     ({"termination": "solved"}, "hidden tests can reach an agent in a later round"),
     ({"termination": "examples"}, ""),

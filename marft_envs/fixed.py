@@ -1,4 +1,4 @@
-"""A dependency with the same edges in every round: a preset, or a matrix."""
+"""Dependencies with the same edges in every round: a preset, or a matrix."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Fixed(Dependency):
         kind: "independent" (no edges: a DEC-POMDP), "chain" (each sees its predecessor), "full" (each sees
             all before it) or "matrix".
         rows: D for kind "matrix": rows[i][j] = 1 where j sees i.
-        agents: Names the rows and columns of `rows` and `delayed`; None is team order.
-        active: Who acts; None is everybody. Chain and full run over the active agents in team order.
-        delayed: E, visible from the next round on; "all": everybody sees everything of earlier rounds.
+        agents: Names of the rows and columns of `rows` and `delayed`; None is team order.
+        active: Agents that act; None is all. Chain and full run over the active agents in team order.
+        delayed: E, visible from the next round on; "all": every agent sees everything of earlier rounds.
     """
 
     kind: Literal["independent", "chain", "full", "matrix"]
@@ -38,7 +38,7 @@ class Fixed(Dependency):
         return _plan_fixed(self, roster)
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
-        """As in `Dependency`; who asks for independent agents is taken at their word."""
+        """Check as in `Dependency`; independent agents are allowed to be unseen, since the user asked for that."""
         check_reach([self.plan(roster)], roster, horizon, unheard_allowed=self.kind == "independent")
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def as_matrix(rows: Any, what: str) -> Matrix:
 
     Args:
         rows: Nested sequences or an array.
-        what: Names it in messages.
+        what: Name of the matrix in error messages.
 
     Raises:
         DependencyError: It is none.

@@ -1,18 +1,18 @@
-"""Flex-MG: the game of an LLM team, written once for all tasks.
+"""Flex-MG: the game of an LLM team, as a PettingZoo AEC environment with text observations and actions.
 
-The game ⟨V, N, S, O, A, T, R, γ, D⟩ (MARFT; the first versions of the paper say Flex-POMDP) as a PettingZoo
-AEC environment whose observations and actions are text.
+The game is ⟨V, N, S, O, A, T, R, γ, D⟩ (MARFT; the first versions of the paper say Flex-POMDP). One class serves all
+tasks.
 
-One round t: the active agents act in the topological order of D_t (ties by team order), each seeing exactly
-what D allows; then the task judges what the last answering agent said, and the team reward is given to all
-agents in that same step. All agents end together: *terminated* when the task says that nothing can follow
-(solved, or judged for good), else *truncated* when the horizon is reached.
+In round t the active agents act in the topological order of D_t (ties by team order). Each sees exactly the actions
+that D allows. Then the task judges the action of the last answering agent, and all agents get the team reward in that
+same step. All agents end together: *terminated* when the task says that nothing can follow (solved, or judged for
+good), else *truncated* when the horizon is reached.
 
 | | |
 |---|---|
-| Actions | any `str`; too long is cut, lone surrogates are replaced (both count as invalid), empty is fine |
+| Actions | any `str`; too long is cut, lone surrogates are replaced (both count as invalid), empty is valid |
 | Observations | `TextObservation`: text, and the same as chat `messages` |
-| Rewards | of a judged round: 1.0 for success, else 0.0; or what the `reward` given makes of outcome or episode |
+| Rewards | of a judged round: 1.0 for success, else 0.0; or the value of the given `reward` of outcome or episode |
 | Infos | numbers only, the same keys for all agents from reset on: see `INFO_KEYS` |
 | Agents | those of the team; an agent that no plan lets act stays idle |
 
@@ -62,22 +62,22 @@ _MAX_OPENING_CHARS = 2**24
 
 
 class FlexMG(AECEnv[str, Any, Any]):
-    """The game.
+    """PettingZoo AEC environment of a team, a task set and a dependency.
 
     Args:
-        tasks: What is played, and its judge; shared, not copied.
-        team: Who plays: a `Team`, its JSON form, or a path.
-        dependency: Who sees whom, instead of the team's own.
-        horizon: Rounds.
+        tasks: Task set with its judge; shared, not copied.
+        team: A `Team`, its JSON form, or a path.
+        dependency: Dependency function that replaces the team's own.
+        horizon: Number of rounds.
         reward: "success" (1.0 or 0.0), "outcome" (the task's own score), a pure function of the outcome, or a
             `TeamReward` over the joint trajectory: itself, its weights by term, or the name of a preset; its
             terms come with the infos, as `term_NAME`.
         feedback: "none": the verdict is never shown to agents; "verdict": it opens the next round.
-        communication: What an edge carries: "full", "last", "record", "summary", "tail:N", "none", or a dict
+        communication: Form of the actions on an edge: "full", "last", "record", "summary", "tail:N", "none", or a dict
             with "default" and "i->j".
-        max_action_chars: Longer actions are cut.
+        max_action_chars: Most characters of an action; longer actions are cut.
         render_mode: None, "human" (print) or "ansi" (return the transcript).
-        name: The environment's id, for records.
+        name: Id of the environment, for records.
 
     Raises:
         ValueError: A value that cannot be played; the message says which.
@@ -151,7 +151,7 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the game was made with, as data; for records."""
+        """Settings of the game as data, for records."""
         try:
             dependency: Any = self.dependency.to_dict()
         except DependencyError:
@@ -179,8 +179,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         """Begin a game.
 
         Args:
-            seed: Makes the environment's own generator anew; with None it goes on.
-            options: "task_id" (it wins) or "index" pins the task; unknown keys are ignored.
+            seed: Seed of the environment's own generator; with None it continues.
+            options: "task_id" (takes precedence) or "index" selects the task; unknown keys are ignored.
 
         Raises:
             UnknownTaskError: No task of that id; the message names close ones.
@@ -258,7 +258,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._refresh()
 
     def _admit(self, action: Any, agent: str) -> tuple[str, str]:
-        """Make any string an action; return it and what was wrong with it."""
+        """Convert any string to a valid action; return it and its fault."""
         if not isinstance(action, str):
             raise TypeError(
                 f"{self.metadata['name']}: the action of {agent} is {type(action).__name__}, wanted str "
@@ -327,7 +327,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         return reward
 
     def _refresh(self) -> None:
-        """Make the infos anew: the caller may hold the old ones."""
+        """Create new infos: the caller may hold the old ones."""
         success = int(any(outcome is not None and outcome.success for outcome in self._outcomes))
         violation = int(any(outcome is not None and outcome.detail.get("violation") for outcome in self._outcomes))
         turn, number, layer_of = len(self._turns), len(self._rounds) - 1, self._rounds[-1].plan.layer_of
@@ -353,11 +353,11 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     @property
     def plans(self) -> tuple[RoundPlan, ...]:
-        """The plans of the rounds so far; that of a routed round grows with the orchestrator's action."""
+        """Plans of the rounds so far; that of a routed round grows with the orchestrator's action."""
         return tuple(played.plan for played in self._rounds)
 
     def observe(self, agent: str) -> TextObservation:
-        """Return what an agent sees now; pure, cheap, for every possible agent at any time after a reset."""
+        """Return an agent's current observation; pure, cheap, for every possible agent at any time after a reset."""
         if agent not in self._seen:
             briefing = self._briefings.get(agent, "")
             self._seen[agent] = view(self._profiles[agent], self._rounds, self.communication, briefing)
@@ -372,7 +372,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         return self.action_spaces[agent]
 
     def state(self) -> TextObservation:  # type: ignore[override]
-        """Return all that was said, whoever may see it (not the gold answer)."""
+        """Return the whole conversation without visibility limits (not the gold answer)."""
         return transcript(self._rounds, self._briefings)
 
     def episode(self) -> Episode:
@@ -406,7 +406,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         return None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FlexMG:
         memo[id(self.tasks)] = self.tasks

@@ -1,12 +1,12 @@
 """Hand-offs: one agent holds control and acts alone, round after round, until its own action passes it on.
 
-Control passes by a call of `hand_off` in the holder's action, in any form that `tools.calls` reads:
+Control passes by a call of `hand_off` in the holder's action, in any format that `tools.calls` reads:
 
     <tool_call>{"name": "hand_off", "arguments": {"to": "refunds_0", "message": "..."}}</tool_call>
 
-The first valid one counts; the receiver is the holder of the next round. It sees the action that handed over to it
-(the whole action, from its round on), or, with `sees="all"`, everybody sees all actions of earlier rounds. An action
-without a valid hand-off keeps control where it is: a bad one is the fault of the action, never an error.
+The first valid call counts; the receiver is the holder of the next round. It sees the whole action that handed over to
+it, from its round on. With `sees="all"`, all agents see all actions of earlier rounds. Without a valid hand-off the
+holder keeps control. An invalid one is a fault of the action, never an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HAND_OFF = "hand_off"
 
 
 class Passed(NamedTuple):
-    """What an action says about control: the receiver (empty: it stays), the message, and what was wrong."""
+    """Hand-off in an action: the receiver (empty: control stays), the message, and the fault."""
 
     to: str = ""
     message: str = ""
@@ -52,7 +52,7 @@ class Handoff(Dependency):
             raise DependencyError(f"handoff.start: found {self.start!r}, wanted the name of an agent, or leave it out")
 
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
-        """Plan for the holder alone; once it has acted, with who sees its action from the next round on."""
+        """Plan for the holder alone; once it has acted, add the agents that see its action from the next round on."""
         holder, acted = self.holder(roster, [turn for turn in turns if turn.round < round]), None
         if turns and turns[-1].round == round:
             acted = turns[-1]
@@ -65,14 +65,14 @@ class Handoff(Dependency):
         return make_plan(roster, (), active=(holder,), later=later, fault=passed.fault)
 
     def holder(self, roster: Roster, turns: Sequence[Said]) -> str:
-        """Return who holds control after these turns."""
+        """Return the holder of control after these turns."""
         holder = self.start or roster.agents[0]
         for turn in turns:
             holder = read_hand_off(turn.action, turn.agent, roster).to or holder
         return holder
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
-        """Check the first holder's name and that somebody answers, in time.
+        """Check the first holder's name and that an answering agent can act in time.
 
         Raises:
             DependencyError: They do not fit the team.
@@ -107,7 +107,7 @@ def hand_off_tool(agent: str, agents: tuple[str, ...]) -> Tool:
 
 @lru_cache(maxsize=4096)
 def read_hand_off(action: str, agent: str, roster: Roster) -> Passed:
-    """Find the first valid hand-off in an action; a fault where there are only others."""
+    """Find the first valid hand-off in an action; a fault if there are only invalid ones."""
     try:
         calls = [call for call in read_calls(action) if call.name == HAND_OFF]
     except CallError as error:

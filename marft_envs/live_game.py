@@ -1,4 +1,4 @@
-"""One running game of any AEC environment, played by whoever has its actions; what it raises becomes a record."""
+"""One running game of any AEC environment; exceptions of the environment become records of failed games."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Waiting:
     """A game that waits for an action.
 
     Attributes:
-        index: Of the game, from 0.
-        agent: Whose turn it is.
-        observation: What it sees.
-        info: Its info.
+        index: Index of the game, from 0.
+        agent: Agent that acts next.
+        observation: Observation of that agent.
+        info: Info of that agent.
     """
 
     index: int
@@ -34,15 +34,15 @@ class Ended:
     """A game that is over.
 
     Attributes:
-        index: Of the game, from 0.
-        seed: Of its reset; with the same options and actions it plays again.
-        turns: Actions taken.
+        index: Index of the game, from 0.
+        seed: Seed of its reset; with the same options and actions it plays again.
+        turns: Number of actions taken.
         rewards: Sum over the episode, by agent.
-        infos: The last ones, by agent.
+        infos: Last infos by agent.
         terminated: It ended by its own rules.
-        truncated: A limit cut it off.
-        failure: Why it could not be played on, for reasons that are not the agents'; None if it could.
-        record: Of a Flex-MG, with all that was said; None of other games.
+        truncated: It ended by a limit.
+        failure: Reason that it could not be played on, if not caused by the agents; None if it could.
+        record: Record of a Flex-MG, with the whole conversation; None of other games.
     """
 
     index: int
@@ -57,14 +57,14 @@ class Ended:
 
 
 class LiveGame:
-    """One game; at most one of its methods may run at a time, in whatever thread.
+    """One game; at most one of its methods may run at a time, in any thread.
 
     Args:
-        index: Of the game, for what it reports.
-        env: The environment.
+        index: Index of the game, for its reports.
+        env: AEC environment of the game.
 
     Attributes:
-        failure: Why the environment must not be used again; None where it may.
+        failure: Reason that the environment must not be used again; None if it may.
     """
 
     def __init__(self, index: int, env: AnyAEC) -> None:
@@ -73,7 +73,7 @@ class LiveGame:
         self._begun = False
 
     def begin(self, seed: int, options: Mapping[str, Any] | None) -> Waiting | Ended:
-        """Reset; return whose turn is first."""
+        """Reset; return the first waiting turn, or the end."""
         self._seed, self._turns, self._cut, self._begun = seed, 0, False, False
         self._rewards: dict[str, float] = {}
         self._infos: dict[str, Mapping[str, Any]] = {}
@@ -86,7 +86,7 @@ class LiveGame:
             return self._fail(error)
 
     def play(self, agent: str, action: Any) -> Waiting | Ended:
-        """Take an agent's turn; return whose turn is next."""
+        """Take an agent's turn; return the next waiting turn, or the end."""
         self._doing = f"step of {agent}"
         try:
             env = self.env
@@ -101,12 +101,12 @@ class LiveGame:
             return self._fail(error)
 
     def close(self) -> None:
-        """Close the environment; what one that failed raises is of no interest any more."""
+        """Close the environment; exceptions of one that failed are suppressed."""
         with nullcontext() if self.failure is None else suppress(Exception):
             self.env.close()
 
     def _next(self) -> Waiting | Ended:
-        """Step agents that have ended out of the way; return whose turn is next."""
+        """Step agents that have ended; return the next waiting turn, or the end."""
         env = self.env
         infos = env.infos
         self._infos.update(infos)

@@ -1,4 +1,4 @@
-"""The plan of one round: who acts in which order, in which layer, and who sees whom.
+"""The plan of one round: turn order, layers, and visibility of actions.
 
 Pure functions on edges. An edge (i, j) means D(a^i, a^j) = 1: agent j sees the action of agent i, so i acts
 first.
@@ -28,24 +28,24 @@ class Roster(NamedTuple):
 
 
 class Said(Protocol):
-    """What a dependency may look at: the turns so far."""
+    """The turns so far, as far as a dependency may use them."""
 
     @property
     def agent(self) -> str:
-        """Who acted."""
+        """Agent that acted."""
 
     @property
     def round(self) -> int:
-        """In which round, from 0."""
+        """Round of the turn, from 0."""
 
     @property
     def action(self) -> str:
-        """What was said."""
+        """Text of the action."""
 
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """D_t made ready for playing.
+    """D_t prepared for play.
 
     Attributes:
         order: The turn order, a stable topological order of D_t: also the chain that the learner's GAE runs
@@ -53,7 +53,7 @@ class RoundPlan:
         sees: For each agent j the agents i with D_t(i, j) = 1.
         later: For each agent j the agents whose actions of this round j sees from the next round on.
         open: More agents may act: the dependency is asked again after each action (routing).
-        fault: Why a route was refused and the default route taken; empty where all is well.
+        fault: Reason that a route was refused and the default route taken; empty if none was refused.
     """
 
     order: tuple[str, ...]
@@ -64,7 +64,7 @@ class RoundPlan:
 
     @cached_property
     def layer_of(self) -> Mapping[str, int]:
-        """For each acting agent the length of the longest path to it."""
+        """Layer of each acting agent: the length of the longest path to it."""
         layers: dict[str, int] = {}
         for agent in self.order:
             before = [layers[other] for other in self.sees[agent] if other in layers]
@@ -86,15 +86,15 @@ class RoundPlan:
 
 
 class Dependency(ABC):
-    """D: gives the plan of every round; immutable, and a pure function of team, round and what was said."""
+    """The dependency function D: plans every round; immutable, and a pure function of team, round and turns."""
 
     @abstractmethod
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
         """Plan a round.
 
         Args:
-            roster: The team.
-            round: Counted from 0.
+            roster: Agents of the team and those that answer.
+            round: Index of the round, from 0.
             turns: All turns of the game so far, those of this round included.
 
         Raises:
@@ -106,23 +106,23 @@ class Dependency(ABC):
         """Return the JSON form; `dependency.from_dict` reads it back."""
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
-        """Refuse what can not be played: see the message.
+        """Refuse a dependency that cannot be played.
 
         Raises:
-            DependencyError: An unknown agent, a cycle, nobody who answers, an agent whose action reaches no
+            DependencyError: An unknown agent, a cycle, no answering agent that acts, an agent whose action reaches no
                 answer.
         """
         check_reach([self.plan(roster)], roster, horizon)
 
 
 def check_reach(plans: Sequence[RoundPlan], roster: Roster, horizon: int, *, unheard_allowed: bool = False) -> None:
-    """Require that somebody answers and that each agent's action can come to matter for an answer.
+    """Require that an answering agent acts and that each agent's action can influence an answer.
 
     Args:
         plans: The plans of the distinct rounds.
-        roster: The team.
-        horizon: With more than one round, delayed edges count too.
-        unheard_allowed: Require only that somebody answers.
+        roster: Agents of the team and those that answer.
+        horizon: Number of rounds; with more than one, delayed edges count too.
+        unheard_allowed: Require only that an answering agent acts.
 
     Raises:
         DependencyError: Otherwise, naming the agents.
@@ -160,15 +160,15 @@ def make_plan(
     """Build the plan of a round from its edges.
 
     Args:
-        roster: The team.
+        roster: Agents of the team and those that answer.
         edges: D_t as pairs (seen, seeing).
-        active: Who acts; None is everybody. Edges from agents that do not act mean nothing in this round.
+        active: Agents that act; None is all. Edges from agents that do not act have no effect in this round.
         later: Delayed edges, which may point backwards in the order.
         open: As in `RoundPlan`.
         fault: As in `RoundPlan`.
 
     Raises:
-        DependencyError: The edges hold a cycle (the message names it), or nobody acts.
+        DependencyError: The edges hold a cycle (the message names it), or no agent acts.
     """
     acting = [agent for agent in roster.agents if active is None or agent in active]
     if not acting:
@@ -179,7 +179,7 @@ def make_plan(
 
 
 def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Sort topologically; of the agents that could be next, the first in team order goes first.
+    """Sort topologically; ties are broken by team order.
 
     Example:
         >>> turn_order(["a_0", "b_0", "c_0"], {"a_0": {"c_0"}, "b_0": set(), "c_0": set()})
@@ -221,7 +221,7 @@ def _incoming(roster: Roster, edges: Collection[Edge], acting: Collection[str]) 
 
 
 def _find_cycle(stuck: Sequence[str], sees: Mapping[str, Collection[str]]) -> list[str]:
-    """Walk from a stuck agent to one it waits for, until one comes twice; in the direction of the edges."""
+    """Walk from a blocked agent to one it waits for, until one repeats; return the cycle in edge direction."""
     path = [stuck[0]]
     while True:
         seen = next(agent for agent in stuck if agent in sees[path[-1]])

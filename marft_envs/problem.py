@@ -1,4 +1,4 @@
-"""A programming problem, as data: what the team reads, and what the judge alone holds."""
+"""A programming problem as data: the prompt of the team, and the hidden tests of the judge."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Problem:
 
     Attributes:
         id: Unique in its set.
-        statement: What is to be done.
+        statement: Text of the problem.
         title: One line; may be empty, as the following texts.
-        input_format: How the input is written.
-        output_format: How the output is to be written.
-        note: Explains the examples.
-        examples: Public tests: shown in the prompt, and what feedback comes from.
+        input_format: Format of the input.
+        output_format: Format of the output.
+        note: Explanation of the examples.
+        examples: Public tests, shown in the prompt and used for feedback.
         tests: Hidden tests; they leave this object for the judge only.
-        limits: Of each test.
+        limits: Limits of each test.
         checker: Spec, or checker; see `marft_envs.sandbox.checkers`.
-        languages: In which it can be solved.
-        preamble: Python code before the program, where a function is asked for.
+        languages: Languages in which it can be solved.
+        preamble: Python code before the program, if a function is asked for.
         driver: Python code after it, which calls the function; empty for programs that read standard input.
         meta: Rating, tags (joined by commas), origin, ...; public.
     """
@@ -76,14 +76,14 @@ class Problem:
         return tuple(language for language in languages if family(language) in map(family, self.languages))
 
     def complete(self, source: str) -> str:
-        """Return what is run for a program."""
+        """Return the full source to run for a program, with preamble and driver."""
         return "\n".join(part for part in (self.preamble, source, self.driver) if part)
 
     def prompt(self, languages: Sequence[str] = LANGUAGES) -> str:
-        """Write down what the team is told.
+        """Return the prompt of the team.
 
         Args:
-            languages: In which an answer is taken.
+            languages: Allowed languages of an answer.
         """
         allowed = self.allowed(languages)
         parts = [self.title, self.statement]
@@ -100,7 +100,7 @@ class Problem:
 
 
 def clip(content: bytes | str, most_chars: int = _SHOWN_CHARS) -> str:
-    """Return text to show: decoded, without blank ends, cut where it is too long."""
+    """Return text to show: decoded, without blank ends, and cut to a maximal length."""
     if isinstance(content, bytes):
         content = content[: 8 * most_chars].decode("utf-8", "replace")
     text = content.strip("\r\n")

@@ -1,4 +1,4 @@
-"""Profiles: who one agent is, as data."""
+"""Agent profiles as data: name, system prompt, tools, private text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UserPart = str | tuple[tuple[str, str], ...]
 
 
 class TeamError(ValueError):
-    """A team that cannot be read or played; the message gives file and key, found against wanted."""
+    """A team cannot be read or played; the message gives file and key, found against wanted."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Profile:
         name: The agent's id, `word_0`; agents of one word are of one kind.
         system_prompt: Its role and instructions.
         answers: Its action is the team's answer (of several, the last of a round counts).
-        examples: Worked examples: what it is given and what it says. What it is given is a string, or, as in
-            the game, pairs of author and text, the environment being called "environment".
+        examples: Worked examples: pairs of input and action. The input is a string, or, as in the game, pairs of
+            author and text, where the environment is called "environment".
         tools: Names of its tools.
-        private: What only this agent knows; shown below its system prompt.
+        private: Text for this agent alone; shown below its system prompt.
     """
 
     name: str
@@ -48,14 +48,14 @@ class Profile:
 
     @cached_property
     def opening(self) -> tuple[Message, ...]:
-        """The messages before a game in which nobody is briefed."""
+        """The messages before a game, for an agent without a briefing."""
         return self.briefed("")
 
     def briefed(self, briefing: str) -> tuple[Message, ...]:
         """Return the messages before the game: system prompt with the briefing, and worked examples.
 
         Args:
-            briefing: What the agent is told of its part in this game, its tools for example; empty: nothing.
+            briefing: Text for the agent in this game, such as its tools; empty: none.
         """
         system = "\n\n".join(part for part in (self.system_prompt, self.private, briefing) if part)
         messages = [Message("system", clean(system))] if system else []
@@ -86,8 +86,8 @@ def profile_from_dict(value: Any, where: str) -> Profile:
     """Read the JSON form.
 
     Args:
-        value: The object.
-        where: Names the place in messages.
+        value: Object with the keys of a profile.
+        where: Place named in error messages.
 
     Raises:
         TeamError: A missing or unknown key, or a wrong type.

@@ -1,7 +1,7 @@
-"""Every environment by its id, `namespace/name-vN`: in our own registry, PettingZoo's and Gymnasium's.
+"""Registry of environments by id, `namespace/name-vN`: our own, PettingZoo's and Gymnasium's.
 
-Third parties add theirs with `register` or `register_task` in their code, or through an entry point in the
-group `marft_envs.plugins` (a module to import, or a function to call); a broken plugin is reported, never
+Third parties add theirs with `register` or `register_task` in their code. They may also use an entry point in the
+group `marft_envs.plugins` (a module to import, or a function to call). A broken plugin is reported, never
 raised.
 """
 
@@ -32,14 +32,14 @@ class EnvSpec:
     """An environment that can be made.
 
     Attributes:
-        id: `namespace/name-vN`.
+        id: Id of the form `namespace/name-vN`.
         entry_point: Makes the bare AEC environment; or "module:attribute".
-        kwargs: Given to it before the caller's own.
-        description: One line.
+        kwargs: Keywords given to it before the caller's own.
+        description: Description in one line.
         task: Name of the task set; empty for environments that are no Flex-MG.
-        team: Name of the team; likewise.
+        team: Name of the team; empty for environments that are no Flex-MG.
         plugin: Name of the plugin that registered it; empty for ours and for the user's own.
-        deprecated: Why a newer version took its place; making it warns of that. Empty where none did.
+        deprecated: Reason for a newer version; making this one gives a warning with it. Empty for the newest.
     """
 
     id: str
@@ -80,13 +80,13 @@ def envs() -> list[str]:
 
 
 def spec(id: str) -> EnvSpec:
-    """Return what is registered under an id; without a version the newest.
+    """Return the spec of an id; without a version the newest.
 
     Args:
         id: `namespace/name-vN`; "module:namespace/name-vN" imports the module first, as in Gymnasium.
 
     Raises:
-        UnknownEnvironmentError: Nothing is.
+        UnknownEnvironmentError: No environment has this id.
         ImportError: The module cannot be imported.
     """
     if not isinstance(id, str):
@@ -132,15 +132,15 @@ def register(
     """Register an environment here, with PettingZoo (aec and parallel) and with Gymnasium (shared policy).
 
     Args:
-        id: `namespace/name-vN`.
-        entry_point: Makes the bare AEC environment, or "module:attribute" of what does.
-        kwargs: Given to it before the caller's own.
-        description: One line.
+        id: Id of the form `namespace/name-vN`.
+        entry_point: Makes the bare AEC environment, or "module:attribute" of a function that does.
+        kwargs: Keywords given to it before the caller's own.
+        description: Description in one line.
         task: Name of its task set, if it has one.
         team: Name of its team, if it has one.
-        deprecated: Why a newer version took its place; making it warns of that.
-        force: Replace what has this id here, with PettingZoo or with Gymnasium. What others registered there is
-            named in a warning.
+        deprecated: Reason for a newer version; making this one gives a warning with it.
+        force: True to replace an environment with this id here, with PettingZoo or with Gymnasium. A warning names
+            environments of others that are replaced there.
 
     Raises:
         ValueError: The id is of another form, or taken in one of the three registries.
@@ -172,7 +172,7 @@ def check_id(id: str, force: bool = False) -> None:
 
 
 def _held_elsewhere(id: str) -> str:
-    """Name who else registered an id with Gymnasium or PettingZoo; empty where nobody did.
+    """Return the other owner of an id in Gymnasium or PettingZoo; empty if there is none.
 
     Entries of ours do not count: they may be left of an earlier import of this package.
     """
@@ -201,8 +201,8 @@ def load_plugins(*, importing: bool = False) -> None:
     """Load each entry point of the group `marft_envs.plugins` once; report those that fail as warnings.
 
     Args:
-        importing: `marft_envs` is being imported, perhaps by a plugin that is half imported itself: leave those
-            whose package is known already to the next call.
+        importing: `marft_envs` is being imported, perhaps by a plugin that is half imported itself. Plugins of packages
+            that are known already are left to the next call.
     """
     global _waiting, _loading  # noqa: PLW0603 - once per process
     if _waiting is None:
@@ -242,7 +242,7 @@ def _plugins_of(package: metadata.Distribution) -> list[metadata.EntryPoint]:
 
 
 def _origin(plugin: metadata.EntryPoint) -> str:
-    """Say which package brings a plugin and, since that may be why it fails, which version of ours it asks for."""
+    """Return the package of a plugin and the version of ours it requires, a possible cause of its failure."""
     if plugin.dist is None:
         return ""
     asked = [line for line in plugin.dist.requires or () if re.match(r"marft(?![\w.-])", line)]

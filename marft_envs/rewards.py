@@ -3,20 +3,19 @@
     R(episode) = Σ_k w_k · term_k(episode)
 
 The reward is paid to all agents in the step that ends the game; before it they get 0. Every term can be
-computed again from the episode's record, so a logged sum can be checked. Reported success is another thing:
-no weight changes it.
+recomputed from the episode's record, so a logged sum can be checked. Reported success is independent of the weights.
 
-| term | range | what it is |
+| term | range | meaning |
 |---|---|---|
-| completion | 0..1 | 1 where the task was solved |
+| completion | 0..1 | 1 if the task was solved |
 | trajectory | 0..1 | how far the calls follow the reference, in order (the task's own `detail["trajectory"]`) |
-| progress | 0..1 | part of the goals reached at the end (`detail["progress"]`, else the task's own score) |
-| steps | 0..1 | rounds played of the horizon |
-| tool_errors | 0..1 | part of the tool calls that failed or were refused |
-| token_cost | 0..1 | what all agents wrote, in tokens (4 characters each), of 4096 |
-| tool_selection | 0..1 | part of the tool calls whose tool the reference uses (`detail["tool_selection"]`) |
+| progress | 0..1 | fraction of the goals reached at the end (`detail["progress"]`, else the task's own score) |
+| steps | 0..1 | rounds played / horizon |
+| tool_errors | 0..1 | fraction of the tool calls that failed or were refused |
+| token_cost | 0..1 | tokens written by all agents (4 characters each) / 4096 |
+| tool_selection | 0..1 | fraction of the tool calls whose tool the reference uses (`detail["tool_selection"]`) |
 | handoff_loops | 0..1 | control passed to and fro between two agents more than twice: 1 − 2/passes of the longest run |
-| format | 0..1 | part of the turns without a fault |
+| format | 0..1 | fraction of the turns without a fault |
 
 A term that a task does not define counts 0 and is left out of the record.
 """
@@ -38,17 +37,17 @@ FREE_PASSES = 2
 
 
 def completion(episode: Episode) -> float:
-    """Return 1 where the task was solved."""
+    """Return 1 if the task was solved, else 0."""
     return float(episode.success)
 
 
 def trajectory(episode: Episode) -> float | None:
-    """Return how far the calls follow the reference; None for tasks without one."""
+    """Return the degree to which the calls follow the reference; None for tasks without one."""
     return _detail(episode, "trajectory")
 
 
 def progress(episode: Episode) -> float:
-    """Return the part of the goals reached; for tasks without goals their own score, between 0 and 1."""
+    """Return the fraction of the goals reached; for tasks without goals their own score, between 0 and 1."""
     found = _detail(episode, "progress")
     if found is not None:
         return found
@@ -57,24 +56,24 @@ def progress(episode: Episode) -> float:
 
 
 def steps(episode: Episode) -> float:
-    """Return the rounds played as part of the horizon."""
+    """Return the rounds played as a fraction of the horizon."""
     return min(1.0, len(episode.outcomes) / max(1, int(episode.settings.get("horizon", 1))))
 
 
 def tool_errors(episode: Episode) -> float:
-    """Return the part of the calls that failed; 0 where there was none."""
+    """Return the fraction of the calls that failed; 0 if there was none."""
     calls = _events(episode, "call")
     return sum(call["status"] != "ok" for call in calls) / len(calls) if calls else 0.0
 
 
 def token_cost(episode: Episode) -> float:
-    """Return what was written as part of `TOKEN_BUDGET` tokens of `CHARACTERS_PER_TOKEN` characters."""
+    """Return the tokens written as a fraction of `TOKEN_BUDGET`, at `CHARACTERS_PER_TOKEN` characters a token."""
     written = sum(len(turn.action) for turn in episode.turns)
     return min(1.0, written / (CHARACTERS_PER_TOKEN * TOKEN_BUDGET))
 
 
 def tool_selection(episode: Episode) -> float | None:
-    """Return the part of the calls whose tool the reference uses too; None for tasks without a reference."""
+    """Return the fraction of the calls whose tool the reference uses too; None for tasks without a reference."""
     return _detail(episode, "tool_selection")
 
 
@@ -103,7 +102,7 @@ def longest_exchange(passes: list[tuple[str, str]]) -> int:
 
 
 def format_validity(episode: Episode) -> float:
-    """Return the part of the turns without a fault, also of the calls they hold."""
+    """Return the fraction of the turns without a fault, also of the calls they hold."""
     if not episode.turns:
         return 1.0
     unread = {(event["round"], event["agent"]) for event in _events(episode, "call") if event["status"] == "unreadable"}
@@ -132,7 +131,7 @@ class TeamReward:
     """A weighted sum of terms.
 
     Attributes:
-        weights: By name of the term; a weight may be negative.
+        weights: Weights by name of the term; a weight may be negative.
     """
 
     weights: Mapping[str, float]
@@ -165,7 +164,7 @@ class TeamReward:
         return {name: value for name, value in values.items() if value is not None}
 
     def total(self, terms: Mapping[str, float]) -> float:
-        """Return the weighted sum of what `terms` returned."""
+        """Return the weighted sum of the terms returned by `terms`."""
         return math.fsum(self.weights[name] * value for name, value in terms.items())
 
 

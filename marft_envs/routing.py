@@ -1,13 +1,13 @@
-"""Routing: an orchestrator agent chooses, in each round, who acts and who sees whom.
+"""Routing by an orchestrator agent, which chooses in each round who acts and who sees whom.
 
 The orchestrator acts first. Its action holds a route, either as a JSON object with the key "act" (the last one in
 its text counts; other objects may be tool calls)
 
     {"act": ["solver_0", "actor_0"], "see": {"actor_0": ["solver_0"]}}
 
-or, where there is no such object, as the last line of the form `-> solver_0, actor_0`. Without "see" each
-agent sees all that are named before it; with "see", exactly what it says. A route outside the limits, or none
-at all, is never an error: the default route is taken and the fault is reported.
+or, without such an object, as the last line of the form `-> solver_0, actor_0`. Without "see" each
+agent sees all that are named before it; with "see", exactly the agents listed there. A missing route, or one outside
+the limits, is never an error: the default route is taken and the fault is reported.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _TRIED_OBJECTS = 256
 
 @dataclass(frozen=True)
 class Route:
-    """Who acts after the orchestrator, and the pairs (seen, seeing)."""
+    """The agents that act after the orchestrator, and the pairs (seen, seeing)."""
 
     act: tuple[str, ...]
     edges: frozenset[Edge]
 
 
 class RouteError(ValueError):
-    """Text that holds no route within the limits; becomes the fault of a plan, never leaves this module."""
+    """Text holds no route within the limits; becomes the fault of a plan, never leaves this module."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,11 @@ class Routed(Dependency):
 
     Attributes:
         by: The orchestrator; acts first in every round.
-        max_active: At most so many agents act after it; None is no limit.
-        max_edges: At most so many pairs see each other, those from the orchestrator not counted; None is no
-            limit.
-        default: Who acts, as a chain, after a route that is refused; None takes the team order up to the last
+        max_active: Most agents that act after it; None is no limit.
+        max_edges: Most pairs that see each other, those from the orchestrator not counted; None is no limit.
+        default: Agents that act, as a chain, after a route that is refused; None takes the team order up to the last
             agent that answers, cut from the front to `max_active`.
-        broadcast: All that act see the orchestrator's action of the round; otherwise only those that "see"
+        broadcast: All acting agents see the orchestrator's action of the round; otherwise only those that "see"
             lists it for.
         reports: From the next round on, the orchestrator sees all actions of a round.
     """
@@ -75,7 +74,7 @@ class Routed(Dependency):
                 raise DependencyError(f"routed.{name}: found {switch!r}, wanted true or false")
 
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
-        """Plan for the orchestrator alone, then, once it has acted in this round, for those it names."""
+        """Plan for the orchestrator alone; once it has acted in this round, plan for the agents it names."""
         for turn in reversed(turns):
             if turn.round != round:
                 break
@@ -84,7 +83,7 @@ class Routed(Dependency):
         return make_plan(roster, (), active=(self.by,), open=True)
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
-        """Check the orchestrator's name, that somebody can answer, and the default route against the limits.
+        """Check the orchestrator's name, that an answering agent can act, and the default route against the limits.
 
         Raises:
             DependencyError: They do not fit the team.
@@ -117,7 +116,7 @@ class Routed(Dependency):
         return Route(act, frozenset(pairwise(act)))
 
     def _admit(self, route: Route, roster: Roster) -> RoundPlan:
-        """Hold the route against the limits.
+        """Check the route against the limits and return its plan.
 
         Raises:
             RouteError: It breaks one.
@@ -176,7 +175,7 @@ def read_route(text: str) -> Route:
 
 
 def _last_object(text: str) -> dict[str, Any] | None:
-    """Return the last JSON object with a key of a route that is not inside another; bounded work on any text."""
+    """Return the last JSON object with a key of a route that is not inside another; work is bounded for any text."""
     decoder = json.JSONDecoder()
     found, start = None, 0
     for _ in range(_TRIED_OBJECTS):

@@ -1,7 +1,7 @@
-"""One game's own state at the side of the task: a judge that only sees answers, or a world that agents act on.
+"""Per-game state of a task: a judge that only sees answers, or a world that agents act on.
 
 The game hands each finished round to its session and gets the outcome back. A set of tasks with `judge` needs
-none of this: `JudgedSession` is made around it. A set with `begin` keeps a world between rounds (tools, a
+no session of its own: `JudgedSession` is made around it. A set with `begin` keeps a world between rounds (tools, a
 database): its sessions are plain data, copied with the game.
 """
 
@@ -23,18 +23,18 @@ class Session(Protocol):
 
     @property
     def opening(self) -> Mapping[str, str]:
-        """What single agents are told in their system prompts (their tools, their private resources)."""
+        """Texts for the system prompts of single agents (their tools, their private resources)."""
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
-        """Take the actions of a round and return what came of them.
+        """Process the actions of a round and return the outcome.
 
         Args:
-            turns: Of this round, in the order they were taken.
-            round: Counted from 0.
+            turns: Turns of this round, in the order they were taken.
+            round: Index of the round, from 0.
             last_round: The horizon ends the game after this round.
 
         Returns:
-            The outcome; None where there was nothing to judge. A function of the session's state and these
+            The outcome; None if there was nothing to judge. A function of the session's state and these
             arguments alone.
 
         Raises:
@@ -55,15 +55,15 @@ class WorldSet(Protocol):
     def __getitem__(self, index: int, /) -> Task: ...
 
     def index(self, task_id: str, /) -> int:
-        """Return the place of a task; raises `UnknownTaskError` for an unknown id."""
+        """Return the index of a task; raises `UnknownTaskError` for an unknown id."""
 
     def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> Session:
-        """Start the world of one game; whatever is random in it comes from the generator."""
+        """Start the world of one game; all its randomness comes from the generator."""
 
 
 @dataclass
 class JudgedSession:
-    """The session of a set of tasks that only judges answers: no state of its own."""
+    """The session of a set of tasks that only judges answers, without state."""
 
     tasks: TaskSet
     task: Task

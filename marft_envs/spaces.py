@@ -1,8 +1,8 @@
 """Spaces and observations of text games.
 
-`gymnasium.spaces.Text` cannot hold what language models write: its default alphabet is letters and digits,
+`gymnasium.spaces.Text` cannot hold the output of language models. Its default alphabet is letters and digits,
 and a full alphabet costs seconds and 193 MB. `UnicodeText` is bounded by length only. `TextObservation` is a
-`str` that PettingZoo's own `api_test` accepts and that carries the chat form of itself, so that a policy need
+`str` that PettingZoo's own `api_test` accepts. It also carries its chat form, so that a policy need
 not parse text.
 """
 
@@ -22,22 +22,22 @@ SAMPLE_ALPHABET = string.ascii_letters + string.digits + " .,;:?!+-*/=()\n"
 
 
 class Message(NamedTuple):
-    """One message of a conversation: chat role, content, and the author's name where it is known."""
+    """One message of a conversation: chat role, content, and the author's name if known."""
 
     role: str
     content: str
     name: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """Return the form that chat templates take; without the key `name` where there is none."""
+        """Return the form that chat templates take; without the key `name` if there is none."""
         plain = {"role": self.role, "content": self.content}
         return plain | {"name": self.name} if self.name else plain
 
 
 class TextObservation(str):
-    """What an agent sees, as plain text; `messages` is the same as a conversation.
+    """An agent's observation as plain text; `messages` is the same as a conversation.
 
-    The text is all there is for a third-party algorithm; equality, hashing and JSON are those of the text.
+    Third-party algorithms need only the text; equality, hashing and JSON are those of the text.
     `dtype` exists because `pettingzoo.test.api_test` compares it with the dtype of the space.
 
     Args:
@@ -67,7 +67,7 @@ class TextObservation(str):
 
     @classmethod
     def of(cls, messages: tuple[Message, ...], fixed_messages: int | None = None) -> TextObservation:
-        """Write the messages below each other, each under the name of its author (or its role)."""
+        """Join the messages, each under the name of its author (or its role)."""
         observation = super().__new__(
             cls, "\n\n".join([f"[{name or role}]\n{content}" for role, content, name in messages])
         )
@@ -85,9 +85,9 @@ class UnicodeText(spaces.Text):
     r"""Any string of bounded length that can be written as UTF-8 (so no lone surrogate).
 
     Args:
-        max_length: Characters, inclusive.
-        min_length: Characters, inclusive.
-        sample_length: `sample()` draws at most so many characters of printable ASCII.
+        max_length: Most characters, inclusive.
+        min_length: Fewest characters, inclusive.
+        sample_length: Most characters of printable ASCII that `sample()` draws.
         sample_fn: Draws a sample from the space's own generator instead, e.g. plausible answers.
         seed: Seed of `sample()`.
 
@@ -113,7 +113,7 @@ class UnicodeText(spaces.Text):
         self.sample_fn = sample_fn
 
     def contains(self, x: Any) -> bool:
-        """Tell whether `x` is a string of this space."""
+        """Return True if `x` is a string of this space."""
         return isinstance(x, str) and self.min_length <= len(x) <= self.max_length and is_clean(x)
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
@@ -146,7 +146,7 @@ class UnicodeText(spaces.Text):
 
 
 def is_clean(text: str) -> bool:
-    """Tell whether the text can be written as UTF-8, i.e. holds no lone surrogate."""
+    """Return True if the text can be written as UTF-8, i.e. holds no lone surrogate."""
     if text.isascii():
         return True
     try:
@@ -169,7 +169,7 @@ def clean(text: str) -> str:
 
 
 def fit(text: str, max_chars: int) -> tuple[str, str]:
-    """Make any text a member of a space; return it and what was wrong with it, empty where nothing was.
+    """Convert any text to a member of a space; return it and its fault, empty if there was none.
 
     Example:
         >>> fit("12345", 3)

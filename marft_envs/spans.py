@@ -4,9 +4,9 @@
       invoke_agent clerk_0                      one a turn; agent.trajectory.step counts turns from 0
         execute_tool refund                     one a call of that turn
 
-Names and attributes follow the GenAI conventions 1.41 (status: development), what is ours starts with `marft.`. A
-record holds no times, so that equal games have equal records: spans get times of their own, in the order of the
-turns, a millisecond each. Texts are left out unless asked for: they may hold what must not leave the machine.
+Names and attributes follow the GenAI conventions 1.41 (status: development); our own start with `marft.`. A
+record holds no times, so that equal games have equal records. Spans therefore get times of their own, in the order of
+the turns, a millisecond each. Texts are left out unless asked for: they may hold data that must not leave the machine.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def export_spans(episode: Episode, tracer: Any = None, *, texts: bool = False, s
     """Emit the spans of an episode.
 
     Args:
-        episode: A record.
+        episode: Record of the episode.
         tracer: An OpenTelemetry tracer; None is that of the global provider.
-        texts: Also what was seen and said, and the arguments of calls.
-        start_ns: When the episode began, ns since the epoch; None is now.
+        texts: True to include observations, actions and the arguments of calls.
+        start_ns: Start of the episode in ns since the epoch; None is now.
 
     Raises:
         ImportError: OpenTelemetry is missing; names the extra.

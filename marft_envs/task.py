@@ -1,7 +1,7 @@
-"""What a game is about: a task (data), its outcome (data) and a set of tasks that can judge (behaviour).
+"""Tasks (data), outcomes (data) and task sets that can judge (behaviour).
 
-A new kind of task is one class with `__len__`, `__getitem__`, `index` and `judge`; the loop of the game is
-written once, in `game.py`.
+A new task set is one class with `__len__`, `__getitem__`, `index` and `judge`. The game loop itself is written once,
+in `game.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Task:
 
     Attributes:
         id: Unique in its set.
-        prompt: What the team is told.
+        prompt: Text of the problem for the team.
         answer: The gold answer; never shown to an agent.
         split: "train", "test", ...
         meta: Level, subject, grade, origin and the like.
@@ -33,19 +33,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one judged round came to.
+    """Outcome of one judged round.
 
     Attributes:
         reward: The task's own score of the round.
         terminated: Nothing can follow: solved, or judged for good.
-        success: The task is solved.
-        invalid: There was no answer that could be read.
-        observation: What the environment says next (o_{t+1}); always shown. Empty: nothing.
-        detail: Whatever explains the outcome; for the trace.
-        verdict: What the judge says of the answer; shown only with `feedback="verdict"`. Must not hold the
-            gold answer.
-        private: What the environment says next to one agent alone (results of its tools); always shown.
-        events: What happened, as JSON-like records (tool calls, ...); for the trace and the team reward.
+        success: True if the task is solved.
+        invalid: True if there was no readable answer.
+        observation: Next text of the environment (o_{t+1}); always shown. Empty: nothing.
+        detail: Explanation of the outcome, for the trace.
+        verdict: Result of judging the answer; shown only with `feedback="verdict"`. Must not hold the gold answer.
+        private: Next text of the environment by agent (results of its tools); always shown to that agent alone.
+        events: Events of the round as JSON-like records (tool calls, ...); for the trace and the team reward.
     """
 
     reward: float
@@ -72,19 +71,19 @@ class TaskSet(Protocol):
     def __getitem__(self, index: int, /) -> Task: ...
 
     def index(self, task_id: str, /) -> int:
-        """Return the place of a task; raises `KeyError` (best `UnknownTaskError`) for an unknown id."""
+        """Return the index of a task; raises `KeyError` (best `UnknownTaskError`) for an unknown id."""
 
     def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
         """Judge a round.
 
         Args:
             task: The task being played.
-            answer: The last answering agent's whole action; None where no answering agent acted.
-            round: Counted from 0.
+            answer: The last answering agent's whole action; None if no answering agent acted.
+            round: Index of the round, from 0.
             last_round: The horizon ends the game after this round.
 
         Returns:
-            The outcome. A pure function of its arguments, whatever the answer.
+            The outcome. A pure function of its arguments, for any answer.
 
         Raises:
             JudgeFailure: Our own infrastructure failed; nothing else.
@@ -92,11 +91,11 @@ class TaskSet(Protocol):
 
 
 class TaskList:
-    """The indexed part of a `TaskSet`, held in memory; a kind of task adds its `judge`.
+    """The indexed part of a `TaskSet`, held in memory; subclasses add `judge`.
 
     Args:
-        name: Short name.
-        tasks: Their ids are unique.
+        name: Short name of the set.
+        tasks: Tasks with unique ids.
 
     Raises:
         ValueError: Two tasks have the same id.
@@ -120,7 +119,7 @@ class TaskList:
         return self._tasks[index]
 
     def index(self, task_id: str, /) -> int:
-        """Return the place of a task.
+        """Return the index of a task.
 
         Raises:
             UnknownTaskError: No such id.
@@ -132,7 +131,7 @@ class TaskList:
 
 
 class JudgeFailure(RuntimeError):  # noqa: N818 - the judge failed, the answer is not in error
-    """Our infrastructure failed, and nothing was learned of the answer: exclude the episode, it is no reward of 0."""
+    """Our infrastructure failed, so the answer is ungraded: exclude the episode; its reward is not 0."""
 
 
 class UnknownTaskError(KeyError):

@@ -1,6 +1,6 @@
-"""Profiles and teams: who the agents are, as data.
+"""Teams as data: agents with profiles and a dependency between them.
 
-A team is an ordered set of agents with a dependency between them; it is written as one JSON file. The presets
+A team is an ordered set of agents, written as one JSON file. The presets
 (solo, duo, trio, quartet, octet) are such files, in `marft_envs/teams/`: for mathematics in English and in Chinese,
 for programming ("code") and for tools in English.
 """
@@ -40,10 +40,10 @@ class Team:
     """An ordered set of agents.
 
     Attributes:
-        name: Short name.
+        name: Short name of the team.
         profiles: The agents in team order.
-        dependency: Who sees whom, unless a game is made with another.
-        language: Of the few sentences that the game itself says: "en" or "zh".
+        dependency: Dependency function of the team, unless a game is made with another.
+        language: Language of the few sentences of the game itself: "en" or "zh".
     """
 
     name: str
@@ -64,7 +64,7 @@ class Team:
 
     @cached_property
     def roster(self) -> Roster:
-        """The agents' names, and who answers."""
+        """The agents' names, and the agents that answer."""
         answering = frozenset(profile.name for profile in self.profiles if profile.answers)
         return Roster(tuple(profile.name for profile in self.profiles), answering)
 
@@ -87,7 +87,7 @@ class Team:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything the agents are told, 16 hexadecimal digits; for records."""
+        """Hash of all that the agents are told, 16 hexadecimal digits; for records."""
         try:
             plain = self.to_dict()
         except DependencyError:  # a rule is code
@@ -134,9 +134,9 @@ class Team:
         """Return a preset: solo, duo, trio, quartet or octet, or one of `MORE_PRESETS`.
 
         Args:
-            name: One of these.
+            name: Name of the preset.
             language: "en" or "zh".
-            family: Of tasks: "math", "code" or "tools".
+            family: Family of tasks: "math", "code" or "tools".
 
         Raises:
             TeamError: No such preset.
@@ -174,12 +174,12 @@ class Team:
 
 
 def as_team(value: object, language: str = "en", family: str = "math") -> Team:
-    """Take a team, its JSON form, the path of its file, or the name of a preset.
+    """Convert a team, its JSON form, the path of its file, or the name of a preset to a team.
 
     Args:
-        value: One of these.
-        language: Of a preset that is named.
-        family: Of a preset that is named.
+        value: Team in one of these forms.
+        language: Language of a preset.
+        family: Family of a preset.
 
     Raises:
         TeamError: It is none of these.

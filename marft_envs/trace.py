@@ -1,7 +1,7 @@
-"""Episodes as records: what was seen and said, and how it ended; and the replay of a record.
+"""Records of episodes with every observation, action and outcome, and the replay of a record.
 
-(seed, task id, list of actions) rebuilds every observation byte for byte; `replay` does so and says where it
-differs.
+(seed, task id, list of actions) rebuilds every observation byte for byte. `replay` does so and reports the
+differences.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ class Turn(NamedTuple):
     """One agent's action.
 
     Attributes:
-        agent: Who acted.
-        round: From 0.
-        layer: Of the agent in the round, from 0.
-        visible: The actions it was allowed to see, as (round, agent), oldest first; its own not among them. Which of
-            them it read with tokens left out is in `shortened`.
-        observation: What it saw.
-        action: What it said, as the game took it.
-        fault: Why the action counts as invalid (too long, not UTF-8, a refused route); empty where it does
+        agent: Agent that acted.
+        round: Index of the round, from 0.
+        layer: Layer of the agent in the round, from 0.
+        visible: The actions it was allowed to see, as (round, agent), oldest first, without its own. Those that it
+            read with tokens left out are in `shortened`.
+        observation: Observation of the agent before the action.
+        action: Text of the action, as the game took it.
+        fault: Reason that the action counts as invalid (too long, not UTF-8, a refused route); empty if it does
             not.
-        tokens: How many tokens the action has; None where nobody counted (the game knows text only).
-        shortened: What a policy left out to fit its context window, an entry per message: its `author`, the `round`
-            of the turn (None for the environment's), the number of tokens `removed`. The game itself cuts nothing.
+        tokens: Number of tokens of the action; None if not counted (the game knows text only).
+        shortened: Parts that a policy left out to fit its context window, an entry per message: its `author`, the
+            `round` of the turn (None for the environment's), the number of tokens `removed`. The game cuts nothing.
     """
 
     agent: str
@@ -43,7 +43,7 @@ class Turn(NamedTuple):
     shortened: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form; `shortened` is in it only where something was."""
+        """Return the JSON form; it holds `shortened` only if that is not empty."""
         plain = self._asdict() | {"visible": [list(place) for place in self.visible]}
         shortened = plain.pop("shortened")
         return plain | {"shortened": [dict(entry) for entry in shortened]} if shortened else plain
@@ -54,17 +54,17 @@ class Episode:
     """A finished or running game.
 
     Attributes:
-        env_id: The environment.
-        settings: What the game was made with, as far as it is data.
-        seed: Given to the reset; None where none was.
-        task_id: The task.
+        env_id: Id of the environment.
+        settings: Settings of the game, as far as they are data.
+        seed: Seed given to the reset; None if none was.
+        task_id: Id of the task.
         team: Fingerprint of the team.
-        turns: In the order they were taken.
+        turns: Turns in the order they were taken.
         outcomes: One for each judged round; None for a round that was not judged.
         rewards: The team reward of each finished round.
-        terminated: Ended for good.
-        truncated: Ended by the horizon.
-        terms: Of a composite team reward, each before weighting; empty for other rewards and before the end.
+        terminated: True if it ended for good.
+        truncated: True if the horizon ended it.
+        terms: Terms of a composite team reward, each before weighting; empty for other rewards and before the end.
     """
 
     env_id: str
@@ -81,7 +81,7 @@ class Episode:
 
     @property
     def success(self) -> bool:
-        """The task was solved."""
+        """True if the task was solved."""
         return any(outcome is not None and outcome.success for outcome in self.outcomes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def replay(env: Any, record: Episode) -> list[str]:
         record: The episode; it may be unfinished.
 
     Returns:
-        Where the replay differs from the record, a line each; empty where nothing does.
+        The differences between replay and record, a line each; empty if there are none.
     """
     game = env.unwrapped
     env.reset(seed=record.seed, options={"task_id": record.task_id})
@@ -165,9 +165,9 @@ def replay(env: Any, record: Episode) -> list[str]:
 
 
 def _compare_ends(record: Episode, now: Episode, differs: bool) -> list[str]:
-    """Compare what is left; the turns only where no observation differed already.
+    """Compare the rest of two records; the turns only if no observation differed already.
 
-    Faults are left out: a record holds actions as the game took them, so what was cut is not cut again.
+    Faults are left out: a record holds actions as the game took them, so a cut action is not cut again.
     """
     pairs = {
         what: (getattr(record, what), getattr(now, what))

@@ -3,8 +3,8 @@
     write_episodes("runs/traces.parquet", episodes)
     episodes = read_episodes("runs/traces.parquet")
 
-Both forms hold everything of a record and read back equal to it. In Parquet the turns are a list of structs, so that
-`turns.agent` can be queried; what has no fixed form (settings, outcomes, terms) is JSON text.
+Both formats hold everything of a record and read back equal to it. In Parquet the turns are a list of structs, so that
+`turns.agent` can be queried. Fields without a fixed form (settings, outcomes, terms) are JSON text.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     """Write records to a temporary name and rename it into place.
 
     Args:
-        path: Ends with .jsonl or .parquet.
-        episodes: The records.
+        path: Path that ends with .jsonl or .parquet.
+        episodes: Records of the episodes.
 
     Raises:
         ValueError: Another ending.

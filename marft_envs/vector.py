@@ -1,9 +1,8 @@
-"""Many games side by side, for whoever answers them in batches: a server of language models, a third-party learner.
+"""Vectorised games for batched policies: a server of language models, or a third-party learner.
 
-Steps run in threads, so that a slow judge (compiling, a sandbox, a model: ms to seconds) stalls no other game:
-`step` hands over the actions there are and returns as soon as some games wait for the next one. At most one step
-of a game runs at a time; what is said and paid in a game does not depend on the threads, only which games come
-back together does.
+Steps run in threads, so that a slow judge (compiling, a sandbox, a model: ms to seconds) stalls no other game.
+`step` hands over the given actions and returns as soon as some games wait for the next one. At most one step
+of a game runs at a time. Observations and rewards do not depend on the threads; the composition of batches does.
 
     with marft_envs.make_vec("marft/math_duo-v0", 64) as games:
         waiting = games.reset(seeds=0)
@@ -13,9 +12,9 @@ back together does.
             for game in games.ended:
                 print(game.index, game.rewards, game.failure)
 
-A game whose environment raises has *failed*: it ends with a record that names the cause (to be left out of
-training and of scores), and its environment is replaced. Nothing here is specific to Flex-MG: any AEC environment
-will do.
+A game whose environment raises has *failed*: it ends with a record that names the cause, and its environment is
+replaced. Leave failed games out of training and of scores. Nothing here is specific to Flex-MG: any AEC environment
+works.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ _T = TypeVar("_T")
 
 
 class VectorGames:
-    """Games side by side; not to be called from several threads itself.
+    """Several games side by side; the object itself must not be called from several threads.
 
     Args:
         make_env: Makes an independent AEC environment; called in the caller's thread.
-        num_envs: Games.
-        threads: Steps that run at once; None is one per game up to 32, 0 takes every step in the caller's
-            thread (a fifth cheaper where steps take microseconds).
+        num_envs: Number of games.
+        threads: Number of steps that run at once; None is one per game up to 32, 0 takes every step in the caller's
+            thread (a fifth cheaper if steps take microseconds).
         autoreset: A game that ended begins anew, with a seed that follows from its first one.
     """
 
@@ -99,7 +98,7 @@ class VectorGames:
 
         Args:
             seeds: One per game; a number s is s, s + 1, ...; None draws fresh ones (the records name them).
-            options: For all games, or one per game.
+            options: Reset options for all games, or one per game.
 
         Returns:
             The games that wait for an action, by index; those that could not begin are in `ended`.
@@ -124,9 +123,9 @@ class VectorGames:
         """Begin one game anew; it is reported by a later `step`, as if it had been given an action.
 
         Args:
-            index: Of a game that has no step under way.
-            seed: Of the reset; None draws a fresh one.
-            options: Of the reset.
+            index: Index of a game that has no step under way.
+            seed: Seed of the reset; None draws a fresh one.
+            options: Options of the reset.
 
         Raises:
             ValueError: Its step is under way, or there is no such game.
@@ -142,18 +141,18 @@ class VectorGames:
         """Take the actions of games that wait for one.
 
         Args:
-            actions: By index of the game; games that are left out go on waiting.
+            actions: Actions by index of the game; games that are left out continue to wait.
             wait: "any" returns when some game waits for its next action (it lets others catch up for at most a
                 quarter of the time that the caller took since the last call); "all" when no step is under way.
 
         Returns:
-            The games that have come to wait for an action since the last call, by index. Empty: nothing is
-            under way, so all games have ended or wait since earlier. `ended` has those that ended since the last
+            The games that have begun to wait for an action since the last call, by index. Empty: nothing is
+            under way, so all games have ended or were waiting before. `ended` has those that ended since the last
             call.
 
         Raises:
             ValueError: A game does not wait for an action, or `wait` is none of the two; nothing has been stepped.
-            TypeError: An action is None, or no string where strings are wanted; likewise.
+            TypeError: An action is None, or no string where strings are wanted; nothing has been stepped.
         """
         self._refuse_closed()
         if wait not in ("any", "all"):
@@ -251,14 +250,14 @@ def make_vec(
     autoreset: bool = False,
     **kwargs: Any,
 ) -> VectorGames:
-    """Make many games side by side.
+    """Make several games side by side.
 
     Args:
-        env_id_or_factory: An id such as `marft/math_duo-v0`, or what makes an AEC environment.
-        num_envs: Games.
-        threads: Steps that run at once; None is one per game up to 32, 0 none.
+        env_id_or_factory: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
+        num_envs: Number of games.
+        threads: Number of steps that run at once; None is one per game up to 32, 0 none.
         autoreset: A game that ended begins anew.
-        **kwargs: For the environment.
+        **kwargs: Keywords for the environment.
 
     Example:
         >>> with make_vec("marft/math_duo-v0", 2) as games:

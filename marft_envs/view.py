@@ -1,9 +1,8 @@
-"""What one agent sees: its profile, the environment, its own actions, and exactly those that D allows.
+"""Observations of one agent: its profile, the environment, its own actions, and exactly those that D allows.
 
-Pure functions of the history of a game. Messages come in the order in which things were said; what an agent
-may see only from the next round on (delayed edges) therefore stands between its own action and the next
-round's opening, and a conversation only ever grows at its end (unless the communication form takes something
-back).
+Pure functions of the history of a game. Messages are in chronological order. Actions visible only from the next round
+on (delayed edges) therefore stand between the agent's own action and the next round's opening. A conversation only
+grows at its end, unless the communication form removes something.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from marft_envs.trace import Turn
 
 @dataclass
 class RoundHistory:
-    """One round so far: what was said to all and to single agents, the plan, the turns, and what came of them."""
+    """One round so far: public and private texts of the environment, the plan, the turns and their events."""
 
     opening: str
     plan: RoundPlan
@@ -32,13 +31,13 @@ class RoundHistory:
 
 
 def may_see(viewer: str, turn: Turn, plan: RoundPlan, current_round: int) -> bool:
-    """Tell whether D lets an agent see another's action.
+    """Return True if D lets an agent see another's action.
 
     Args:
-        viewer: The agent that looks.
-        turn: The action.
-        plan: Of the round of the action.
-        current_round: The round in which the agent looks.
+        viewer: The observing agent.
+        turn: Turn of the other agent.
+        plan: Plan of the round of the action.
+        current_round: The round in which the agent observes.
     """
     return turn.agent in plan.sees[viewer] or (turn.round < current_round and turn.agent in plan.later[viewer])
 
@@ -78,7 +77,7 @@ def view(
 
 
 def transcript(rounds: Sequence[RoundHistory], briefings: Mapping[str, str]) -> TextObservation:
-    """Write down everything that was said, whoever saw it."""
+    """Return the whole conversation without visibility limits."""
     messages = [Message("user", _whispered(agent, text), ENVIRONMENT) for agent, text in briefings.items()]
     for played in rounds:
         if played.opening:
@@ -89,12 +88,12 @@ def transcript(rounds: Sequence[RoundHistory], briefings: Mapping[str, str]) -> 
 
 
 def picture(title: str, rounds: Sequence[tuple[RoundHistory, Outcome | None, float | None]], horizon: int) -> str:
-    """Draw a game for people.
+    """Render a game as text for people.
 
     Args:
         title: The first line.
-        rounds: Each with its outcome and team reward; no reward yet where it is still being played.
-        horizon: Of the game.
+        rounds: Rounds with outcome and team reward; None for the reward of a round that is still being played.
+        horizon: Number of rounds of the game.
     """
     lines = [title]
     for number, (played, outcome, reward) in enumerate(rounds):
@@ -116,7 +115,7 @@ def _whispered(agent: str, text: str) -> str:
 def _carried(
     viewer: str, rounds: Sequence[RoundHistory], communication: Communication
 ) -> dict[tuple[int, str], str | None]:
-    """What each visible action's edge carries, by (round, agent)."""
+    """Return the text that each visible action's edge carries, by (round, agent)."""
     by_author: dict[str, list[Turn]] = {}
     for turn in visible_turns(viewer, rounds):
         by_author.setdefault(turn.agent, []).append(turn)
