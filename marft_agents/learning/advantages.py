@@ -1,9 +1,9 @@
 """Advantages, returns and baselines, as pure functions of numpy arrays.
 
-The chain of an episode is its turns in the order they were played: agent after agent within a round, then the
-first agent of the next round. At action level a step is a turn; at token level a step is a token. One recursion
-serves both: only the discount at each step differs, never a flag. A discount of 0 marks termination. Truncation has
-a discount > 0 into a bootstrapped value, so the two cannot be confused.
+The chain of an episode is its turns in playing order: agent after agent within a round, then the next round. At action
+level a step is a turn; at token level a step is a token. One recursion serves both: only the discount at each step
+differs, never a flag. A discount of 0 marks termination. Truncation has a discount > 0 into a bootstrapped value, so
+the two cannot be confused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Credit assignment: from the turns of episodes to samples with advantages and value targets.
 
-With a critic, GAE runs along steps. A step is a turn of the team's chain (MARFT), a round with one advantage for all
-its agents (MAPPO), or one of an agent's own turns (IPPO). Without a critic, a return is compared with those of its
-group. Each episode counts once in the group mean and standard deviation, however many turns an agent has in it.
-Leave-one-out removes the whole episode, so the baseline does not depend on the action.
+With a critic, GAE runs along steps. A step is a turn of the team's chain (MARFT), a round with one joint advantage
+(MAPPO), or one of an agent's own turns (IPPO). Without a critic, a return is compared with those of its group. Each
+episode counts once in the group mean and standard deviation, however many turns an agent has in it. Leave-one-out
+removes the whole episode, so the baseline does not depend on the action.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checkpoints for exact resume: adapters in standard PEFT form, one folder per agent, and the learner's state.
 
-Writes are atomic. A checkpoint is written to a temporary folder, synced and renamed, so a kill at any moment leaves
+A checkpoint is written to a temporary folder, synced and renamed. The rename is atomic: a kill at any moment leaves
 either the old or the new one, never a partial one.
 """
 

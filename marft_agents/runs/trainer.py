@@ -1,7 +1,7 @@
 """Training loop: rollout, update, logging and checkpoint, one update after the other.
 
 The data position is the number of updates done. Prompt groups, dynamic sampling and random numbers of an update depend
-on (seed, update, round) alone, so k updates, a kill and a resume equal an uninterrupted run.
+on (seed, update, round) alone. So k updates, a kill and a resume equal an uninterrupted run.
 
 Validation runs before the first update and after every update where it is due. Its metrics are on the line of that
 update; those before the first update are on the first line under `validation_before/`.
