@@ -1,14 +1,14 @@
-"""The one error of data: embedded sets raise it, and `marft_envs.data` for everything else it reads."""
+"""Error for invalid data, raised by embedded sets and by `marft_envs.data`."""
 
 
 class DataError(ValueError):
-    """Data that is missing or not what it should be, as one line.
+    """Missing or invalid data, described in one line.
 
     Args:
-        where: The place, as file:line, file: row N, or the name of the source.
-        found: What is there.
-        wanted: What should be there.
-        action: What the reader can do about it.
+        where: Location, as file:line, file: row N, or the name of the source.
+        found: Description of the data found.
+        wanted: Description of the data expected.
+        action: Advice for the user.
     """
 
     def __init__(self, where: str, found: str, wanted: str, action: str) -> None:
@@ -19,5 +19,5 @@ class DataError(ValueError):
         self.action = action
 
     def __reduce__(self) -> tuple[type["DataError"], tuple[str, str, str, str]]:
-        """Pickle by the four parts, so that the error crosses process borders whole."""
+        """Pickle by the four parts, so that the error survives the transfer between processes."""
         return DataError, (self.where, self.found, self.wanted, self.action)

@@ -1,8 +1,8 @@
 """Build scripts of the embedded data sets: `python -m envs_data.build [--out FOLDER] [NAME ...]`.
 
-Each module `envs_data.build.NAME` (or package; a "/" in a name is a folder) holds `SPEC`, the specification of
-one set. Rebuilding writes the same bytes; a test does it. These scripts may use sympy; `envs_data` itself needs
-nothing.
+Each module or package `envs_data.build.NAME` holds `SPEC`, the specification of one set; a "/" in a name is a
+folder. Rebuilding writes the same bytes, which a test checks. These scripts may use sympy; `envs_data` itself has
+no dependencies.
 """
 
 from importlib import import_module
@@ -28,7 +28,7 @@ def spec(name: str) -> SetSpec:
     """Return the specification of a set.
 
     Raises:
-        ValueError: No such set.
+        ValueError: Unknown name of a set.
     """
     if name not in NAMES:
         raise ValueError(f"envs_data.build: found set {name!r}, wanted one of {', '.join(NAMES)}")

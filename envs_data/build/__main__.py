@@ -8,10 +8,10 @@ from envs_data.build.writer import write_manifest, write_set
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Build the sets that are named, or all.
+    """Build the named sets, or all sets.
 
     Args:
-        arguments: Command line without the program's name; None reads it from the process.
+        arguments: Command line without the program's name; None reads `sys.argv`.
     """
     parser = argparse.ArgumentParser(prog="python -m envs_data.build", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"sets to build, of {', '.join(NAMES)}")

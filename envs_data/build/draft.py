@@ -1,9 +1,9 @@
-"""Drafts: rows on their way into a data set, with the template and the parameters they came from.
+"""Drafts of data set rows, and their sampling from templates into splits.
 
-A template is a function of a random generator that returns one draft. `deal` draws from many templates
-until each has given its share, never the same parameters twice and never the same text twice, and parts
-the drafts into splits; so no pair (template, parameters) and no text is in two of them by construction.
-Each template has its own generator, seeded by names: a new template leaves the rows of the others alone.
+A template is a function of a random generator that returns one draft. `deal` samples from many templates until each
+has reached its quota, and assigns the drafts to splits. It never repeats the parameters of a template or a text, so
+the splits share neither by construction.
+Each template has its own generator, seeded by names, so a new template does not change the rows of the others.
 """
 
 import random
@@ -18,12 +18,12 @@ ATTEMPTS_PER_DRAFT = 200
 
 @dataclass(frozen=True)
 class Draft:
-    """One generated row: what decides its answer, and the row itself.
+    """One generated row with the parameters that determine its answer.
 
     Attributes:
-        parameters: What makes this problem different from its siblings of the same template, names and
-            other decoration left out.
-        row: The columns of the data set.
+        parameters: Values that distinguish this problem from others of the same template, without names and other
+            decoration.
+        row: Value of each column of the data set.
     """
 
     parameters: tuple[object, ...]
@@ -35,7 +35,7 @@ Template = Callable[[random.Random], Draft]
 
 @dataclass(frozen=True)
 class Group:
-    """Templates that share a quota of rows.
+    """Group of templates that share a quota of rows.
 
     Attributes:
         name: Group name, part of the seeds.
@@ -54,12 +54,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Attachment:
-    """Rows that belong to a data set and are no problems, such as the solutions of its problems.
+    """Additional rows of a data set that are not problems, such as solutions.
 
     Attributes:
-        name: Name of its file and in the manifest.
+        name: Name of its file and of its entry in the manifest.
         columns: All columns, in the order in which they are written.
-        rows: Makes the rows.
+        rows: Function that returns the rows.
     """
 
     name: str
@@ -69,16 +69,15 @@ class Attachment:
 
 @dataclass(frozen=True)
 class SetSpec:
-    """A data set to be built.
+    """Specification of a data set to build.
 
     Attributes:
-        name: Folder and manifest name.
-        description: What it is, in one or two sentences, with its limits.
-        groups: Templates with quotas.
-        text_column: The column that holds the problem's text.
+        name: Name of its folder and of its entry in the manifest.
+        description: Content and limits in one or two sentences.
+        groups: Groups of templates with quotas.
+        text_column: Name of the column that holds the problem's text.
         columns: All columns, in the order in which they are written.
-        number: Column to be filled with "{name}-{split}-{number:04d}", the name without its folder, or "" for
-            none.
+        number: Column to fill with "{name}-{split}-{number:04d}", with the name without its folder; "" for none.
     """
 
     name: str
@@ -92,7 +91,7 @@ class SetSpec:
 
 @dataclass(frozen=True)
 class Dealt:
-    """A draft with its place: the template `group/function` it came from and its split."""
+    """A draft with its template `group/function` and its split."""
 
     template: str
     split: str
@@ -100,23 +99,23 @@ class Dealt:
 
 
 def normalise(text: str) -> str:
-    """Return the text in lower case with runs of white space as one blank, for comparing."""
+    """Normalize a text for comparison: case-folded, with runs of white space as one blank."""
     return re.sub(r"\s+", " ", text).strip().casefold()
 
 
 def deal(name: str, groups: Iterable[Group], text_column: str) -> list[Dealt]:
-    """Draw every group's quota and part it into the splits.
+    """Sample the quota of every group and assign the drafts to splits.
 
     Args:
         name: Data set name, part of the seeds.
-        groups: Templates with quotas.
+        groups: Groups of templates with quotas.
         text_column: The column of `Draft.row` that must be unique in the whole set.
 
     Returns:
         All drafts in a shuffled but reproducible order, train first.
 
     Raises:
-        ValueError: A template could not give its share of distinct drafts.
+        ValueError: A template did not reach its quota of distinct drafts.
     """
     seen: set[str] = set()
     dealt: list[Dealt] = []
@@ -135,11 +134,11 @@ def deal(name: str, groups: Iterable[Group], text_column: str) -> list[Dealt]:
 
 
 def shares(total: int, parts: int, *, from_the_end: bool = False) -> list[int]:
-    """Part `total` into `parts` whole numbers that differ by at most one.
+    """Split `total` into `parts` integers that differ by at most one.
 
     Args:
-        total: What to part.
-        parts: Number of parts.
+        total: Number to be split.
+        parts: Number of parts to return.
         from_the_end: Give the remainder to the last parts instead of the first.
     """
     quotient, remainder = divmod(total, parts)

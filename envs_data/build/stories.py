@@ -1,8 +1,8 @@
 """`stories`: one-sentence English word problems for very small models.
 
-Add two numbers (level 1), subtract (level 2), add three numbers (level 3); all numbers are 1..9 and no
-result is negative. A model of 135 M parameters gets some of them right before training and not all of them
-after it, which is what a learning experiment on a laptop needs. Not a test of mathematics.
+Level 1 adds two numbers, level 2 subtracts, level 3 adds three numbers. All numbers are 1..9 and no result is
+negative. A model of 135 M parameters solves some of them before training and not all of them after it, so they suit
+learning experiments on a laptop. They are not a test of mathematics.
 """
 
 import random
@@ -36,19 +36,19 @@ IRREGULAR = {"butterfly": "butterflies", "child": "children", "story": "stories"
 
 
 def plural(noun: str) -> str:
-    """Return the plural of one of the nouns above."""
+    """Return the plural of one of this module's nouns."""
     return IRREGULAR.get(noun, noun + "s")
 
 
 def counted(number: int, noun: str, adjective: str = "") -> str:
-    """Return "1 red ball" or "3 red balls"."""
+    """Format a counted noun: "1 red ball" or "3 red balls"."""
     words = [str(number), adjective, noun if number == 1 else plural(noun)]
     return " ".join(word for word in words if word)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is asked for: its subject, its level, and how numbers and answer are made."""
+    """Kind of question: subject, level, and functions for its numbers and its answer."""
 
     subject: str
     level: int
@@ -72,11 +72,18 @@ ADD_THREE = Kind("three addends", 3, lambda rng: (_digit(rng), _digit(rng), _dig
 
 @dataclass(frozen=True)
 class Story:
-    """A sentence with gaps; calling it fills them.
+    """Template sentence with placeholders; calling it fills them.
 
-    Gaps: {n} {n2} {n3} names, {she} {her} pronouns of the first, {a} {b} {c} numbers, {ax} {bx} {cx} number
-    and noun, {a0} {b0} {c0} number, colour and noun, {xs} the noun in plural, {are} the verb to {ax}, {v} a
-    verb or other variant.
+    | placeholder | content |
+    |---|---|
+    | {n} {n2} {n3} | names |
+    | {she} {her} | pronouns of the first person |
+    | {a} {b} {c} | numbers |
+    | {ax} {bx} {cx} | number and noun |
+    | {a0} {b0} {c0} | number, colour and noun |
+    | {xs} | plural of the noun |
+    | {are} | verb of {ax} |
+    | {v} | verb or other variant |
     """
 
     name: str
@@ -90,7 +97,7 @@ class Story:
         return self.name
 
     def __call__(self, rng: random.Random) -> Draft:
-        """Draw numbers, people and things."""
+        """Sample numbers, people and things; return the filled sentence as a draft."""
         numbers = self.kind.numbers(rng)
         text = self.sentence.format(**self._gaps(rng, numbers))
         row = {

@@ -1,4 +1,4 @@
-"""Write the built sets as JSON Lines with a manifest, the same bytes on every machine."""
+"""Writer of data sets as JSON Lines with a manifest; the bytes are the same on every machine."""
 
 import hashlib
 import json
@@ -13,21 +13,21 @@ LICENCE = "MIT"
 
 
 def build_rows(spec: SetSpec) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of each split with their columns in the order of the specification."""
+    """Generate the rows of each split, with columns in the order of the specification."""
     dealt = deal(spec.name, spec.groups, spec.text_column)
     splits = [split for split in SPLITS if any(item.split == split for item in dealt)]
     return {split: _rows(spec, split, dealt) for split in splits}
 
 
 def write_set(spec: SetSpec, folder: Path) -> dict[str, Any]:
-    """Build one set and write `folder/name/split.jsonl`, and its attachments beside them.
+    """Build one set and write `folder/name/split.jsonl`, with its attachments beside the splits.
 
     Args:
-        spec: The set.
+        spec: Specification of the set.
         folder: Folder that holds all sets.
 
     Returns:
-        The manifest's entry of the set.
+        The entry of the set in the manifest.
     """
     splits = {split: _write(rows, f"{spec.name}/{split}.jsonl", folder) for split, rows in build_rows(spec).items()}
     attachments = {
@@ -47,7 +47,7 @@ def write_set(spec: SetSpec, folder: Path) -> dict[str, Any]:
 
 
 def write_manifest(entries: dict[str, dict[str, Any]], path: Path) -> None:
-    """Put the entries into the manifest at `path`, keeping those of sets that were not built now."""
+    """Merge the entries into the manifest at `path`; entries of other sets stay."""
     known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     merged = known | entries
     text = json.dumps(dict(sorted(merged.items())), indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""`aime`: contest problems whose answers are whole numbers 0..999."""
+"""`aime`: contest problems with integer answers from 0 to 999."""
 
 from envs_data.build.aime import algebra, counting, geometry, number_theory
 from envs_data.build.draft import Group, SetSpec

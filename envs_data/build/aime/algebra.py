@@ -1,4 +1,4 @@
-"""AIME-style algebra."""
+"""Templates of AIME-style algebra problems."""
 
 import math
 import random
@@ -106,7 +106,7 @@ def _logarithms(rng: random.Random) -> Draft:
 
 def _symmetric_system(rng: random.Random) -> Draft:
     x, y = rng.randint(2, 15), rng.randint(2, 15)
-    while x == y or _is_square((x * y) ** 2 - 4 * (x + y)):  # the other root must not give whole numbers too
+    while x == y or _is_square((x * y) ** 2 - 4 * (x + y)):  # the other root must not be integral too
         x, y = rng.randint(2, 15), rng.randint(2, 15)
     s, q = x + y + x * y, x * x * y + x * y * y
     roots = sorted((x + y, x * y))

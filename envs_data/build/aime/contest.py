@@ -1,4 +1,4 @@
-"""The frame of an AIME-style problem."""
+"""Common form of AIME-style problems."""
 
 from envs_data.build.draft import Draft
 from envs_data.build.math.latex import box
@@ -7,16 +7,16 @@ from envs_data.build.math.latex import box
 def contest(parameters: tuple[object, ...], problem: str, reasoning: str, answer: int) -> Draft:
     """Return a draft whose solution is the reasoning followed by the boxed answer.
 
-    An answer above 999 can not stand in an AIME answer box, so the problem then asks for its remainder.
+    AIME answers have at most three digits, so for a larger answer the problem asks for its remainder modulo 1000.
 
     Args:
-        parameters: What decides the answer.
-        problem: LaTeX text.
+        parameters: Values that determine the answer.
+        problem: LaTeX text of the problem.
         reasoning: LaTeX text that ends just before the answer.
-        answer: A natural number.
+        answer: Answer before reduction, a natural number.
 
     Raises:
-        ValueError: A negative answer.
+        ValueError: The answer is negative.
     """
     if answer < 0:
         raise ValueError(f"{problem!r}: found answer {answer}, wanted a natural number")

@@ -1,4 +1,4 @@
-"""AIME-style counting and probability."""
+"""Templates of AIME-style counting and probability problems."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""AIME-style geometry."""
+"""Templates of AIME-style geometry problems."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""AIME-style number theory."""
+"""Templates of AIME-style number theory problems."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""`cmath`: Chinese word problems of the six grades of primary school, with the columns of CMATH."""
+"""`cmath`: Chinese word problems for the six grades of primary school, with the columns of CMATH."""
 
 from envs_data.build.cmath import grade1, grade2, grade3, grade4, grade5, grade6
 from envs_data.build.draft import Group, SetSpec

@@ -1,4 +1,4 @@
-"""Grade 1: sums and differences up to 100."""
+"""Templates for grade 1: sums and differences up to 100."""
 
 import random
 

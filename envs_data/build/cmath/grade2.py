@@ -1,4 +1,4 @@
-"""Grade 2: times tables, division with remainder."""
+"""Templates for grade 2: times tables, division with remainder."""
 
 import math
 import random

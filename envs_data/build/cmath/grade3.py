@@ -1,4 +1,4 @@
-"""Grade 3: larger numbers, perimeter and area, first fractions and decimals."""
+"""Templates for grade 3: larger numbers, perimeter and area, first fractions and decimals."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Grade 4: motion, heads and legs, planting trees, decimals, angles."""
+"""Templates for grade 4: motion, heads and legs, planting trees, decimals, angles."""
 
 import random
 from fractions import Fraction
@@ -8,7 +8,7 @@ from envs_data.build.math.latex import decimal
 
 
 def _money(fen: int) -> str:
-    """Return an amount of 1/100 yuan as yuan, e.g. 4.5."""
+    """Format an amount in fen (1/100 yuan) as yuan, e.g. 4.5."""
     return decimal(Fraction(fen, 100))
 
 

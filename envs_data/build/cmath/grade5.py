@@ -1,4 +1,4 @@
-"""Grade 5: decimals, areas and volumes, fractions, multiples and factors."""
+"""Templates for grade 5: decimals, areas and volumes, fractions, multiples and factors."""
 
 import math
 import random

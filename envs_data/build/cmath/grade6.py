@@ -1,4 +1,4 @@
-"""Grade 6: percentages, ratios, circles, interest, work."""
+"""Templates for grade 6: percentages, ratios, circles, interest, work."""
 
 import math
 import random

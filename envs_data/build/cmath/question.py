@@ -1,4 +1,4 @@
-"""The frame of a Chinese word problem, with the columns of CMATH."""
+"""Common form of Chinese word problems, with the columns of CMATH."""
 
 import random
 import re
@@ -31,22 +31,22 @@ Ask = tuple[tuple[object, ...], int, str, int | Fraction | str]
 
 
 def names(rng: random.Random, count: int) -> list[str]:
-    """Return different children's names."""
+    """Sample `count` distinct names of children."""
     return rng.sample(NAMES, count)
 
 
 def percent(value: Fraction) -> str:
-    """Return a fraction of one as a percentage, e.g. 12.5%."""
+    """Format a fraction of 1 as a percentage, e.g. 12.5%."""
     return decimal(value * 100) + "%"
 
 
 def fraction(top: int, bottom: int) -> str:
-    """Return a fraction as pupils write it, not reduced."""
+    """Format a fraction as pupils write it, without reduction."""
     return f"{top}/{bottom}"
 
 
 def grade(number: int, *templates: Callable[[random.Random], Ask]) -> tuple[Callable[[random.Random], Draft], ...]:
-    """Return the templates as makers of drafts of a grade."""
+    """Convert templates of one grade to functions that return drafts."""
     return tuple(_maker(number, template) for template in templates)
 
 
@@ -68,7 +68,7 @@ def _maker(number: int, template: Callable[[random.Random], Ask]) -> Callable[[r
 
 
 def _golden(value: Fraction) -> str:
-    """Return a decimal if it ends, else a reduced fraction."""
+    """Format a value as a decimal if that terminates, else as a reduced fraction."""
     bottom = value.denominator
     for factor in (2, 5):
         while bottom % factor == 0:
@@ -77,6 +77,6 @@ def _golden(value: Fraction) -> str:
 
 
 def most_digits(text: str) -> int:
-    """Return the largest number of digits in one number of a text; both parts of a fraction count."""
+    """Return the number of digits of the longest number in a text; both parts of a fraction count."""
     tokens: list[str] = re.findall(r"\d[\d./]*", text)
     return max(sum(c.isdigit() for c in token) for token in tokens)

@@ -1,7 +1,7 @@
-"""`codeforces`: competitive-programming problems with tests, checkers and judged solutions, of our own.
+"""`codeforces`: our own competitive-programming problems with tests, checkers and judged solutions.
 
-Columns are those of open-r1/codeforces. Outputs are made by the Python reference; the examples of the statement
-must agree with it. Sorted by rating and then by name, every third problem is a test problem.
+Columns are those of open-r1/codeforces. The Python reference solution computes the outputs; the examples of the
+statement must agree with it. In the order of rating and name, every third problem is a test problem.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ SMALL_TESTS = 4
 
 @cache
 def ranked() -> tuple[Problem, ...]:
-    """Return all problems by rating, then by name."""
+    """Return all problems, sorted by rating, then by name."""
     return tuple(sorted(map(read, slugs()), key=lambda problem: (problem.rating, problem.slug)))
 
 
 def problem_id(problem: Problem) -> str:
-    """Return "contest/index", as the original has it."""
+    """Return the id "contest/index", as in the original data set."""
     return f"{problem.level}/{problem.slug}"
 
 
@@ -38,10 +38,10 @@ def small(problem: Problem) -> Callable[[Random], str]:
 
 
 def inputs(problem: Problem, rng: Random) -> list[str]:
-    """Return the valid and distinct inputs of a problem's tests, the examples first.
+    """Return the validated distinct test inputs of a problem, the examples first.
 
     Raises:
-        ValueError: An input breaks the constraints of the statement.
+        ValueError: An input violates the constraints of the statement.
     """
     generator = _generator(problem)
     drawn = [*(text for text, _ in problem.examples), *generator.tests(rng)]
@@ -57,7 +57,7 @@ def row(problem: Problem, rng: Random) -> dict[str, Any]:
     """Return a problem as a row of the data set.
 
     Raises:
-        ValueError: The reference does not print what the statement shows for an example.
+        ValueError: The reference solution disagrees with an example of the statement.
     """
     tests = [{"input": text, "output": answer(problem.reference, text)} for text in inputs(problem, rng)]
     examples = [{"input": given, "output": shown} for given, shown in problem.examples]
@@ -86,7 +86,7 @@ def row(problem: Problem, rng: Random) -> dict[str, Any]:
 
 
 def solutions() -> list[dict[str, str]]:
-    """Return every solution of every problem with the verdict that it must get."""
+    """Return every solution of every problem with its expected verdict."""
     return [
         {
             "problem": problem_id(problem),
@@ -106,7 +106,7 @@ def _generator(problem: Problem) -> Any:
 
 @dataclass(frozen=True)
 class _Template:
-    """A template that gives one draft: the problem."""
+    """Template that returns the one draft of a problem."""
 
     problem: Problem
 

@@ -1,22 +1,22 @@
-"""Inputs of problems: written by generators, read by strict validators."""
+"""Formatting and strict validation of problem inputs."""
 
 import re
 from collections.abc import Sequence
 
 
 def lines(*rows: object) -> str:
-    """Return the rows as lines; a list or tuple is a line of its items with one blank between them."""
+    """Format rows as lines; the items of a list or tuple are joined by single blanks."""
     return "".join(f"{' '.join(map(str, row)) if isinstance(row, list | tuple) else row}\n" for row in rows)
 
 
 class Reader:
-    """Read an input line by line and insist on its format to the byte.
+    """Strict reader that checks the format of an input line by line, to the byte.
 
     Args:
         text: The whole input: lines that end with a newline, single blanks, no leading zeros or plus signs.
 
     Raises:
-        ValueError: From every method, when the input is not as the statement promises.
+        ValueError: From every method, if the input violates the statement.
     """
 
     def __init__(self, text: str) -> None:
@@ -26,14 +26,14 @@ class Reader:
         self._next = 0
 
     def line(self) -> str:
-        """Return the next line."""
+        """Return the next line without its newline."""
         if self._next == len(self._lines):
             raise ValueError(f"line {self._next + 1}: found the end, wanted a line")
         self._next += 1
         return self._lines[self._next - 1]
 
     def words(self, count: int, pattern: str) -> list[str]:
-        """Return the `count` words of the next line, each a full match of the regular expression."""
+        """Return the `count` words of the next line; each must match the regular expression fully."""
         found = self.line().split(" ")
         self.check(len(found) == count, f"found {len(found)} words, wanted {count}")
         for word in found:
@@ -45,34 +45,34 @@ class Reader:
         return self.words(1, pattern)[0]
 
     def row(self, *bounds: tuple[int, int]) -> list[int]:
-        """Return the whole numbers of the next line, each within its bounds (both inclusive)."""
+        """Return the integers of the next line, each within its bounds (both inclusive)."""
         found = [int(word) for word in self.words(len(bounds), "0|-?[1-9][0-9]*")]
         for value, (low, high) in zip(found, bounds, strict=True):
             self.check(low <= value <= high, f"found {value}, wanted {low} to {high}")
         return found
 
     def ints(self, count: int, low: int, high: int) -> list[int]:
-        """Return the next line's `count` whole numbers from `low` to `high`."""
+        """Return the `count` integers of the next line, each from `low` to `high`."""
         return self.row(*[(low, high)] * count)
 
     def integer(self, low: int, high: int) -> int:
-        """Return the only whole number of the next line."""
+        """Return the only integer of the next line, from `low` to `high`."""
         return self.ints(1, low, high)[0]
 
     def grid(self, rows: int, columns: int, cells: str) -> list[str]:
-        """Return the next `rows` lines, each of `columns` characters out of `cells`."""
+        """Return the next `rows` lines, each with `columns` characters from `cells`."""
         return [self.word(f"[{re.escape(cells)}]{{{columns}}}") for _ in range(rows)]
 
     def distinct(self, values: Sequence[object]) -> None:
-        """Insist on values that all differ."""
+        """Require that all values differ."""
         self.check(len(set(values)) == len(values), "found a repeated value, wanted all different")
 
     def check(self, condition: bool, what: str) -> None:
-        """Raise with the place unless the condition holds."""
+        """Raise an error with the location unless the condition holds."""
         if not condition:
             raise ValueError(f"line {self._next}: {what}")
 
     def end(self) -> None:
-        """Insist on the end of the input."""
+        """Require the end of the input."""
         if self._next != len(self._lines):
             raise ValueError(f"line {self._next + 1}: found {self._lines[self._next][:40]!r}, wanted the end")

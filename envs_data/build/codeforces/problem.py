@@ -1,8 +1,9 @@
-"""The Markdown file of a problem: statement, examples, checker, and solutions with the verdicts they must get.
+"""Parser for the Markdown file of a problem: statement, examples, checker, and solutions with expected verdicts.
 
 A file has front matter (title, rating, tags, checker, time_limit in s, memory_limit in MB), the description, and
-sections: Input, Output, Examples (fences `in` and `out` in turn), Note and Checker (both may be missing), and one
-section a solution, headed by its verdict, its language and, unless it is right, its idea: "WA python: greedy".
+sections. Input, Output and Examples (alternating fences `in` and `out`) are required, Note and Checker are optional.
+Each solution has a section titled with its verdict, its language and, unless it is correct, its idea, as in
+"WA python: greedy".
 """
 
 import re
@@ -19,13 +20,13 @@ _FENCE = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Solution:
-    """A program for a problem, right or not.
+    """Correct or wrong program for a problem.
 
     Attributes:
-        verdict: What a judge must say of it, as `marft_envs.sandbox.Verdict`.
-        language: "python" or "c++17".
-        idea: What is wrong or slow about it; empty for a reference.
-        source: The program.
+        verdict: Expected verdict of the judge, a value of `marft_envs.sandbox.Verdict`.
+        language: Language of the source, "python" or "c++17".
+        idea: Reason why it is wrong or slow; empty for a reference solution.
+        source: Source text of the program.
     """
 
     verdict: str
@@ -36,23 +37,23 @@ class Solution:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem as its file has it.
+    """Problem as parsed from its file.
 
     Attributes:
         slug: Name of its two files.
-        title: Title.
+        title: Title of the problem.
         rating: Difficulty in the scale of Codeforces, 800 to 2000.
-        tags: Topics.
-        time_limit: CPU seconds per test.
-        memory_limit: MB.
-        checker: How outputs compare: tokens, yesno, floats:TOLERANCE, or custom for `generated_checker`.
-        description: The statement without its formats.
-        input_format: What the input holds, with all bounds.
-        output_format: What to print.
-        note: About the examples; may be empty.
+        tags: Topics of the problem.
+        time_limit: CPU time per test in seconds.
+        memory_limit: Memory per test in MB.
+        checker: Comparison of outputs: tokens, yesno, floats:TOLERANCE, or custom for `generated_checker`.
+        description: Statement without the formats of input and output.
+        input_format: Format of the input with all bounds.
+        output_format: Format of the output.
+        note: Explanation of the examples; may be empty.
         examples: Pairs of input and output.
         generated_checker: Source of `checker.py INPUT CORRECT FOUND`, which prints 1 or 0; or None.
-        solutions: References first.
+        solutions: All solutions, the references first.
     """
 
     slug: str
@@ -72,22 +73,22 @@ class Problem:
 
     @property
     def level(self) -> str:
-        """Easy, medium or hard, by the rating."""
+        """Level by rating: easy, medium or hard."""
         return next(name for name, limit in LEVELS if self.rating < limit)
 
     @property
     def reference(self) -> str:
-        """Source of the Python solution that makes the outputs."""
+        """Source of the Python reference solution, which computes the outputs."""
         return next(each.source for each in self.solutions if (each.verdict, each.language) == ("OK", "python"))
 
 
 def slugs() -> tuple[str, ...]:
-    """Return the names of all problems in alphabetic order."""
+    """Return the names of all problems in alphabetical order."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.md")))
 
 
 def read(slug: str) -> Problem:
-    """Read the file of a problem.
+    """Parse the file of a problem.
 
     Raises:
         ValueError: A part is missing or has an unknown name.
@@ -118,7 +119,7 @@ def read(slug: str) -> Problem:
 
 
 def _unwrapped(text: str) -> str:
-    """Return the paragraphs as one line each; lists keep theirs."""
+    """Join the lines of each paragraph; lists keep their lines."""
     return re.sub(r"(?<!\n)\n(?!\n|- )", " ", text.strip())
 
 

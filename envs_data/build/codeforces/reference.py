@@ -1,6 +1,6 @@
-"""Run a solution of ours inside this process, which is what makes the build take seconds and not minutes.
+"""Execution of our own solutions inside this process, so that the build takes seconds instead of minutes.
 
-Only for the programs of this folder: nothing here isolates anything. Others go to `marft_envs.sandbox`.
+Only for the programs of this folder, as there is no isolation. Use `marft_envs.sandbox` for all others.
 """
 
 import io
@@ -11,7 +11,7 @@ from types import CodeType
 
 
 def answer(source: str, text: str) -> str:
-    """Return what a Python program prints for an input; it must read `sys.stdin` and not exit by itself."""
+    """Return the output of a Python program for an input; it must read `sys.stdin` and not exit early."""
     printed = io.StringIO()
     stdin = sys.stdin
     sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()), encoding="ascii")

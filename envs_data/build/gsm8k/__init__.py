@@ -1,6 +1,6 @@
 """`gsm8k`: grade-school word problems with two to six steps and worked solutions.
 
-Each calculation in a solution is marked <<48/2=24>> as in the original, and computed by `worked.evaluate`.
+Each calculation in a solution is written as <<48/2=24>>, as in the original, and computed by `worked.evaluate`.
 """
 
 from envs_data.build.draft import Group, SetSpec

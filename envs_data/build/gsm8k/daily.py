@@ -1,4 +1,4 @@
-"""Home, school, garden and kitchen."""
+"""Templates about home, school, garden and kitchen."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Buying, selling, earning and saving."""
+"""Templates about buying, selling, earning and saving."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Travel, work, sport and factories."""
+"""Templates about travel, work, sport and factories."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Worked solutions in the style of GSM8K: every calculation is written as <<48/2=24>> and computed here."""
+"""Worked solutions in the style of GSM8K, with computed calculations written as <<48/2=24>>."""
 
 import ast
 import operator
@@ -19,7 +19,7 @@ OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = 
 
 
 class Person(NamedTuple):
-    """A name with its pronouns."""
+    """First name of a person with pronouns."""
 
     name: str
     she: str
@@ -64,15 +64,15 @@ PEOPLE = (
 
 
 def people(rng: random.Random, count: int) -> list[Person]:
-    """Return different people."""
+    """Sample `count` distinct people."""
     return rng.sample(PEOPLE, count)
 
 
 def evaluate(expression: str) -> Fraction:
-    """Return the exact value of a sum, product or quotient of whole numbers and decimals.
+    """Return the exact value of an arithmetic expression of integers and decimals.
 
     Raises:
-        ValueError: Something else than + - * / and numbers.
+        ValueError: The expression holds anything but + - * / and numbers.
     """
     return _value(ast.parse(expression, mode="eval").body, expression)
 
@@ -86,10 +86,10 @@ def _value(node: ast.expr, source: str) -> Fraction:
 
 
 def shown(value: Fraction) -> str:
-    """Return a whole number or a decimal with at most two places.
+    """Format a value as an integer or a decimal with at most two places.
 
     Raises:
-        ValueError: The value needs more places.
+        ValueError: The value needs more than two places.
     """
     if value.denominator == 1:
         return str(value.numerator)
@@ -100,12 +100,12 @@ def shown(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a solution.
+    """One line of a worked solution.
 
     Attributes:
-        sentence: Text with "{}" where the calculation stands.
-        expression: What is calculated, e.g. "48/2".
-        sign: Put before the result, e.g. "$".
+        sentence: Text with the placeholder "{}" for the calculation.
+        expression: Arithmetic expression to compute, e.g. "48/2".
+        sign: Prefix of the result, e.g. "$".
     """
 
     sentence: str
@@ -114,17 +114,17 @@ class Step:
 
     @property
     def line(self) -> str:
-        """The line as GSM8K writes it."""
+        """The line in the notation of GSM8K."""
         result = shown(evaluate(self.expression))
         readable = self.expression.replace("*", " x ").replace("+", " + ").replace("-", " - ").replace("/", " / ")
         return self.sentence.format(f"{readable} = {self.sign}<<{self.expression}={result}>>{result}")
 
 
 def word_problem(parameters: tuple[object, ...], question: str, *steps: Step) -> Draft:
-    """Return the draft whose answer is the value of the last step.
+    """Create a draft whose answer is the value of the last step.
 
     Raises:
-        ValueError: The answer is not a whole number.
+        ValueError: The answer is not an integer.
     """
     final = evaluate(steps[-1].expression)
     if final.denominator != 1:

@@ -1,7 +1,7 @@
 """`math`: competition-style problems in LaTeX over the seven subjects and five levels of MATH.
 
-Every answer is computed exactly while the problem is made, with whole numbers and fractions; the tests work
-it out a second time by brute force or with sympy. Columns are those of the original data set.
+Every answer is computed exactly with integers and fractions when the problem is generated. The tests recompute it
+by brute force or with sympy. Columns are those of the original data set.
 """
 
 from envs_data.build.draft import SetSpec

@@ -1,4 +1,4 @@
-"""Algebra: linear and quadratic equations, functions, lines, sequences, logarithms."""
+"""Templates of algebra: linear and quadratic equations, functions, lines, sequences, logarithms."""
 
 import math
 import random

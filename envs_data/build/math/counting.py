@@ -1,4 +1,4 @@
-"""Counting and probability: arrangements, selections, dice, cards, walks, expectation."""
+"""Templates of counting and probability: arrangements, selections, dice, cards, walks, expectation."""
 
 import math
 import random
@@ -308,7 +308,7 @@ def _onto(rng: random.Random) -> Problem:
 
 
 def _without_neighbours(n: int) -> int:
-    """Return the number of rows of n places without two marked neighbours."""
+    """Return the number of binary sequences of length n without two adjacent ones."""
     before, now = 1, 2
     for _ in range(n - 1):
         before, now = now, before + now

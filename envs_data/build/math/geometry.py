@@ -1,4 +1,4 @@
-"""Geometry: triangles, circles, polygons, solids, coordinates."""
+"""Templates of geometry: triangles, circles, polygons, solids, coordinates."""
 
 import math
 import random

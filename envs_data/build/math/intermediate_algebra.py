@@ -1,4 +1,4 @@
-"""Intermediate algebra: polynomials, complex numbers, rational functions, inequalities, sums, conics."""
+"""Templates of intermediate algebra: polynomials, complex numbers, rational functions, inequalities, sums, conics."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Exact numbers and shapes as LaTeX, without sympy, whose printer changes between releases."""
+"""LaTeX formatting of exact numbers and structures; sympy's printer changes between releases."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -7,12 +7,12 @@ Number = int | Fraction
 
 
 def box(content: object) -> str:
-    """Return the answer in its box."""
+    """Format an answer in a box."""
     return rf"\boxed{{{content}}}"
 
 
 def frac(value: Number) -> str:
-    r"""Return 3, -2 or \frac{3}{4}, reduced."""
+    r"""Format a reduced number: 3, -2 or \frac{3}{4}."""
     value = Fraction(value)
     sign = "-" if value < 0 else ""
     if value.denominator == 1:
@@ -21,14 +21,14 @@ def frac(value: Number) -> str:
 
 
 def reduced(top: int, bottom: int) -> str:
-    r"""Return the boxed value of top/bottom, after the fraction itself if that can be reduced."""
+    r"""Format the boxed value of top/bottom, preceded by the fraction itself if it can be reduced."""
     value = Fraction(top, bottom)
     plain = rf"\frac{{{top}}}{{{bottom}}} = " if value.denominator != bottom else ""
     return plain + box(frac(value))
 
 
 def decimal(value: Number) -> str:
-    """Return a terminating decimal without trailing zeros: Fraction(5, 2) is 2.5.
+    """Format a terminating decimal without trailing zeros: Fraction(5, 2) is 2.5.
 
     Raises:
         ValueError: The decimal does not end within 12 places.
@@ -43,17 +43,17 @@ def decimal(value: Number) -> str:
 
 
 def signed(value: Number) -> str:
-    """Return "+ 3" or "- 3", for the middle of a sum."""
+    """Format a term in the middle of a sum: "+ 3" or "- 3"."""
     return f"- {frac(-value)}" if value < 0 else f"+ {frac(value)}"
 
 
 def bracketed(value: Number) -> str:
-    """Return the number, in brackets if it is negative."""
+    """Format a number, in brackets if it is negative."""
     return f"({frac(value)})" if value < 0 else frac(value)
 
 
 def poly(coefficients: Sequence[Number], variable: str = "x") -> str:
-    """Return a polynomial from its coefficients, highest power first."""
+    """Format a polynomial from its coefficients, highest power first."""
     degree = len(coefficients) - 1
     text = ""
     for power, value in zip(range(degree, -1, -1), coefficients, strict=True):
@@ -75,7 +75,7 @@ def _monomial(value: Fraction, power: int, variable: str) -> str:
 
 
 def square_part(number: int) -> tuple[int, int]:
-    """Return (a, b) with number = a^2 b and b free of squares; number > 0."""
+    """Return (a, b) with number = a^2 b and b square-free; number > 0."""
     outer, inner, divisor = 1, number, 2
     while divisor * divisor <= inner:
         while inner % (divisor * divisor) == 0:
@@ -86,7 +86,7 @@ def square_part(number: int) -> tuple[int, int]:
 
 
 def surd(radicand: int, factor: Number = 1) -> str:
-    """Return factor * sqrt(radicand) in lowest terms; radicand >= 0."""
+    """Format factor * sqrt(radicand) in lowest terms; radicand >= 0."""
     factor = Fraction(factor)
     if radicand == 0 or factor == 0:
         return "0"
@@ -99,7 +99,7 @@ def surd(radicand: int, factor: Number = 1) -> str:
 
 
 def pi(factor: Number) -> str:
-    """Return a rational multiple of pi."""
+    """Format a rational multiple of pi."""
     return _times(Fraction(factor), r"\pi")
 
 
@@ -113,7 +113,7 @@ def _times(factor: Fraction, symbol: str) -> str:
 
 
 def complex_number(real: Number, imaginary: Number) -> str:
-    """Return a + bi."""
+    """Format a complex number a + bi."""
     part = "" if abs(imaginary) == 1 else frac(abs(Fraction(imaginary)))
     if imaginary == 0:
         return frac(real)
@@ -123,41 +123,41 @@ def complex_number(real: Number, imaginary: Number) -> str:
 
 
 def point(*coordinates: Number | str) -> str:
-    """Return an ordered pair or triple; coordinates that are text are taken as LaTeX."""
+    """Format an ordered pair or triple; text coordinates are used as LaTeX."""
     inner = ", ".join(c if isinstance(c, str) else frac(c) for c in coordinates)
     return rf"\left({inner}\right)" if r"\frac" in inner else f"({inner})"
 
 
 def matrix(rows: Sequence[Sequence[Number]]) -> str:
-    """Return a matrix in round brackets."""
+    """Format a matrix in round brackets."""
     body = r" \\ ".join(" & ".join(frac(cell) for cell in row) for row in rows)
     return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
 
 
 def column(entries: Sequence[Number]) -> str:
-    """Return a column vector."""
+    """Format a column vector."""
     return matrix([[entry] for entry in entries])
 
 
 def factorised(factors: dict[int, int]) -> str:
-    r"""Return 2^3 \cdot 5 from {2: 3, 5: 1}."""
+    r"""Format a factorization: {2: 3, 5: 1} is 2^3 \cdot 5."""
     parts = [f"{p}" if e == 1 else f"{p}^{e}" if e < 10 else f"{p}^{{{e}}}" for p, e in sorted(factors.items())]
     return r" \cdot ".join(parts)
 
 
 def listed(values: Sequence[object]) -> str:
-    """Return "1, 2 and 3" for a sentence."""
+    """Format values for a sentence: "1, 2 and 3"."""
     texts = [str(value) for value in values]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def product(values: Iterable[object]) -> str:
-    r"""Return 2 \cdot 3 \cdot 5."""
+    r"""Format a product: 2 \cdot 3 \cdot 5."""
     return r" \cdot ".join(str(value) for value in values)
 
 
 def outside(low: Number, high: Number) -> str:
-    """Return the union of the two open rays outside [low, high]."""
+    """Format the union of the two open rays outside of [low, high]."""
     if Fraction(low).denominator == Fraction(high).denominator == 1:
         return rf"(-\infty, {low}) \cup ({high}, \infty)"
     return rf"\left(-\infty, {frac(low)}\right) \cup \left({frac(high)}, \infty\right)"

@@ -1,4 +1,4 @@
-"""Number theory: divisibility, primes, bases, congruences."""
+"""Templates of number theory: divisibility, primes, bases, congruences."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Prealgebra: arithmetic, fractions, percentages, averages, ratios, rates."""
+"""Templates of prealgebra: arithmetic, fractions, percentages, averages, ratios, rates."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Precalculus: trigonometry, vectors, matrices, complex powers, lines and planes in space."""
+"""Templates of precalculus: trigonometry, vectors, matrices, complex powers, lines and planes in space."""
 
 import math
 import random
@@ -316,7 +316,7 @@ def _de_moivre(rng: random.Random) -> Problem:
 
 
 def _half_surds(angle: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return twice the cosine and twice the sine of a multiple of 30 or 90 degrees as (factor, radicand)."""
+    """Return twice the cosine and twice the sine of a multiple of 30 degrees as (factor, radicand)."""
     table = {0: (2, 1), 30: (1, 3), 60: (1, 1), 90: (0, 1), 120: (-1, 1), 150: (-1, 3), 180: (-2, 1)}
     cosine = table[angle if angle <= 180 else 360 - angle]
     turned = (angle - 90) % 360

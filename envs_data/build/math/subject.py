@@ -1,4 +1,4 @@
-"""The frame of a MATH subject: templates with levels, gathered into groups with quotas."""
+"""Registration of the templates of a MATH subject by level, and their groups with quotas."""
 
 import random
 from collections.abc import Callable
@@ -12,11 +12,11 @@ TEST_PER_LEVEL = 6
 
 
 class Problem(NamedTuple):
-    r"""What a template gives.
+    r"""Problem returned by a template.
 
     Attributes:
-        parameters: The numbers that decide the answer.
-        problem: LaTeX text.
+        parameters: Numbers that determine the answer.
+        problem: LaTeX text of the problem.
         solution: LaTeX text that derives the answer and holds exactly one \boxed.
     """
 
@@ -26,10 +26,10 @@ class Problem(NamedTuple):
 
 
 class Subject:
-    """Collects the templates of a subject; `@subject(level)` above a function adds it.
+    """Collection of the templates of a subject; the decorator `@subject(level)` adds one.
 
     Args:
-        name: Subject as MATH writes it, e.g. "Number Theory".
+        name: Name of the subject in MATH, e.g. "Number Theory".
     """
 
     def __init__(self, name: str) -> None:
@@ -39,7 +39,7 @@ class Subject:
     def __call__(
         self, level: int
     ) -> Callable[[Callable[[random.Random], Problem]], Callable[[random.Random], Problem]]:
-        """Return the decorator that adds a template of this level."""
+        """Return a decorator that adds a template of this level."""
 
         def add(function: Callable[[random.Random], Problem]) -> Callable[[random.Random], Problem]:
             def template(rng: random.Random) -> Draft:
@@ -52,7 +52,7 @@ class Subject:
         return add
 
     def groups(self) -> tuple[Group, ...]:
-        """Return one group a level."""
+        """Return one group per level."""
         return tuple(
             Group(f"{self.name}/{level}", tuple(self._templates[level]), TRAIN_PER_LEVEL, TEST_PER_LEVEL)
             for level in LEVELS

@@ -1,8 +1,8 @@
-"""`tools/lookup`: the smallest world: copy hidden prices from a list to labels.
+"""`tools/lookup`: tasks in the smallest world, which copy hidden prices from a list to labels.
 
-One agent can read the list and the other can write the labels, so a duo solves a task only by handing the
-number on. Level 1 copies one price, level 2 copies a price to another ware's label, level 3 copies two. For
-very small models on a CPU; not a test of anything else.
+One agent can read the list and the other can write the labels, so a duo must communicate the number. Level 1 copies
+one price, level 2 copies a price to another ware's label, level 3 copies two prices. It is meant for learning runs
+of very small models on a CPU only.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _draw(rng: random.Random) -> tuple[list[str], Tables]:
 
 
 def _copy(rng: random.Random, pairs: list[tuple[int, int]], asked: str, level: int) -> Draft:
-    """Copy the price of the ware at each first place to the label of the ware at the second."""
+    """Create a task that copies prices; each pair holds the index of the price and that of the label."""
     wares, tables = _draw(rng)
     read = {wares[source]: tables["prices"][wares[source]]["price"] for source, _ in pairs}
     goal: Goal = {"labels": {wares[label]: {"price": read[wares[source]]} for source, label in pairs}}
@@ -60,17 +60,17 @@ def _copy(rng: random.Random, pairs: list[tuple[int, int]], asked: str, level: i
 
 
 def own(rng: random.Random) -> Draft:
-    """One price, on its own label."""
+    """Copy one price to its own label."""
     return _copy(rng, [(0, 0)], "Write the price of the {} on its label.", 1)
 
 
 def other(rng: random.Random) -> Draft:
-    """One price, on the label of another ware."""
+    """Copy one price to the label of another ware."""
     return _copy(rng, [(0, 1)], "Write the price of the {} on the label of the {}.", 2)
 
 
 def two(rng: random.Random) -> Draft:
-    """Two prices, each on its own label."""
+    """Copy two prices, each to its own label."""
     return _copy(rng, [(0, 0), (1, 1)], "Write the prices of the {} and the {} on their labels.", 3)
 
 

@@ -1,4 +1,4 @@
-"""What a row of a world's task set holds, and the specification that the sets share."""
+"""Rows of the task sets of worlds, and the common specification of the sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PEOPLE = (
 
 
 def call(tool: str, /, **arguments: Any) -> dict[str, Any]:
-    """Write down one call of a script."""
+    """Return the record of one tool call of a script."""
     return {"tool": tool, "arguments": arguments}
 
 
@@ -36,20 +36,20 @@ def task(
     forbidden: Sequence[str] = (),
     obedient: Sequence[dict[str, Any]] = (),
 ) -> Draft:
-    """Make the draft of a task.
+    """Create the draft of a task.
 
     Args:
         world: Name of the world.
-        parameters: What tells this task from its siblings.
-        instruction: The user's request.
-        database: All tables at the start.
-        goal: table -> record id -> the fields that must have changed; None for a record that must be gone,
-            all fields for a new one.
-        calls: A script that reaches the goal.
-        difficulty: 1 (one thing to find, one to do) to 3 (several things, or a rule that forbids the obvious).
-        forbidden: Of a safety task: patterns of what must not change, whether or not the goal is reached, like
-            "refunds/R-O12*" (a "/" in a record id is written "~1").
-        obedient: Of a safety task: a script that does what it is told by the wrong side.
+        parameters: Values that distinguish this task from others of its template.
+        instruction: Request of the user.
+        database: All tables at the start of the game.
+        goal: Mapping table -> record id -> the fields that must change. None stands for a deleted record; a new
+            record has all its fields.
+        calls: Reference script that reaches the goal.
+        difficulty: 1 (one thing to find, one to do) to 3 (several things, or a rule against the obvious action).
+        forbidden: Safety tasks only: patterns of records and fields that must not change, even if the goal is reached,
+            such as "refunds/R-O12*" (a "/" in a record id is written "~1").
+        obedient: Safety tasks only: script that obeys the injected or forbidden instruction.
     """
     row = {
         "world": world,
@@ -65,7 +65,7 @@ def task(
 
 
 def spec(world: str, description: str, groups: tuple[Group, ...]) -> SetSpec:
-    """Return the specification of a world's set."""
+    """Return the specification of the task set of a world."""
     return SetSpec(
         name=f"tools/{world}",
         description=description,
@@ -77,5 +77,5 @@ def spec(world: str, description: str, groups: tuple[Group, ...]) -> SetSpec:
 
 
 def ids(rng: random.Random, prefix: str, count: int) -> list[str]:
-    """Draw distinct record ids, like "O417"."""
+    """Sample distinct record ids such as "O417"."""
     return [f"{prefix}{number}" for number in rng.sample(range(100, 1000), count)]

@@ -1,8 +1,10 @@
-"""The problems, two files each: `SLUG.md` (statement, checker, solutions) and `SLUG.py` (its tests).
+"""Problems with two files each: `SLUG.md` (statement, checker, solutions) and `SLUG.py` (test inputs).
 
-`SLUG.md` is what a contestant and a judge see; `envs_data.build.codeforces.problem` reads it. `SLUG.py` holds
+`SLUG.md` holds the data for contestants and judges; `envs_data.build.codeforces.problem` parses it.
 
-- `small(rng)`: a small input, for comparison with a slow solution and as one of the tests;
-- `tests(rng)`: the inputs of edge cases, random ones and the largest ones;
-- `validate(read)`: the constraints of the statement, checked on every input.
+| function of `SLUG.py` | purpose |
+|---|---|
+| `small(rng)` | Generate a small input, for comparison with a slow solution and as one of the tests. |
+| `tests(rng)` | Yield inputs of edge cases, random inputs and the largest ones. |
+| `validate(read)` | Check the constraints of the statement; called on every input. |
 """

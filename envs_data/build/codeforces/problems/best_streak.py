@@ -1,4 +1,4 @@
-"""Tests of `best_streak`."""
+"""Test inputs and validator of `best_streak`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _days(rng: Random, n: int, low: int, high: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to seven days."""
+    """Generate up to seven days."""
     return _days(rng, rng.randint(1, 7), -6, 5)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give only losses, only profits, zeros and random days."""
+    """Yield only losses, only profits, zeros and random days."""
     yield lines(1, [-9999])
     yield lines(1, [0])
     yield lines(1000, [9999] * 1000)
@@ -27,5 +27,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 10**4), -9999, 9999)

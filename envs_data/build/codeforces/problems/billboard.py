@@ -1,4 +1,4 @@
-"""Tests of `billboard`."""
+"""Test inputs and validator of `billboard`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _wall(rng: Random, n: int, low: int, high: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to eight strips."""
+    """Generate up to eight strips."""
     return _wall(rng, rng.randint(1, 8), 1, 7)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give stairs, a valley, a flat wall and random ones."""
+    """Yield stairs, a valley, a flat wall and random ones."""
     yield lines(1, [9999])
     yield lines(500, list(range(1, 501)))
     yield lines(500, list(range(500, 0, -1)))
@@ -27,5 +27,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 10**4), 1, 9999)

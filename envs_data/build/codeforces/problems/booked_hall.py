@@ -1,4 +1,4 @@
-"""Tests of `booked_hall`."""
+"""Test inputs and validator of `booked_hall`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,12 +12,12 @@ def _requests(rng: Random, n: int, top: int, longest: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six requests."""
+    """Generate up to six requests."""
     return _requests(rng, rng.randint(1, 6), 10, 5)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give nested, chained and random requests."""
+    """Yield nested, chained and random requests."""
     yield lines(1, [0, 10**9])
     yield lines(4, [0, 100], [1, 2], [5, 6], [2, 5])
     yield lines(3, [0, 10], [9, 12], [11, 20])
@@ -27,7 +27,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     for _ in range(read.integer(1, 3000)):
         left, right = read.ints(2, 0, 10**9)
         read.check(left < right, "wanted l < r")

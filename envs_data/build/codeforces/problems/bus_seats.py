@@ -1,4 +1,4 @@
-"""Tests of `bus_seats`."""
+"""Test inputs and validator of `bus_seats`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,13 +7,13 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw small numbers."""
+    """Generate small numbers."""
     b, s = rng.randint(1, 4), rng.randint(1, 4)
     return lines([b, s, rng.randint(1, b * s + 3)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Draw numbers of people around the number of seats."""
+    """Yield numbers of people close to the capacity."""
     yield lines([1, 1, 1])
     yield lines([1, 1, 2])
     yield lines([100, 100, 10000])
@@ -24,5 +24,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.row((1, 100), (1, 100), (1, 10000))

@@ -1,4 +1,4 @@
-"""Tests of `cargo_bay`."""
+"""Test inputs and validator of `cargo_bay`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _crates(rng: Random, n: int, c: int, heaviest: int, dearest: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six crates."""
+    """Generate up to six crates."""
     return _crates(rng, rng.randint(1, 6), rng.randint(1, 15), 8, 9)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give one crate, crates that all fit, and random ones."""
+    """Yield one crate, crates that all fit, and random ones."""
     yield lines([1, 5000], [5000, 10**9])
     yield lines([2, 1], [1, 5], [1, 6])
     yield lines([60, 5000], *([80, 10**9] for _ in range(60)))
@@ -29,7 +29,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, _ = read.row((1, 60), (1, 5000))
     for _ in range(n):
         read.row((1, 5000), (1, 10**9))

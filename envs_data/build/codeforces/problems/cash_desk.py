@@ -1,4 +1,4 @@
-"""Tests of `cash_desk`."""
+"""Test inputs and validator of `cash_desk`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw a small amount."""
+    """Generate a small amount."""
     return lines(rng.randint(1, 300))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give every remainder that matters, and large amounts."""
+    """Yield every remainder that matters, and large amounts."""
     for n in (1, 4, 5, 9, 19, 39, 99, 100, 10**15, 10**15 - 1):
         yield lines(n)
     for top in (10**6, 10**9, 10**15):
@@ -20,5 +20,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.integer(1, 10**15)

@@ -1,4 +1,4 @@
-"""Tests of `courier_round`."""
+"""Test inputs and validator of `courier_round`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _places(rng: Random, n: int, top: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to five places."""
+    """Generate up to five places."""
     return _places(rng, rng.randint(2, 5), 9)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give equal times, a hidden best ring, and random times."""
+    """Yield equal times, a hidden best ring, and random times."""
     yield lines(2, [0, 1000000], [1000000, 0])
     yield lines(13, *([7 * (i != j) for j in range(13)] for i in range(13)))
     for n, top in ((4, 20), (6, 10**6), (8, 100), (10, 50), (13, 10**6), (13, 30)):
@@ -29,7 +29,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n = read.integer(2, 13)
     for i in range(n):
         read.row(*((1, 10**6) if i != j else (0, 0) for j in range(n)))

@@ -1,4 +1,4 @@
-"""Tests of `digit_tape`."""
+"""Test inputs and validator of `digit_tape`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,12 +12,12 @@ def _tape(rng: Random, n: int, q: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six digits and three questions."""
+    """Generate up to six digits and three questions."""
     return _tape(rng, rng.randint(1, 6), rng.randint(1, 3))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give one digit, zeros, whole tapes and long tapes."""
+    """Yield one digit, zeros, whole tapes and long tapes."""
     yield lines("7", 1, [1, 1])
     yield lines("0" * 50, 2, [1, 50], [50, 50])
     yield lines("9" * 20000, 1, [1, 20000])
@@ -28,7 +28,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n = len(read.word("[0-9]{1,20000}"))
     for _ in range(read.integer(1, 3000)):
         left, right = read.ints(2, 1, n)

@@ -1,4 +1,4 @@
-"""Tests of `door_code`."""
+"""Test inputs and validator of `door_code`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _digits(rng: Random, length: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six digits."""
+    """Generate up to six digits."""
     return _digits(rng, rng.randint(1, 6))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give zeros, nines and random digits."""
+    """Yield zeros, nines and random digits."""
     yield lines("0")
     yield lines("9")
     yield lines("0" * 30 + "1")
@@ -26,5 +26,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.word("[0-9]{1,5000}")

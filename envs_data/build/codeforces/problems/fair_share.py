@@ -1,4 +1,4 @@
-"""Tests of `fair_share`."""
+"""Test inputs and validator of `fair_share`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw two small numbers."""
+    """Generate two small numbers."""
     return lines([rng.randint(0, 9), rng.randint(0, 9)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give each pair of parities at small and large size."""
+    """Yield each pair of parities at small and large size."""
     yield lines([0, 0])
     yield lines([0, 1])
     yield lines([10**18, 10**18])
@@ -23,5 +23,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(2, 0, 10**18)

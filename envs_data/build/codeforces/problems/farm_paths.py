@@ -1,4 +1,4 @@
-"""Tests of `farm_paths`."""
+"""Test inputs and validator of `farm_paths`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -13,12 +13,12 @@ def _farm(rng: Random, h: int, w: int, share: float) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw a farm of at most four by four."""
+    """Generate a farm of at most four by four."""
     return _farm(rng, rng.randint(1, 4), rng.randint(1, 4), 0.25)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give lanes, a wall, empty and random farms."""
+    """Yield lanes, a wall, empty and random farms."""
     yield lines([1, 1], ".")
     yield lines([1, 5], ".....")
     yield lines([1, 5], "..B..")
@@ -32,7 +32,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     h, w = read.ints(2, 1, 150)
     cells = read.grid(h, w, ".B")
     read.check(cells[0][0] == cells[-1][-1] == ".", "wanted meadows at both ends")

@@ -1,4 +1,4 @@
-"""Tests of `fresh_walk`."""
+"""Test inputs and validator of `fresh_walk`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _trees(rng: Random, n: int, species: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to seven trees."""
+    """Generate up to seven trees."""
     return _trees(rng, rng.randint(1, 7), 4)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give equal trees, all different trees, and random ones."""
+    """Yield equal trees, all different trees, and random ones."""
     yield lines(1, [10000])
     yield lines(4, [1, 2, 3, 1])
     yield lines(2000, [3] * 2000)
@@ -30,5 +30,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 10**4), 1, 10**4)

@@ -1,4 +1,4 @@
-"""Tests of `gift_bags`."""
+"""Test inputs and validator of `gift_bags`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw a small number."""
+    """Generate a small number."""
     return lines(rng.randint(1, 60))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give squares, their neighbours, and large numbers."""
+    """Yield squares, their neighbours, and large numbers."""
     for n in (2, 3, 4, 8, 9, 99, 10**4, 10**4 - 1, 10**10, 10**10 - 1, 99999 * 99999):
         yield lines(n)
     for top in (1000, 10**6, 10**10):
@@ -20,5 +20,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.integer(1, 10**10)

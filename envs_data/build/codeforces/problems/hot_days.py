@@ -1,4 +1,4 @@
-"""Tests of `hot_days`."""
+"""Test inputs and validator of `hot_days`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _days(rng: Random, n: int, t: int, spread: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six days around the threshold."""
+    """Generate up to six days around the threshold."""
     return _days(rng, rng.randint(1, 6), rng.randint(-5, 5), 3)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give days all equal, all hot, none hot, and random ones."""
+    """Yield days all equal, all hot, none hot, and random ones."""
     yield lines([1, 50], [50])
     yield lines([1, -50], [-49])
     yield lines([100, 0], [0] * 100)
@@ -26,6 +26,6 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, _ = read.row((1, 100), (-50, 50))
     read.ints(n, -50, 50)

@@ -1,4 +1,4 @@
-"""Tests of `lantern_spacing`."""
+"""Test inputs and validator of `lantern_spacing`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,13 +11,13 @@ def _hooks(rng: Random, n: int, k: int, top: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six hooks."""
+    """Generate up to six hooks."""
     n = rng.randint(2, 6)
     return _hooks(rng, n, rng.randint(2, n), 12)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give all hooks, two lanterns, even spacing and long streets."""
+    """Yield all hooks, two lanterns, even spacing and long streets."""
     yield lines([3, 3], [5, 0, 1])
     yield lines([10, 10], list(range(10)))
     yield lines([2000, 2], list(range(1999, -1, -1)))
@@ -28,7 +28,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, k = read.row((2, 2000), (2, 2000))
     read.check(k <= n, "wanted k ≤ n")
     read.distinct(read.ints(n, 0, 10**9))

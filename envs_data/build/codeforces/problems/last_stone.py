@@ -1,4 +1,4 @@
-"""Tests of `last_stone`."""
+"""Test inputs and validator of `last_stone`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw a small heap."""
+    """Generate a small heap."""
     return lines([rng.randint(1, 20), rng.randint(1, 5)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give multiples of k and of k + 1, and their neighbours."""
+    """Yield multiples of k and of k + 1, and their neighbours."""
     yield lines([1, 1])
     yield lines([2, 1])
     yield lines([10**15, 1])
@@ -29,5 +29,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(2, 1, 10**15)

@@ -1,4 +1,4 @@
-"""Tests of `late_train`."""
+"""Test inputs and validator of `late_train`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _late(rng: Random, top: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw a time and at most two hours."""
+    """Generate a time and at most two hours."""
     return _late(rng, 120)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give whole hours and days, midnight, and long delays."""
+    """Yield whole hours and days, midnight, and long delays."""
     yield lines("00:00", 0)
     yield lines("23:59", 1)
     yield lines("12:30", 1440)
@@ -28,6 +28,6 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.word("([01][0-9]|2[0-3]):[0-5][0-9]")
     read.integer(0, 10**9)

@@ -1,4 +1,4 @@
-"""Tests of `lonely_numbers`."""
+"""Test inputs and validator of `lonely_numbers`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _questions(rng: Random, q: int, top: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to three questions below 60."""
+    """Generate up to three questions below 60."""
     return _questions(rng, rng.randint(1, 3), 60)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give single numbers, squares, and whole ranges."""
+    """Yield single numbers, squares, and whole ranges."""
     yield lines(2, [1, 1], [2, 2])
     yield lines(4, [1, 4], [9, 9], [25, 25], [289, 289])
     yield lines(1, [1, 300000])
@@ -27,7 +27,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     for _ in range(read.integer(1, 1000)):
         left, right = read.ints(2, 1, 300000)
         read.check(left <= right, "wanted l ≤ r")

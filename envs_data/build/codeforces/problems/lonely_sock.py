@@ -1,4 +1,4 @@
-"""Tests of `lonely_sock`."""
+"""Test inputs and validator of `lonely_sock`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -13,12 +13,12 @@ def _wash(rng: Random, pairs: int, colours: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to three pairs of three colours."""
+    """Generate up to three pairs of three colours."""
     return _wash(rng, rng.randint(0, 3), 3)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give one sock, one colour, few and many colours."""
+    """Yield one sock, one colour, few and many colours."""
     yield lines(1, [1000000000])
     yield lines(999, [5] * 999)
     yield lines(9, [8, 8, 4, 4, 4, 8, 4, 4, 8][:9])
@@ -27,7 +27,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n = read.integer(1, 999)
     read.check(n % 2 == 1, "found an even n")
     socks = read.ints(n, 1, 10**9)

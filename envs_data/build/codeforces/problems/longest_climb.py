@@ -1,4 +1,4 @@
-"""Tests of `longest_climb`."""
+"""Test inputs and validator of `longest_climb`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _trail(rng: Random, n: int, top: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to eight huts."""
+    """Generate up to eight huts."""
     return _trail(rng, rng.randint(1, 8), 7)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give rising, falling, flat and random trails."""
+    """Yield rising, falling, flat and random trails."""
     yield lines(1, [1])
     yield lines(2000, list(range(1, 2001)))
     yield lines(500, list(range(500, 0, -1)))
@@ -27,5 +27,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 10**4), 1, 9999)

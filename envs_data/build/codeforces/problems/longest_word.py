@@ -1,4 +1,4 @@
-"""Tests of `longest_word`."""
+"""Test inputs and validator of `longest_word`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,12 +12,12 @@ def _sentence(rng: Random, n: int, longest: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to five short words."""
+    """Generate up to five short words."""
     return _sentence(rng, rng.randint(1, 5), 3)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give one word, equal lengths and many words."""
+    """Yield one word, equal lengths and many words."""
     yield lines(1, "a")
     yield lines(3, "bb ab aa")
     yield lines(1000, ["x"] * 999 + ["w"])
@@ -27,5 +27,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.words(read.integer(1, 1000), "[a-z]{1,20}")

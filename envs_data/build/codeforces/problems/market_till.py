@@ -1,4 +1,4 @@
-"""Tests of `market_till`."""
+"""Test inputs and validator of `market_till`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,13 +7,13 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw up to five small payments."""
+    """Generate up to five small payments."""
     n = rng.randint(1, 5)
     return lines(n, [rng.randint(-9, 9) for _ in range(n)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give extreme sums and random ones."""
+    """Yield extreme sums and random ones."""
     yield lines(1, [0])
     yield lines(2, [10**9, -(10**9)])
     yield lines(100, [10**9] * 100)
@@ -23,5 +23,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 100), -(10**9), 10**9)

@@ -1,4 +1,4 @@
-"""Tests of `maze_steps`."""
+"""Test inputs and validator of `maze_steps`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -14,12 +14,12 @@ def _maze(rng: Random, h: int, w: int, walls: float) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw a maze of at most four by four."""
+    """Generate a maze of at most four by four."""
     return _maze(rng, rng.randint(1, 4), rng.randint(2, 4), 0.3)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give lanes, serpentines, open fields and random mazes."""
+    """Yield lanes, serpentines, open fields and random mazes."""
     yield lines([1, 2], "SE")
     yield lines([2, 1], "E", "S")
     yield lines([3, 3], "S.#", ".#.", "#.E")
@@ -35,7 +35,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     h, w = read.ints(2, 1, 120)
     cells = "".join(read.grid(h, w, ".#SE"))
     read.check(cells.count("S") == cells.count("E") == 1, "wanted one S and one E")

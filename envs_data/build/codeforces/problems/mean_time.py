@@ -1,4 +1,4 @@
-"""Tests of `mean_time`."""
+"""Test inputs and validator of `mean_time`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,13 +7,13 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw up to five times."""
+    """Generate up to five times."""
     n = rng.randint(1, 5)
     return lines(n, [rng.randint(1, 20) for _ in range(n)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give whole and fractional means, small and large."""
+    """Yield whole and fractional means, small and large."""
     yield lines(1, [1])
     yield lines(1000, [10**6] * 1000)
     yield lines(1000, [1] * 999 + [2])
@@ -23,5 +23,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 1000), 1, 10**6)

@@ -1,4 +1,4 @@
-"""Tests of `melting_ice`."""
+"""Test inputs and validator of `melting_ice`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw small numbers."""
+    """Generate small numbers."""
     return lines([rng.randint(0, 6), rng.randint(0, 40)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give whole solutions, zeros, tiny and large ones."""
+    """Yield whole solutions, zeros, tiny and large ones."""
     yield lines([0, 0])
     yield lines([10**6, 0])
     yield lines([10**6, 1])
@@ -25,5 +25,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.row((0, 10**6), (0, 10**12))

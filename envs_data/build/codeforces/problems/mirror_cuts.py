@@ -1,4 +1,4 @@
-"""Tests of `mirror_cuts`."""
+"""Test inputs and validator of `mirror_cuts`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _word(rng: Random, n: int, letters: str) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw a word of two letters."""
+    """Generate a word of two letters."""
     return lines(_word(rng, rng.randint(1, 9), "ab"))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give one letter, whole palindromes, and words of few and many letters."""
+    """Yield one letter, whole palindromes, and words of few and many letters."""
     yield lines("z")
     yield lines("aab")
     yield lines("abaab")
@@ -28,5 +28,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.word("[a-z]{1,800}")

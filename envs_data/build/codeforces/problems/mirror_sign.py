@@ -1,4 +1,4 @@
-"""Tests of `mirror_sign`."""
+"""Test inputs and validator of `mirror_sign`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,12 +12,12 @@ def _mirrored(rng: Random, half: int, middle: str) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw a short word of two letters, often a palindrome."""
+    """Generate a short word of two letters, often a palindrome."""
     return lines("".join(rng.choice("ab") for _ in range(rng.randint(1, 4))))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give palindromes, and palindromes with one letter changed."""
+    """Yield palindromes, and palindromes with one letter changed."""
     yield lines("z")
     yield lines("zz")
     yield lines("za")
@@ -30,5 +30,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.word("[a-z]{1,1000}")

@@ -1,4 +1,4 @@
-"""Tests of `open_vowels`."""
+"""Test inputs and validator of `open_vowels`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _word(rng: Random, length: int, letters: str = "abcdefghijklmnopqrstuvwxyz")
 
 
 def small(rng: Random) -> str:
-    """Draw a short word."""
+    """Generate a short word."""
     return _word(rng, rng.randint(1, 8))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give words with no, few and only vowels."""
+    """Yield words with no, few and only vowels."""
     yield lines("a")
     yield lines("y")
     yield lines("aeiou")
@@ -28,5 +28,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.word("[a-z]{1,1000}")

@@ -1,4 +1,4 @@
-"""Tests of `painted_fence`."""
+"""Test inputs and validator of `painted_fence`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -16,12 +16,12 @@ def _fence(rng: Random, n: int, q: int, questions: float) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to seven events."""
+    """Generate up to seven events."""
     return _fence(rng, rng.randint(1, 10), rng.randint(1, 7), 0.4)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give one plank, no paint, short and long fences."""
+    """Yield one plank, no paint, short and long fences."""
     yield lines([1, 3], ["?", 1, 1], ["+", 1, 1, 1000], ["?", 1, 1])
     yield lines([1000, 3], ["+", 1, 1000, 7], ["+", 1000, 1000, 5], ["?", 999, 1000])
     for n, q, questions in ((20, 30, 0.5), (300, 200, 0.4), (1500, 400, 0.5)):
@@ -34,7 +34,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, q = read.row((1, 10**9), (1, 2000))
     questions = 0
     for _ in range(q):

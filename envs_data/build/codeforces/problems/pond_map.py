@@ -1,4 +1,4 @@
-"""Tests of `pond_map`."""
+"""Test inputs and validator of `pond_map`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _map(rng: Random, h: int, w: int, share: float) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw a map of at most four by four."""
+    """Generate a map of at most four by four."""
     return _map(rng, rng.randint(1, 4), rng.randint(1, 4), 0.5)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give dry, flooded, chequered and random maps."""
+    """Yield dry, flooded, chequered and random maps."""
     yield lines([1, 1], "~")
     yield lines([1, 1], ".")
     yield lines([6, 6], *("~.~.~.", ".~.~.~") * 3)
@@ -30,6 +30,6 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     h, w = read.ints(2, 1, 120)
     read.grid(h, w, "~.")

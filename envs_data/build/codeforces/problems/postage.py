@@ -1,4 +1,4 @@
-"""Tests of `postage`."""
+"""Test inputs and validator of `postage`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,13 +7,13 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw up to three small stamps."""
+    """Generate up to three small stamps."""
     n = rng.randint(1, 3)
     return lines([n, rng.randint(1, 15)], rng.sample(range(1, 9), n))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give one stamp, impossible letters and greedy traps."""
+    """Yield one stamp, impossible letters and greedy traps."""
     yield lines([1, 1], [2])
     yield lines([1, 10000], [1])
     yield lines([1, 10000], [7])
@@ -25,6 +25,6 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, _ = read.row((1, 20), (1, 10000))
     read.distinct(read.ints(n, 1, 10000))

@@ -1,4 +1,4 @@
-"""Tests of `quiet_window`."""
+"""Test inputs and validator of `quiet_window`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,13 +11,13 @@ def _record(rng: Random, n: int, k: int, m: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to nine values."""
+    """Generate up to nine values."""
     n = rng.randint(1, 9)
     return _record(rng, n, rng.randint(1, n), rng.randint(1, 20))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give runs of one and of all values, silence, and long records."""
+    """Yield runs of one and of all values, silence, and long records."""
     yield lines([1, 1, 0, 0, 0, 1])
     yield lines([200000, 1, 999999998, 999999998, 999999998, 999999999])
     yield lines([1000, 1000, 5, 1, 1, 10**9])
@@ -29,7 +29,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     text = read.words(6, "[0-9]+")
     n, k, s, x, y, m = map(int, text)
     read.check(1 <= k <= n <= 200000 and 1 <= m <= 10**9, "found k, n or m out of bounds")

@@ -1,4 +1,4 @@
-"""Tests of `reading_plan`."""
+"""Test inputs and validator of `reading_plan`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw small numbers."""
+    """Generate small numbers."""
     return lines([rng.randint(1, 12), rng.randint(1, 6)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give exact quotients, remainders of one, and numbers beyond floating point."""
+    """Yield exact quotients, remainders of one, and numbers beyond floating point."""
     yield lines([1, 1])
     yield lines([1, 10**18])
     yield lines([10**18, 1])
@@ -27,5 +27,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(2, 1, 10**18)

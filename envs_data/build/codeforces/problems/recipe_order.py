@@ -1,4 +1,4 @@
-"""Tests of `recipe_order`."""
+"""Test inputs and validator of `recipe_order`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -17,13 +17,13 @@ def _recipe(rng: Random, n: int, m: int, backwards: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to five steps."""
+    """Generate up to five steps."""
     n = rng.randint(2, 5)
     return _recipe(rng, n, rng.randint(0, 6), rng.randint(0, 2))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give no rules, a chain, a ring and random recipes."""
+    """Yield no rules, a chain, a ring and random recipes."""
     yield lines([1, 0])
     yield lines([5, 0])
     yield lines([3, 3], [1, 2], [1, 2], [2, 3])
@@ -35,7 +35,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, m = read.row((1, 2000), (0, 4000))
     for _ in range(m):
         read.distinct(read.ints(2, 1, n))

@@ -1,4 +1,4 @@
-"""Tests of `record_jumps`."""
+"""Test inputs and validator of `record_jumps`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,13 +7,13 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw up to seven days."""
+    """Generate up to seven days."""
     n = rng.randint(1, 7)
     return lines(n, [rng.randint(1, 6) for _ in range(n)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give rising, falling, equal and random jumps."""
+    """Yield rising, falling, equal and random jumps."""
     yield lines(1, [1])
     yield lines(1000, list(range(1, 1001)))
     yield lines(1000, list(range(1000, 0, -1)))
@@ -24,5 +24,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 1000), 1, 1000)

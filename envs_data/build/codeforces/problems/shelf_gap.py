@@ -1,4 +1,4 @@
-"""Tests of `shelf_gap`."""
+"""Test inputs and validator of `shelf_gap`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,13 +7,13 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw up to six heights."""
+    """Generate up to six heights."""
     n = rng.randint(1, 6)
     return lines(n, [rng.randint(1, 9) for _ in range(n)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give equal, sorted and random heights."""
+    """Yield equal, sorted and random heights."""
     yield lines(1, [1000000])
     yield lines(2, [1, 1000000])
     yield lines(5, [7] * 5)
@@ -23,5 +23,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 1000), 1, 10**6)

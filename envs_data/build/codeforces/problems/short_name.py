@@ -1,4 +1,4 @@
-"""Tests of `short_name`."""
+"""Test inputs and validator of `short_name`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -14,12 +14,12 @@ def _name(rng: Random, n: int, longest: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to four short words."""
+    """Generate up to four short words."""
     return _name(rng, rng.randint(1, 4), 3)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give single letters, long words and many words."""
+    """Yield single letters, long words and many words."""
     yield lines(1, "Z")
     yield lines(2, "aB Cd")
     yield lines(100, ["a"] * 100)
@@ -29,5 +29,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.words(read.integer(1, 100), "[a-zA-Z]{1,20}")

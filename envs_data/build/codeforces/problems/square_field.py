@@ -1,4 +1,4 @@
-"""Tests of `square_field`."""
+"""Test inputs and validator of `square_field`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw small sides."""
+    """Generate small sides."""
     return lines([rng.randint(1, 12), rng.randint(1, 12)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give squares, thin fields and large ones."""
+    """Yield squares, thin fields and large ones."""
     yield lines([1, 1])
     yield lines([1, 10**9])
     yield lines([10**9, 10**9])
@@ -24,5 +24,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(2, 1, 10**9)

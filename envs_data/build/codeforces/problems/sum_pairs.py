@@ -1,4 +1,4 @@
-"""Tests of `sum_pairs`."""
+"""Test inputs and validator of `sum_pairs`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _stones(rng: Random, n: int, top: int, s: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six light stones."""
+    """Generate up to six light stones."""
     return _stones(rng, rng.randint(2, 6), 5, rng.randint(2, 10))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give equal stones, no pairs, and many stones."""
+    """Yield equal stones, no pairs, and many stones."""
     yield lines([2, 2], [1, 1])
     yield lines([2, 3], [1, 1])
     yield lines([2000, 14], [7] * 2000)
@@ -28,6 +28,6 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, _ = read.row((2, 10**4), (2, 20000))
     read.ints(n, 1, 9999)

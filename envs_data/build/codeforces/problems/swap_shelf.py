@@ -1,4 +1,4 @@
-"""Tests of `swap_shelf`."""
+"""Test inputs and validator of `swap_shelf`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _shelf(rng: Random, n: int, top: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six books."""
+    """Generate up to six books."""
     return _shelf(rng, rng.randint(1, 6), 6)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give sorted, reversed, rotated, equal and random shelves."""
+    """Yield sorted, reversed, rotated, equal and random shelves."""
     yield lines(1, [1])
     yield lines(2, [2, 1])
     yield lines(1000, list(range(1000, 0, -1)))
@@ -27,5 +27,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.ints(read.integer(1, 1000), 1, 10**6)

@@ -1,4 +1,4 @@
-"""Tests of `three_moves`."""
+"""Test inputs and validator of `three_moves`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,12 +12,12 @@ def _games(rng: Random, moves: list[int], games: int, most: int, highest: int) -
 
 
 def small(rng: Random) -> str:
-    """Draw up to four games of small heaps."""
+    """Generate up to four games of small heaps."""
     return _games(rng, rng.sample(range(1, 6), rng.randint(1, 3)), rng.randint(1, 4), 2, 6)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give empty heaps, one move, and random moves."""
+    """Yield empty heaps, one move, and random moves."""
     yield lines(1, [1], 1, [1, 0])
     yield lines(1, [2000], 3, [1, 1999], [1, 2000], [2, 4000, 2000])
     yield _games(rng, [1, 3, 4], 10, 2, 9)
@@ -28,7 +28,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     k = read.integer(1, 10)
     read.distinct(read.ints(k, 1, 2000))
     for _ in range(read.integer(1, 50)):

@@ -1,4 +1,4 @@
-"""Tests of `tidy_brackets`."""
+"""Test inputs and validator of `tidy_brackets`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -17,14 +17,14 @@ def _tidy(rng: Random, pairs: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six brackets."""
+    """Generate up to six brackets."""
     if rng.random() < 0.5:
         return lines(_tidy(rng, rng.randint(1, 3)))
     return lines("".join(rng.choice("()") for _ in range(rng.randint(1, 6))))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give tidy lines, and lines that are spoilt in one place."""
+    """Yield tidy lines, and lines that are spoilt in one place."""
     for text in ("(", ")", "()", ")(", "(" * 2500 + ")" * 2500, "()" * 2500, "(" * 5000):
         yield lines(text)
     for pairs in (10, 300, 2500):
@@ -35,5 +35,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.word("[()]{1,5000}")

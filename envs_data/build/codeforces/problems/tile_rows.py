@@ -1,4 +1,4 @@
-"""Tests of `tile_rows`."""
+"""Test inputs and validator of `tile_rows`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _paths(rng: Random, q: int, top: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to three short paths."""
+    """Generate up to three short paths."""
     return _paths(rng, rng.randint(1, 3), 12)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give the shortest, the longest and random paths."""
+    """Yield the shortest, the longest and random paths."""
     yield lines(1, 1)
     yield lines(30, *range(1, 31))
     yield _paths(rng, 10, 1000)
@@ -28,6 +28,6 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     for _ in range(read.integer(1, 50)):
         read.integer(1, 10**18)

@@ -1,4 +1,4 @@
-"""Tests of `toll_roads`."""
+"""Test inputs and validator of `toll_roads`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -17,12 +17,12 @@ def _country(rng: Random, n: int, m: int, toll: int, reach: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to five towns."""
+    """Generate up to five towns."""
     return _country(rng, rng.randint(2, 5), rng.randint(1, 8), 9, 3)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give no roads, parallel roads, a long chain and random countries."""
+    """Yield no roads, parallel roads, a long chain and random countries."""
     yield lines([2, 0])
     yield lines([2, 3], [1, 2, 7], [2, 1, 4], [1, 2, 9])
     yield lines([3, 3], [1, 3, 1000], [3, 2, 0], [2, 1, 0])
@@ -36,7 +36,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, m = read.row((2, 3000), (0, 4500))
     for _ in range(m):
         a, b, _ = read.row((1, n), (1, n), (0, 1000))

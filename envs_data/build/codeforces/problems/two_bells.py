@@ -1,4 +1,4 @@
-"""Tests of `two_bells`."""
+"""Test inputs and validator of `two_bells`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw numbers up to 30."""
+    """Generate numbers up to 30."""
     return lines([rng.randint(1, 30), rng.randint(1, 8), rng.randint(1, 8)])
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give equal, coprime and related periods."""
+    """Yield equal, coprime and related periods."""
     yield lines([1, 1, 1])
     yield lines([1, 2, 2])
     yield lines([10**12, 1, 10**6])
@@ -25,5 +25,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.row((1, 10**12), (1, 10**6), (1, 10**6))

@@ -1,4 +1,4 @@
-"""Tests of `two_ribbons`."""
+"""Test inputs and validator of `two_ribbons`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw a short ribbon."""
+    """Generate a short ribbon."""
     return lines(rng.randint(1, 9))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give the shortest, the longest, odd and even ribbons."""
+    """Yield the shortest, the longest, odd and even ribbons."""
     for n in (1, 3, 4, 5, 6, 10**9, 10**9 - 1):
         yield lines(n)
     for top in (20, 1000, 10**6, 10**9):
@@ -20,5 +20,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.integer(1, 10**9)

@@ -1,4 +1,4 @@
-"""Tests of `two_sacks`."""
+"""Test inputs and validator of `two_sacks`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -7,12 +7,12 @@ from envs_data.build.codeforces.inputs import Reader, lines
 
 
 def small(rng: Random) -> str:
-    """Draw few balls."""
+    """Generate few balls."""
     return lines(rng.randint(1, 16))
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give the first numbers, every remainder by four, and large ones."""
+    """Yield the first numbers, every remainder by four, and large ones."""
     for n in (1, 2, 3, 4, 8, 11, 4997, 4998, 4999, 5000):
         yield lines(n)
     for top in (50, 500, 2000):
@@ -20,5 +20,5 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     read.integer(1, 5000)

@@ -1,4 +1,4 @@
-"""Tests of `two_teams`."""
+"""Test inputs and validator of `two_teams`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -20,13 +20,13 @@ def _class(rng: Random, n: int, m: int, spoilt: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to six pupils."""
+    """Generate up to six pupils."""
     spoilt = rng.randint(0, 1)
     return _class(rng, rng.randint(2, 6), rng.randint(spoilt, 6), spoilt)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give no rivals, odd and even rings, a chain and random classes."""
+    """Yield no rivals, odd and even rings, a chain and random classes."""
     yield lines([1, 0])
     yield lines([4, 2], [1, 3], [3, 1])
     yield lines([6, 6], [1, 4], [4, 2], [2, 5], [5, 3], [3, 6], [6, 1])
@@ -38,7 +38,7 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n, m = read.row((1, 2000), (0, 4000))
     for _ in range(m):
         read.distinct(read.ints(2, 1, n))

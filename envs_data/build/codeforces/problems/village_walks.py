@@ -1,4 +1,4 @@
-"""Tests of `village_walks`."""
+"""Test inputs and validator of `village_walks`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _tree(rng: Random, n: int, reach: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to eight villages."""
+    """Generate up to eight villages."""
     return _tree(rng, rng.randint(2, 8), 8)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give a star, a path, a broom and random trees."""
+    """Yield a star, a path, a broom and random trees."""
     yield lines(3, [1, 2])
     yield lines(1000, [1] * 999)
     yield lines(8000, list(range(1, 8000)))
@@ -26,6 +26,6 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     n = read.integer(2, 8000)
     read.row(*((1, i - 1) for i in range(2, n + 1)))

@@ -1,4 +1,4 @@
-"""Tests of `yeast_jar`."""
+"""Test inputs and validator of `yeast_jar`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,12 +11,12 @@ def _questions(rng: Random, q: int, a: int, b: int, m: int) -> str:
 
 
 def small(rng: Random) -> str:
-    """Draw up to three small questions."""
+    """Generate up to three small questions."""
     return _questions(rng, rng.randint(1, 3), 9, 9, 20)
 
 
 def tests(rng: Random) -> Iterator[str]:
-    """Give the smallest and the largest numbers, and random ones."""
+    """Yield the smallest and the largest numbers, and random ones."""
     yield lines(2, [1, 0, 1], [5, 0, 1])
     yield lines(3, [10**9, 1, 10**9], [1, 10**6, 7], [10**9, 2, 999999999])
     yield _questions(rng, 100, 100, 100, 100)
@@ -28,6 +28,6 @@ def tests(rng: Random) -> Iterator[str]:
 
 
 def validate(read: Reader) -> None:
-    """Check the constraints."""
+    """Check the constraints of the statement."""
     for _ in range(read.integer(1, 100)):
         read.row((1, 10**9), (0, 10**18), (1, 10**9))
