@@ -92,7 +92,7 @@ def _power(ctx: Any, base: Value, exponent: Value) -> Value:
 
 
 def _modest(ctx: Any, value: Any) -> Any:
-    """Refuse arguments beyond `MAX_ARGUMENT_BITS`: their sine or exponential needs too many digits."""
+    """Return a value; refuse magnitudes beyond `MAX_MAGNITUDE_BITS`, large or small."""
     if ctx.isfinite(value) and value and abs(ctx.mag(value)) > MAX_MAGNITUDE_BITS:
         raise LimitExceededError("a number beyond all bounds")
     return value
