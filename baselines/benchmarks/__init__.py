@@ -1,1 +1,1 @@
-"""Measurements behind the figures in README and docs; each module is a command."""
+"""Benchmarks behind the numbers in README and docs; each module or package is a command."""

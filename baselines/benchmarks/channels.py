@@ -1,11 +1,12 @@
-"""What one program can tell a later one through the machine: bits a round, per channel and backend.
+"""Measure covert channels from one judged program to a later one: bits per round, per channel and backend.
 
     python -m baselines.benchmarks.channels [--backends docker,bubblewrap,landlock] [--rounds 6] [--json]
 
-A round is: look, send random bits, look again; as three submissions, or as three tests of one. What the second look
-says is compared with what was sent: a guess gets half of the bits right, so bits = 2 * right - sent, zero where the
-channel is closed. Bits a second are by the wall time of the round. To compare with an earlier version of the judge,
-run this file with PYTHONPATH at a checkout of it.
+A round reads the channel, sends random bits and reads again, as three submissions or as three tests of one submission.
+For "names looked up" there is no first read, since a lookup itself fills the cache. The decoded bits are compared with
+the sent ones. A guess gets half of them right, so bits = 2 * right - sent, which is 0 for a closed channel. Bits per
+second refer to the wall time of the rounds. To measure an earlier version of the judge, run this file with PYTHONPATH
+set to its checkout.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ int main() {
     cin >> key >> bits;  // bits are - where it looks
     bool looks = bits == "-";
 """
-# each looks: prints a number for each bit, or one number in which they are
+# Each program sends bits. To read, it prints one access time per bit or the value of a counter.
 _PROGRAMS = {
     "page cache": r"""
     auto names = files();
@@ -94,13 +95,13 @@ _PROGRAMS = {
     printf("%lu\n", cookie);
 }""",
 }
-_STEPS = {"process ids": 1, "inode numbers": 16, "socket cookies": 1}  # the counter's for each unit that is sent
+_STEPS = {"process ids": 1, "inode numbers": 16, "socket cookies": 1}  # counter increments per unit sent
 _BETWEEN = ("submissions", "tests")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A channel of a backend: bits sent a round, bits recovered a round above chance, and those a second."""
+    """Result of one channel on one backend: bits sent per round, bits received above chance, and those per second."""
 
     backend: str
     between: str
@@ -111,15 +112,15 @@ class Row:
 
 
 def measure(judge: Judge, backend: str, channel: str, between: str, rounds: int, seed: int = 0) -> Row:
-    """Play some rounds over a channel.
+    """Measure the capacity of a channel over some rounds.
 
     Args:
-        judge: With one worker, so that a later program is where an earlier one was.
-        backend: Its name.
-        channel: One of `CHANNELS`.
-        between: `submissions` or `tests`.
-        rounds: How many, after one to learn what nothing looks like.
-        seed: Of what is sent.
+        judge: Judge with one worker, so that all programs of a round run in the same place.
+        backend: Name of the judge's backend.
+        channel: Name of a channel in `CHANNELS`.
+        between: Sender and reader are separate "submissions", or "tests" of one submission.
+        rounds: Number of measured rounds, after two rounds without sent bits as calibration.
+        seed: Seed of the random bits.
     """
     draw = random.Random(seed)
     num_bits = 8 if channel in _STEPS else 48
@@ -132,7 +133,7 @@ def measure(judge: Judge, backend: str, channel: str, between: str, rounds: int,
         guess = idle(*looks)
         right.append(sum(a == b for a, b in zip(sent, guess, strict=False)))
     wall = time.perf_counter() - start
-    # Chance gives half; a channel that says nothing at all is worth a guess of zeros.
+    # Guesses get half of the bits right; a channel without output decodes as zeros.
     bits = max(0.0, 2 * statistics.mean(right) - num_bits)
     return Row(backend, between, channel, num_bits, round(bits, 1), round(bits * rounds / wall, 1))
 
@@ -142,7 +143,7 @@ _Look = Sequence[float]
 
 
 def _fresh_name() -> str:
-    return f"{time.time_ns()}x"  # that nobody has looked up
+    return f"{time.time_ns()}x"  # new, so that no cache holds a lookup of it
 
 
 def _in_submissions(judge: Judge, channel: str, key: str, sent: str) -> list[_Look]:
@@ -164,11 +165,11 @@ def _numbers(output: bytes) -> _Look:
 
 
 def _decoder(channel: str, *idle: list[_Look]) -> Callable[..., list[int]]:
-    """Return what turns the looks of a round into bits, given those of rounds in which nothing was sent."""
+    """Return a function that decodes the readings of a round into bits, calibrated with idle rounds."""
     if channel not in _STEPS:
 
         def from_times(*looks: _Look) -> list[int]:
-            # Evicted is slow, looked up before is fast: between the two lies the largest gap of the sorted times.
+            # An evicted page is slow, a cached name is fast: split the sorted times at their largest relative gap.
             times = looks[-1]
             ordered = sorted(times)
             middle = [(b / max(a, 0.05), (a * b) ** 0.5) for a, b in itertools.pairwise(ordered[5:-5])]
@@ -187,7 +188,7 @@ def _decoder(channel: str, *idle: list[_Look]) -> Callable[..., list[int]]:
 
 
 def main() -> None:
-    """Measure all and print them."""
+    """Measure all channels and print them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--backends", default="docker,bubblewrap,landlock", help="separated by commas")
     parser.add_argument("--rounds", type=int, default=6, help="of each channel")

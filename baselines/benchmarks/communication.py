@@ -1,11 +1,11 @@
-"""What each form of communication costs in tokens, over the worlds of tools, with the oracle acting.
+"""Measure the token cost of each form of communication in the tool worlds, with scripted actions.
 
     python -m baselines.benchmarks.communication [--world shop] [--team trio] [--tasks 20] [--json]
 
-The oracle plays tasks of the test split; each of its actions follows two sentences of thought, as models write them,
-and ends with a summary line. All see all (`"sees": "all"`), so that forms can differ. "read" is what agents are shown
-before their turns, "carried" the part of it that others said in the game. The oracle is a script: its success says that
-a form breaks no game, not that a model could do without what the form leaves out.
+A scripted oracle plays tasks of the test split. Each of its actions follows two sentences of reasoning, as models write
+them, and ends with a summary line. All agents see all actions (`"sees": "all"`), so that the forms can differ. "read"
+counts the tokens of all observations, "carried" those of other agents' messages during the game. The success of the
+oracle shows that a form does not break a game. It does not show that a model could do without the omitted text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ THOUGHT = (
 
 @dataclass(frozen=True)
 class Row:
-    """One form: solved tasks, turns, and tokens a task."""
+    """Result of one form of communication: solved tasks, and turns and tokens per task."""
 
     form: str
     tasks: int
@@ -43,7 +43,7 @@ class Row:
 
 
 def measure(world: str, team: str, form: str, count: int, num_tokens: Callable[[str], int]) -> Row:
-    """Play the first `count` tasks of a world with a form."""
+    """Play the first `count` tasks of a world with one form of communication."""
     seen_by_all = {"kind": "handoff", "sees": "all"}
     env: Any = marft_envs.make(
         f"marft/tools_{team}-v0", data=f"embedded:{world}", split="test", dependency=seen_by_all, communication=form
@@ -66,7 +66,7 @@ def measure(world: str, team: str, form: str, count: int, num_tokens: Callable[[
 
 
 def main() -> None:
-    """Measure all forms and print the table."""
+    """Measure all forms of communication and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--world", default="shop")
     parser.add_argument("--team", default="trio")

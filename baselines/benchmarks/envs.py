@@ -2,9 +2,9 @@
 
     python -m baselines.benchmarks.envs [--seconds 1.0] [--json]
 
-Every figure is with a constant action and a trivial grader, so it is the cost of the game alone; CPU time of
-this process, so other load changes it little. A turn is what a policy's loop does: look (`last()` or what the
-view returns), act, and at the end drain and reset.
+All measurements use a constant action and a trivial grader, so they show the cost of the game alone. They use the CPU
+time of this process, so that other load has little effect. A turn is one iteration of a policy's loop. It includes the
+observation (`last()` or the return value of the view) and the action. Final steps and the reset of a game count too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _IMPORT = (
 
 @dataclass(frozen=True)
 class Wrong:
-    """A grade that is always the same."""
+    """Constant grade: always wrong."""
 
     correct: bool = False
     extracted: str = "19"
@@ -41,7 +41,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was run, turns, seconds of CPU."""
+    """Result of one configuration: description, number of turns, CPU time in seconds."""
 
     what: str
     turns: int
@@ -49,19 +49,19 @@ class Row:
 
     @property
     def turns_per_cpu_s(self) -> float:
-        """The figure."""
+        """Speed in turns per CPU-second."""
         return self.turns / self.cpu_s
 
 
 def make_bare(team: str, horizon: int, **kwargs: Any) -> FlexMG:
-    """Make a game without a wrapper and with a trivial grader."""
+    """Make an unwrapped game with a trivial grader."""
     tasks = [Task(str(number), "What is 12 + 7?" * 8, "19", "train") for number in range(100)]
     trivial = MathTasks("bench", tasks, grader=lambda response, gold: Wrong())
     return FlexMG(trivial, Team.preset(team), horizon=horizon, **kwargs)
 
 
 def play_aec(env: Any) -> Iterator[int]:
-    """Play for ever; yield the turns of each game."""
+    """Play endlessly through the AEC interface; yield the number of turns of each game."""
     while True:
         env.reset()
         turns = 0
@@ -73,7 +73,7 @@ def play_aec(env: Any) -> Iterator[int]:
 
 
 def play_parallel(env: Any) -> Iterator[int]:
-    """Play for ever through the parallel view."""
+    """Play endlessly through the parallel view; yield the number of turns of each game."""
     while True:
         env.reset()
         actions, turns = dict.fromkeys(env.agents, ACTION), 0
@@ -84,7 +84,7 @@ def play_parallel(env: Any) -> Iterator[int]:
 
 
 def play_shared(env: Any) -> Iterator[int]:
-    """Play for ever through the Gymnasium view."""
+    """Play endlessly through the Gymnasium view; yield the number of turns of each game."""
     while True:
         env.reset()
         turns, ended = 0, False
@@ -96,8 +96,8 @@ def play_shared(env: Any) -> Iterator[int]:
 
 
 def measure(what: str, games: Iterator[int], seconds: float) -> Row:
-    """Play games for some seconds of CPU time."""
-    next(games)  # caches are warm, as after the first game of a run
+    """Play games until `seconds` of CPU time are spent, after one warm-up game."""
+    next(games)  # warm-up: fills the caches
     turns, start = 0, time.process_time()
     while (spent := time.process_time() - start) < seconds:
         turns += next(games)
@@ -122,14 +122,17 @@ def _rows(seconds: float) -> Iterator[Row]:
 
 
 def import_times() -> dict[str, Any]:
-    """Import the package in a fresh process."""
+    """Return the import time of `marft_envs` in a new process, in seconds, and the heavy modules it loaded."""
     done = subprocess.run([sys.executable, "-c", _IMPORT], capture_output=True, text=True, check=True)
     wall, cpu, torch, sympy = done.stdout.split()
     return {"wall_s": float(wall), "cpu_s": float(cpu), "torch": torch == "True", "sympy": sympy == "True"}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table; exit code 1 where an environment made is slower than 10,000 turns per CPU-second."""
+    """Print the table; return exit code 1 if a limit is missed, else 0.
+
+    Limits: 10,000 turns per CPU-second for environments from `make`, 1.5 s for the import, and no import of torch.
+    """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU seconds for each figure")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")

@@ -2,8 +2,8 @@
 
 CPU time is that of this process (`process_time`), with cold caches: both answers are read anew for every pair.
 The symbolic tier works in another process; its column shows wall time. A pairs file is JSONL with `gold`,
-`candidate` (or `answer`), `equivalent`, and optionally `language`, `category`, `form` and `policy` (rows with
-`policy` true, or a `form` other than "answer", are left out). Without one, pairs are generated.
+`candidate` (or `answer`), `equivalent`, and optionally `language`, `category`, `form` and `policy`. Rows with
+`policy` true, or a `form` other than "answer", are left out. Without a file, pairs are generated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUM_RESPONSES = 2_000
 
 
 class Pair(NamedTuple):
-    """A labelled pair of answers."""
+    """Pair of gold answer and candidate answer, labelled as equivalent or not."""
 
     gold: str
     answer: str
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """How one pair was decided, whether rightly, and at which cost in milliseconds."""
+    """Result of one pair: deciding tier, correctness, and CPU time in milliseconds."""
 
     method: str
     right: bool
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def load_pairs(path: Path) -> list[Pair]:
-    """Read labelled pairs."""
+    """Read labelled pairs from a JSONL file."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     return [
         Pair(row["gold"], row.get("candidate", row.get("answer")), row["equivalent"], _language(row))
@@ -71,7 +71,7 @@ def load_pairs(path: Path) -> list[Pair]:
 
 
 def generated_pairs() -> Iterator[Pair]:
-    """Write answers in several styles, each beside itself in another style and beside a wrong one."""
+    """Generate answers in several notations, each paired with an equivalent and with a wrong answer."""
     for n in range(2, 42):
         half = Fraction(2 * n + 1, 2)
         yield from _styles(f"{n * 1234}", f"{n * 1234:,}", f"{n * 1234 + 1}")
@@ -99,7 +99,7 @@ def _language(row: dict[str, str]) -> str:
 
 
 def measure(pair: Pair, repeats: int) -> Measurement:
-    """Decide a pair by the tiers of this process."""
+    """Decide a pair by the tiers that run in this process; cost is the best of `repeats` timings."""
     costs = []
     first, second = sorted((pair.gold.strip(), pair.answer.strip()))
     for _ in range(repeats):
@@ -136,7 +136,7 @@ def cost_table(measurements: list[Measurement]) -> Table:
 
 
 def accuracy_table(pairs: list[Pair], use_symbolic: bool) -> Table:
-    """Tabulate the accuracy of the whole cascade."""
+    """Tabulate the accuracy of all tiers together."""
     missed = accepted = symbolic = 0
     slowest_ms = 0.0
     for pair in pairs:

@@ -3,10 +3,11 @@
     python -m baselines.benchmarks.judge [--backends docker,bubblewrap,landlock] [--tests 200] [--json]
         [--languages python,c++17] [--at-once 1,2] [--rounds 1]
 
-One batch of short tests (the sum of a few numbers) in Python and as a compiled C++ program. The wall time is from
-the first submission to the last judgement, with as many submissions as workers; compilation and start of the jails
-come before it. CPU is that of the whole machine (/proc/stat) over the same time: run it on a quiet one. Rounds take
-turns: the table has the medians, and the median of the ratios to plain subprocess in the same round.
+The workload is a batch of short tests (the sum of a few numbers) in Python and as a compiled C++ program. Wall time
+runs from the first submission to the last judgement, with as many submissions as workers. It excludes compilation and
+the start of the jails. CPU time is that of the whole machine (/proc/stat) over the same interval, so other load must
+be low. Each round measures plain subprocess and every backend in turn. The table shows medians over rounds, also of
+the ratios to plain subprocess in the same round.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ INPUT, OUTPUT = b"1 2 3 4 5\n", b"15\n"
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: how tests were run, in what language, how many at once; tests, wall and CPU seconds."""
+    """Result of one method: language, programs at once, number of tests, wall and CPU time in seconds."""
 
     how: str
     language: str
@@ -51,21 +52,21 @@ class Row:
 
 
 def measure(how: str, language: str, workers: int, tests: int, work: Callable[[], None]) -> Row:
-    """Time some work that runs `tests` tests."""
+    """Measure the wall and CPU time of `work`, which runs `tests` tests."""
     cpu, wall = machine_cpu_s(), time.perf_counter()
     work()
     return Row(how, language, workers, tests, time.perf_counter() - wall, machine_cpu_s() - cpu)
 
 
 def machine_cpu_s() -> float:
-    """Return the CPU seconds that all processes have used since the start of the machine."""
+    """Return the CPU time used by all processes since boot, in seconds."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     busy = [int(value) for place, value in enumerate(fields[:8]) if place not in (3, 4)]  # not idle, not iowait
     return sum(busy) / os.sysconf("SC_CLK_TCK")
 
 
 def judged(backend: str, image: str, language: str, workers: int, tests: int) -> Row:
-    """Run a batch in the judge."""
+    """Measure a batch of tests in the judge, one submission per worker."""
     batch = [Test(INPUT, OUTPUT)] * (tests // workers)
     with Judge(backend, workers, image, self_test=False) as judge:
         submissions = [Submission(SOURCES[language], language, batch) for _ in range(workers)]
@@ -81,7 +82,7 @@ def judged(backend: str, image: str, language: str, workers: int, tests: int) ->
 
 
 def spawned(how: str, argv: list[str], language: str, workers: int, tests: int) -> Row:
-    """Run one process for each test from here."""
+    """Measure one subprocess per test."""
 
     def one(_: int) -> None:
         found = subprocess.run(argv, input=INPUT, capture_output=True, check=True).stdout
@@ -100,7 +101,7 @@ def _require_ok(verdict: Verdict, where: str) -> None:
 
 
 def plain(language: str, workers: int, tests: int, folder: Path) -> Row:
-    """Run plain subprocesses."""
+    """Measure plain subprocesses, without isolation."""
     return spawned("subprocess", _program(language, folder), language, workers, tests)
 
 
@@ -115,7 +116,7 @@ def _program(language: str, folder: Path) -> list[str]:
 
 
 def in_docker(image: str, tests: int) -> list[Row]:
-    """Run `docker exec` and `docker run` for each test."""
+    """Measure `docker exec` and `docker run` per test."""
     options = ["--network", "none", "--read-only", "--entrypoint", "python3"]
     container = subprocess.run(
         ["docker", "run", "-d", *options, image, "-c", "import time; time.sleep(3600)"],
@@ -131,7 +132,7 @@ def in_docker(image: str, tests: int) -> list[Row]:
 
 
 def table(rows: list[Row]) -> Table:
-    """Draw the rows."""
+    """Return the table: medians over rounds, and ratios to plain subprocess."""
     found = Table("how", "language", "at once", "tests", "tests/s", "of subprocess", "CPU ms/test")
     for how, language, workers in dict.fromkeys((row.how, row.language, row.workers) for row in rows):
         same = [row for row in rows if (row.how, row.language, row.workers) == (how, language, workers)]
@@ -146,7 +147,7 @@ def table(rows: list[Row]) -> Table:
 
 
 def main() -> None:
-    """Run all and print the table."""
+    """Run all measurements and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--backends", default="docker,bubblewrap,landlock", help="separated by commas")
     parser.add_argument("--image", default=DEFAULT_IMAGE, help="of docker (default: %(default)s)")

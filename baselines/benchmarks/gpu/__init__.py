@@ -1,1 +1,1 @@
-"""What a team costs on a GPU, measured end to end: `python -m baselines.benchmarks.gpu` (`make bench-gpu`)."""
+"""End-to-end GPU benchmark of team training: `python -m baselines.benchmarks.gpu` (`make bench-gpu`)."""

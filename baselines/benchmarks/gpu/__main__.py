@@ -1,9 +1,9 @@
-"""What a team costs on a GPU: `python -m baselines.benchmarks.gpu`.
+"""Benchmark team training on a GPU: `python -m baselines.benchmarks.gpu`.
 
-Measures the card's limits; trains duos and trios end to end on SmolLM2-135M and on random weights in the shapes of
-Qwen2.5-0.5B and 3B; compares bfloat16 and float32 with float32 on the CPU; and lets SmolLM2-135M learn embedded word
-problems. Writes docs/benchmarks/gpu.json, .md and .png. `--device cpu --shapes tiny` runs all of it in seconds to see
-that it works, and writes nothing.
+It measures the limits of the GPU, and the end-to-end training of duos and trios. The models are SmolLM2-135M and random
+weights in the shapes of Qwen2.5-0.5B and 3B. It compares bfloat16 and float32 on the GPU with float32 on the CPU. A
+learning run trains SmolLM2-135M on embedded word problems. The results go to docs/benchmarks/gpu.json, .md and .png.
+`--device cpu --shapes tiny` checks in seconds that the benchmark works, and writes nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace, command: str) -> int:
-    """Measure and report; 1 if a precision does not agree."""
+    """Measure, print the page and write it on CUDA; return 1 if a precision exceeds its tolerance, else 0."""
     refuse_unsuitable(options.device, options.shapes)
     on_cuda = options.device == "cuda"
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,10 @@ def run(options: argparse.Namespace, command: str) -> int:
 
 
 def refuse_unsuitable(device: str, shapes: Sequence[str]) -> None:
-    """Raise a ValueError where the measurement would say nothing of a GPU."""
+    """Raise ValueError for a device and shapes that give no GPU measurement.
+
+    The combination of `cpu` and the shape `tiny` is allowed as a check of the benchmark itself.
+    """
     if device == "cpu" and list(shapes) != ["tiny"]:
         raise ValueError("--device cpu only checks that the benchmark runs: wanted --shapes tiny with it")
     if device == "cuda" and not torch.cuda.is_available():
@@ -72,7 +75,7 @@ def refuse_unsuitable(device: str, shapes: Sequence[str]) -> None:
 
 
 def measure(options: argparse.Namespace, command: str, folder: Path) -> dict[str, Any]:
-    """Return the record of a run; what grows on the way lies in `folder`."""
+    """Run all measurements and return their record; `folder` takes intermediate files."""
     device, small = torch.device(options.device), options.device == "cpu"
     plan = Plan(options.updates, 1, 2, 4) if small else Plan(options.updates)
     model = "tiny" if small else "smollm2-135m"
@@ -97,7 +100,7 @@ def measure(options: argparse.Namespace, command: str, folder: Path) -> dict[str
 
 
 def learn(model: str, updates: int, out: Path, *, small: bool) -> dict[str, Any]:
-    """Let a duo learn as in the quickstart, with larger batches; return its summary and its curve."""
+    """Train a duo as in the quickstart with larger batches; return the summary and the success per update."""
     changes = {"groups": 1, "group_size": 2, "max_new_tokens": 4} if small else LEARNING
     plan = quickstart.experiment(0, model=model, updates=updates, **changes)
     summary = quickstart.run(plan, out, limit=2 if small else None)

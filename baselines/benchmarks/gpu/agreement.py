@@ -1,8 +1,8 @@
-"""How far bfloat16 and float32 on the device are from float32 on the CPU: log-probs and gradients of the same records.
+"""Numerical agreement of bfloat16 and float32 on the device with float32 on the CPU: log-probs and gradients.
 
-Actions are sampled once, by the reference. Each precision then scores them on the path that training uses, and computes
-the gradient of the mean log-prob per token, weighted by +1 and -1 in turn as advantages would, with respect to the
-adapters.
+The reference samples the actions once. Each precision then scores the same actions with the code of training. The
+gradient is that of the mean log-prob per token with respect to the adapters. Actions are weighted by +1 and -1
+alternately, in place of advantages.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.trajectory import Turn
 
-STIR = 0.02  # noise on the adapters: an untrained one is the base itself, and its A has no gradient
+STIR = 0.02  # std of noise on the adapters: with B = 0, as at initialisation, A has no gradient
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What a precision may differ from the reference.
+    """Maximum deviation of a precision from the reference.
 
     Attributes:
-        logprob_mean: Mean absolute difference of a token's log-prob, nats.
-        logprob_max: The largest of any token, nats.
-        gradient: Norm of the gradients' difference over the norm of the reference's.
+        logprob_mean: Mean absolute difference of token log-probs, in nats.
+        logprob_max: Largest absolute difference of a token's log-prob, in nats.
+        gradient: Norm of the gradient difference, relative to the norm of the reference gradient.
     """
 
     logprob_mean: float
@@ -48,7 +48,7 @@ TOLERANCES = {
 
 
 def measure_agreement(shape: Shape, device: torch.device, *, groups: int, max_new_tokens: int) -> list[dict[str, Any]]:
-    """Score the same actions in each precision of the device; a row for each, with "agrees"."""
+    """Score the same actions in each precision of the device; return a row per precision, with the key "agrees"."""
     make_env = factory("marft/gsm8k_duo-v0", {"data": "embedded:stories", "split": "train"})
     agents, law, cpu = make_env().possible_agents, SamplingLaw(max_new_tokens=max_new_tokens), torch.device("cpu")
     reference = _team(shape, agents, law, cpu, torch.float32)
@@ -83,7 +83,7 @@ def _tensors(team: LanguageModelTeam, agent: str) -> list[Any]:
 
 
 def _score(team: LanguageModelTeam, turns: list[Turn]) -> tuple[Tensor, Tensor]:
-    """Return log-probs of all tokens, agent by agent, and the gradient of all adapters, both flat on the CPU."""
+    """Return the log-probs [tokens], agent by agent, and the gradient [weights] of all adapters; float32 on the CPU."""
     logprobs: list[Tensor] = []
     gradients: list[Tensor] = []
     for agent, seat in team.seats.items():
@@ -104,7 +104,7 @@ def _score(team: LanguageModelTeam, turns: list[Turn]) -> tuple[Tensor, Tensor]:
 def compare(
     found: tuple[Tensor, Tensor], wanted: tuple[Tensor, Tensor], device: torch.device, dtype: torch.dtype
 ) -> dict[str, Any]:
-    """Return how far log-probs and gradient are from the reference's, and whether that is within tolerance."""
+    """Return the deviations of log-probs and gradient from the reference, and whether they are within tolerance."""
     difference = (found[0] - wanted[0]).abs()
     row = {
         "logprob_mean": difference.mean().item(),
@@ -112,7 +112,7 @@ def compare(
         "gradient": ((found[1] - wanted[1]).norm() / wanted[1].norm()).item(),
     }
     tolerance = TOLERANCES[dtype]
-    agrees = all(value <= getattr(tolerance, name) for name, value in row.items())  # NaN does not agree
+    agrees = all(value <= getattr(tolerance, name) for name, value in row.items())  # NaN fails
     cosine = torch.nn.functional.cosine_similarity(found[1], wanted[1], dim=0).item()
     return {
         "device": device.type,

@@ -1,4 +1,7 @@
-"""What a card can do, measured in the same run as what is held against it."""
+"""Measured peak throughput of a device: matrix product and memory bandwidth.
+
+The limits are measured in the same run as the training that is compared with them.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ class Limits:
     """Measured limits of a device.
 
     Attributes:
-        device: Its name.
-        matmul_tflops: TFLOP/s of a large bfloat16 matrix product.
-        copy_gb_s: GB/s read and written by a large copy.
-        memory_gib: Of the device; None for the CPU.
+        device: Name of the device.
+        matmul_tflops: Throughput of a large bfloat16 matrix product, in TFLOP/s.
+        copy_gb_s: Bandwidth of a large copy, reads plus writes, in GB/s.
+        memory_gib: Memory of the device in GiB; None for the CPU.
     """
 
     device: str
@@ -27,7 +30,7 @@ class Limits:
 
 
 def measure_limits(device: torch.device) -> Limits:
-    """Measure a device; a fraction of a second on a GPU."""
+    """Measure the limits of a device; takes a fraction of a second on a GPU."""
     on_cuda = device.type == "cuda"
     size, elements = (8192, 2**29) if on_cuda else (256, 2**20)
     left, right = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
@@ -43,7 +46,7 @@ def measure_limits(device: torch.device) -> Limits:
 
 
 def seconds_of(work: Callable[[], object], device: torch.device, *, repeats: int = 10) -> float:
-    """Return the median time of some work, after two runs that do not count."""
+    """Return the median time of `work` in seconds, after two warm-up runs."""
     times = []
     for _ in range(2 + repeats):
         synchronise(device)
@@ -55,6 +58,6 @@ def seconds_of(work: Callable[[], object], device: torch.device, *, repeats: int
 
 
 def synchronise(device: torch.device) -> None:
-    """Wait for what a device still has to do."""
+    """Wait until all queued work of a CUDA device is done; no effect on a CPU."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

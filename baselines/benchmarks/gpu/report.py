@@ -1,4 +1,4 @@
-"""The page of a run: what was measured, as markdown."""
+"""Markdown page with the results of the GPU benchmark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGREEMENT = {
 
 
 def page(record: Mapping[str, Any]) -> str:
-    """Return the page of a run's record."""
+    """Return the Markdown page of a benchmark record."""
     limits, plan = record["limits"], record["plan"]
     memory = f", {limits['memory_gib']:.0f} GiB" if limits["memory_gib"] else ""
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())

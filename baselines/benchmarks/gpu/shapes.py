@@ -1,7 +1,7 @@
-"""Models to measure: random weights in the shape of published ones, which need no download, and a pretrained one.
+"""Models of the GPU benchmark: random weights in the shapes of published models, and one pretrained model.
 
-A shape has the real widths, depth and vocabulary, so it costs what the model costs; it knows nothing and never ends an
-action, so all are as long as the limit allows.
+Random weights need no download. A shape has the widths, depth and vocabulary of the published model, and therefore its
+cost. Random weights practically never sample the end token, so all actions reach the length limit.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from marft_agents.models.pretrained import Pretrained, byte_tokenizer, default_d
 
 @dataclass(frozen=True)
 class Shape:
-    """A model to measure.
+    """Shape of a model to measure.
 
     Attributes:
-        name: Of the model whose shape it is.
-        width: D of the trunk; 0 for a pretrained model that `pretrained.load` knows by this name.
+        name: Name of the published model.
+        width: Hidden size; 0 for a pretrained model that `pretrained.load` knows by this name.
         inner: Width of the feed-forward layers.
-        layers: Number of blocks.
-        heads: Query heads.
-        kv_heads: Key-value heads.
-        vocabulary: Number of tokens.
-        micro_batch: Actions per forward and backward pass on an 80 GB card.
+        layers: Number of transformer blocks.
+        heads: Number of query heads per block.
+        kv_heads: Number of key-value heads per block.
+        vocabulary: Number of tokens in the vocabulary.
+        micro_batch: Actions per forward and backward pass, on a GPU with 80 GB.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Shape:
     micro_batch: int = 16
 
     def build(self, device: torch.device, dtype: torch.dtype | None = None) -> Pretrained:
-        """Return the model with its tokenizer, frozen, on a device; bfloat16 on CUDA unless said otherwise."""
+        """Return the frozen model with its tokenizer on a device; `dtype` defaults to bfloat16 on CUDA."""
         if not self.width:
             return load(self.name, device=device, dtype=dtype)
         tokenizer = shaped_tokenizer(self.vocabulary)
@@ -52,7 +52,7 @@ class Shape:
         return Pretrained(self.name, "", model.eval(), tokenizer)
 
     def model(self, tokenizer: Any, dtype: torch.dtype) -> Any:
-        """Return a random model of this shape (config.json of the Qwen2.5 models: Qwen2, tied embeddings)."""
+        """Return a model of this shape with random weights: Qwen2 with tied embeddings, as in Qwen2.5's config.json."""
         from transformers import AutoModelForCausalLM, Qwen2Config
 
         config = Qwen2Config(
@@ -76,15 +76,16 @@ SHAPES = {
         Shape("smollm2-135m"),
         Shape("qwen2.5-0.5b", 896, 4864, 24, 14, 2),
         Shape("qwen2.5-3b", 2048, 11008, 36, 16, 2, micro_batch=4),
-        Shape("tiny", 32, 64, 2, 4, 2, vocabulary=1000),  # for a test of this benchmark on any machine
+        Shape("tiny", 32, 64, 2, 4, 2, vocabulary=1000),  # to test the benchmark on any machine
     )
 }
 
 
 def shaped_tokenizer(vocabulary: int) -> Any:
-    """Return a byte tokenizer with ChatML marks of a given number of tokens.
+    """Return a byte tokenizer with ChatML control tokens, padded to a given vocabulary size.
 
-    Text becomes bytes; the tokens between the bytes and the marks are words of three letters that only sampling makes.
+    Text is encoded as bytes. Words of three characters fill the vocabulary between the bytes and the control tokens;
+    encoding never produces them, sampling does.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast

@@ -1,9 +1,9 @@
-"""Trains a team end to end and says how fast, with how much memory, and how near to the card's limits.
+"""End-to-end training benchmark: throughput, peak memory, and utilisation of the measured device limits.
 
-What is computed is counted where it happens, at the first block of the trunk: forward passes, and positions with and
-without gradient, padding included. Floating-point operations are 2 per weight and position forward and 2 more backward
-(the weights are frozen: no gradient of theirs is computed); attention scores and adapters are left out, so the shares
-of the card's limits are lower bounds.
+A hook at the first block of the trunk counts forward passes, and token positions with and without gradient, padding
+included. Floating-point operations are 2 per weight and position in the forward pass and 2 in the backward pass. The
+weights are frozen, so their gradient is not computed. Attention scores and adapters are not counted. The shares of the
+limits are therefore lower bounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from marft_agents.trajectory import Action
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is played; the first update warms up and is not counted."""
+    """Size of the training run; one warm-up update comes before the `updates` measured ones."""
 
     updates: int = 3
     groups: int = 8
@@ -42,15 +42,15 @@ class Plan:
 
 @dataclass
 class Work:
-    """What one phase computed.
+    """Amount of computation in one phase, rollout or update.
 
     Attributes:
-        passes: Forward passes through the trunk.
-        positions: Token positions without gradient.
-        gradient_positions: Token positions with gradient.
-        actions: Sampled actions.
-        action_tokens: Sampled tokens.
-        prompt_tokens: Tokens of all prompts, each counted whole.
+        passes: Number of forward passes through the trunk.
+        positions: Token positions computed without gradient.
+        gradient_positions: Token positions computed with gradient.
+        actions: Number of sampled actions.
+        action_tokens: Number of sampled tokens.
+        prompt_tokens: Tokens of all prompts; shared prefixes count for each prompt.
     """
 
     passes: int = 0
@@ -63,7 +63,7 @@ class Work:
 
 @dataclass
 class Meter:
-    """A team as a policy, and a count of what is computed when it acts and when it learns."""
+    """Policy of a team that counts the computation of its rollouts and updates."""
 
     team: LanguageModelTeam
     acting: bool = False
@@ -85,7 +85,7 @@ class Meter:
             work.positions += positions
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Let the team act."""
+        """Sample the team's actions and count their tokens."""
         self.acting = True
         try:
             actions = self.team.act(requests)
@@ -97,20 +97,20 @@ class Meter:
         return actions
 
     def reset(self) -> None:
-        """Count from nothing."""
+        """Set all counts to zero."""
         self.playing, self.learning = Work(), Work()
 
 
 def shaped_team(shape: Shape, agents: Sequence[str], device: torch.device, *, max_new_tokens: int) -> LanguageModelTeam:
-    """Return a team on one base, an adapter for each agent."""
+    """Return a team on one base model with a LoRA adapter per agent."""
     base = AdaptedBase(shape.build(device), agents, LoraSettings(), seed=0)
     return LanguageModelTeam({agent: Seat(base, agent) for agent in agents}, SamplingLaw(max_new_tokens=max_new_tokens))
 
 
 def measure_training(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: torch.device) -> dict[str, Any]:
-    """Train a duo or trio on embedded word problems; return what it took, by name with its unit.
+    """Train a duo or trio on embedded word problems; return the measurements by name, with the unit in the name.
 
-    Where the card's memory does not suffice, the only measurement is "error".
+    If the device runs out of memory, the only measurement is "error".
     """
     row: dict[str, Any] = {"model": shape.name, "team": team_name, "micro_batch": shape.micro_batch}
     try:
@@ -154,9 +154,9 @@ def _measure(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: t
 
 
 def shares(meter: Meter, base: AdaptedBase, play_s: float, learn_s: float, limits: Limits) -> dict[str, float]:
-    """Return what part of the card's limits each phase used.
+    """Return the utilisation of the device limits by phase, 0 to 1.
 
-    Generation reads all weights once per forward pass, so it is held against bandwidth as well.
+    Generation reads all weights once per forward pass and is therefore compared with the bandwidth too.
     """
     if not (meter.playing.passes and meter.learning.gradient_positions):
         raise RuntimeError("no forward pass was seen at the first block of the trunk: the count needs a new place")

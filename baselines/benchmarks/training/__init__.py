@@ -1,7 +1,7 @@
-"""Rollouts and updates of several trainers on the same work, side by side in one run.
+"""Benchmark of LLM trainers: rollouts and updates of several trainers on the same workload, in one run.
 
     python -m baselines.benchmarks.training [--quick] [--contenders ours,hf,reference,trl,comlrl] [--json FILE]
 
-A contender is a module with a class that generates and updates (`contender.py`), run in a process of its own and in a
-virtual environment of its own where it needs other packages (`environments.py`).
+A contender is a module with a function `load`, which returns its phases. Each contender runs in a separate process
+(`contender.py`, `worker.py`). Contenders with other dependencies use a virtual environment (`environments.py`).
 """

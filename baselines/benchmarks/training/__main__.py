@@ -1,4 +1,4 @@
-"""The command line of the training benchmark; see the package."""
+"""Command line of the training benchmark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from baselines.benchmarks.training.worker import MODULES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, show, and write what was asked for; exit code 1 where a contender did not run."""
+    """Measure, show and write the results; return exit code 1 if a requested contender did not run, else 0."""
     given = _parser().parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="bench_training_")) if given.out is None else given.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Where the time of one update goes: by function of ours, and by kernel of torch."""
+"""CPU profile of one update, by our functions and by torch kernels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ LINES = 25
 
 
 def breakdown(path: Path, threads: int, contender: str = "ours") -> str:
-    """Do one update to warm up and two that are looked at; return the report.
+    """Profile two updates after a warm-up, one with cProfile and one with torch's profiler; return the report.
 
     Args:
-        path: Of a workload.
-        threads: Of torch.
-        contender: "ours" or "ours-marft".
+        path: File of the workload.
+        threads: Number of torch threads.
+        contender: Name of the contender, "ours" (GRPO) or "ours-marft".
     """
     import torch
     from torch.profiler import ProfilerActivity, profile

@@ -1,9 +1,9 @@
-"""CoMLRL's MAGRPO on the same samples: its update only.
+"""CoMLRL's MAGRPO, update only, on the recorded samples.
 
-Its agents act at the same time and a group has one prompt, so it has no rollout in which an agent reads the answers of
-another; what it would call is `model.generate`, which is measured by itself. Its update is given the recorded samples,
-one node for each prompt, answers padded to the longest of their group as its own generation leaves them, and the
-group's advantages as returns taken as they are. One model for each agent, as it has them.
+MAGRPO's agents act at the same time and a group has one prompt. It has no rollout in which an agent reads another's
+answer. It would call `model.generate`, which is a contender by itself (`hf_generate`). The update gets the recorded
+samples with one node per prompt. Answers are padded to the longest of their group, as its own generation does. The
+group's advantages are passed as raw returns. Each agent has its own model, as in CoMLRL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from baselines.benchmarks.training.workload import END_TOKEN, Turn, Workload
 
 
 def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the models; return the phases."""
+    """Load the models; return the phases by name."""
     from comlrl.trainers.reinforce.magrpo import MAGRPOConfig, MAGRPOTrainer
     from transformers import AutoTokenizer
 
@@ -47,7 +47,7 @@ def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | 
 
 
 def nodes(workload: Workload, place: int, turns: tuple[Turn, ...]) -> list[Any]:
-    """Return an agent's samples as its trainer keeps them: a node for each different prompt of a group."""
+    """Return an agent's samples in CoMLRL's format: one node per distinct prompt of a group."""
     from comlrl.trainers.reinforce.magrpo import NodeSample
 
     gains = advantages(workload)
@@ -76,7 +76,7 @@ def nodes(workload: Workload, place: int, turns: tuple[Turn, ...]) -> list[Any]:
 
 
 def advantages(workload: Workload) -> list[float]:
-    """Return each episode's reward less the mean of its group, over their spread."""
+    """Return the group-normalised advantage of each episode: (reward - group mean) / (group std + 1e-6)."""
     rewards = torch.tensor(workload.rewards).view(-1, workload.group_size)
     centred = rewards - rewards.mean(1, keepdim=True)
     gains: list[float] = (centred / (centred.std(1, keepdim=True, unbiased=False) + 1e-6)).flatten().tolist()

@@ -1,4 +1,4 @@
-"""A contender in its own process, as the benchmark sees it."""
+"""Client of a contender process: starts it, loads workloads and runs phases."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from baselines.benchmarks.training.environments import ROOT, interpreter
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement.
+    """One measurement of a phase.
 
     Attributes:
-        contender: Who.
-        phase: "rollout", "score" (what the reference does after generation) or "update".
+        contender: Name of the contender.
+        phase: "rollout", "score" (the reference's work after generation) or "update".
         workload: Name of the workload.
-        threads: Of torch.
-        repetition: From 0.
-        samples: Actions of the workload.
-        tokens: Action tokens of the workload.
-        wall_s: Seconds by the clock.
-        cpu_s: Seconds of all its threads.
-        peak_mb: Peak of resident memory above the loaded model at rest, in 10^6 bytes; None is unknown.
-        resting_mb: Resident memory with the model loaded.
-        extra: What the contender reports of its own.
+        threads: Number of torch threads.
+        repetition: Index of the repetition, from 0.
+        samples: Number of actions in the workload.
+        tokens: Number of action tokens in the workload.
+        wall_s: Wall time in seconds.
+        cpu_s: CPU time of all threads in seconds.
+        peak_mb: Peak resident memory above that at rest, in 10^6 bytes; None if unknown.
+        resting_mb: Resident memory with the model loaded, in 10^6 bytes; None if unknown.
+        extra: Further values that the contender reports.
     """
 
     contender: str
@@ -48,16 +48,16 @@ class Row:
 
 
 class Contender:
-    """A process with one contender; use it in a with statement.
+    """Process of one contender, as a context manager.
 
     Args:
-        name: Of the contender.
-        threads: Of torch.
-        folder: For its log.
+        name: Name of the contender.
+        threads: Number of torch threads.
+        folder: Folder of the log file.
 
     Attributes:
-        versions: Of the packages in its environment; empty until it has loaded something.
-        refused: Why it does not run here; empty where it does.
+        versions: Package versions in the contender's environment; empty before the first `load`.
+        refused: Reason that the contender does not run; empty if it does.
     """
 
     def __init__(self, name: str, threads: int, folder: Path) -> None:
@@ -91,7 +91,7 @@ class Contender:
         self._log.close()
 
     def load(self, path: Path) -> list[str]:
-        """Load a workload, unless it is loaded; return the phases the contender can do (none where it refuses)."""
+        """Load a workload unless it is loaded; return the available phases, none if the contender refuses."""
         if path != self._loaded:
             answer = self._ask({"load": str(path)})
             self._loaded, self.refused = path, answer.get("refused", "")
@@ -100,10 +100,10 @@ class Contender:
         return self._phases
 
     def run(self, phase: str, repetition: int = 0) -> Row | None:
-        """Do a phase of the loaded workload once; None where the process ended, see `refused`.
+        """Run a phase of the loaded workload once; return None if the process ended, see `refused`.
 
         Raises:
-            RuntimeError: Nothing is loaded.
+            RuntimeError: No workload is loaded.
         """
         if self._loaded is None:
             raise RuntimeError(f"{self.name}: nothing is loaded, wanted a workload before phase {phase!r}")
@@ -122,7 +122,7 @@ class Contender:
         )
 
     def _ask(self, question: Mapping[str, str]) -> dict[str, Any]:
-        """Return the answer; a process that ended has refused."""
+        """Send a request and return the answer; a process that ended gives an answer with "refused"."""
         questions, answers = self._process.stdin, self._process.stdout
         line = ""
         if questions is not None and answers is not None:

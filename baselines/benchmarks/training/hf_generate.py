@@ -1,4 +1,4 @@
-"""`model.generate` of transformers as trainers call it: the whole batch of an agent at once, padded on the left."""
+"""Generation with `model.generate` of transformers, as trainers call it: one left-padded batch per agent."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from baselines.benchmarks.training.workload import END_TOKEN, Turn, Workload
 
 
 class Lengths(LogitsProcessor):
-    """Make each row end where it must: the end token is impossible before, and the only one at its length.
+    """Logits processor that forces the length of each row.
+
+    The end token has probability 0 before a row's length is reached, and 1 at that position.
 
     Args:
-        lengths: Of the answers, row by row.
+        lengths: Tokens of each answer, end token included.
         prompt: Tokens of the padded prompts.
     """
 
@@ -26,7 +28,7 @@ class Lengths(LogitsProcessor):
         self.prompt = prompt
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Change the logits of one step."""
+        """Return the logits [B, V] of one step, modified in place."""
         ends = self.lengths == input_ids.shape[1] - self.prompt + 1
         scores[~ends, END_TOKEN] = -torch.inf
         scores[ends] = -torch.inf
@@ -35,31 +37,31 @@ class Lengths(LogitsProcessor):
 
 
 def lora_model(folder: str) -> Any:
-    """Load the model in float32 with the adapter that every contender trains."""
+    """Load the model in float32 with the LoRA adapter that every contender trains."""
     from peft import get_peft_model
 
     base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by an attribute's old name
+        warnings.simplefilter("ignore", FutureWarning)  # peft uses a deprecated attribute of transformers
         return touch(get_peft_model(base, lora_config()))
 
 
 def touch(model: Any) -> Any:
-    """Read all weights once, so that files mapped into memory are resident before anything is measured."""
+    """Read all weights once, so that memory-mapped files are resident before the measurements."""
     for weight in model.parameters():
         weight.detach().sum().item()
     return model
 
 
 def lora_config() -> Any:
-    """Return the shape of the adapter: r 8 on the query and value projections."""
+    """Return the LoRA settings: r = 8 and alpha = 16 on the query and value projections."""
     from peft import LoraConfig
 
     return LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"], lora_dropout=0.0, task_type="CAUSAL_LM")
 
 
 def pad_left(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Pad to [B, longest]; return the tokens and the mask of real ones."""
+    """Pad token rows on the left; return tokens and mask (1 for real tokens), both int64 [B, longest]."""
     longest = max(map(len, rows))
     tokens = torch.tensor([[END_TOKEN] * (longest - len(row)) + list(row) for row in rows])
     mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
@@ -67,7 +69,7 @@ def pad_left(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 
 
 def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the model; return the phases."""
+    """Load the model; return the phases by name."""
     model = lora_model(workload.model).eval()
 
     def rollout() -> None:
@@ -79,7 +81,11 @@ def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | 
 
 @torch.no_grad()
 def generate(model: Any, turns: Sequence[Turn]) -> Tensor:
-    """Sample an answer of the given length to each prompt, at temperature 1 from the whole vocabulary."""
+    """Sample an answer of the recorded length to each prompt, at temperature 1 from the full vocabulary.
+
+    Returns:
+        Token ids [B, longest prompt + longest answer].
+    """
     prompts, mask = pad_left([turn.prompt_ids for turn in turns])
     lengths = [len(turn.token_ids) for turn in turns]
     found: Tensor = model.generate(

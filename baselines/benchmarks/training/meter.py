@@ -1,4 +1,4 @@
-"""Wall and CPU seconds and the peak of resident memory of a piece of work in this process."""
+"""Measure wall time, CPU time and peak resident memory of a function in this process."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_CLEAR_PEAK = "5"  # written to clear_refs, this sets the peak to what is resident now (proc_pid_clear_refs(5))
+_CLEAR_PEAK = "5"  # written to clear_refs, resets the peak to the current resident memory (proc_pid_clear_refs(5))
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a piece of work cost.
+    """Measured cost of a function call.
 
     Attributes:
-        wall_s: Seconds by the clock.
-        cpu_s: Seconds of all threads of this process.
-        peak_mb: Highest resident memory in 10^6 bytes above what the loaded model held at rest; None where the system
-            does not tell.
-        extra: What the work itself reports.
+        wall_s: Wall time in seconds.
+        cpu_s: CPU time of all threads of this process in seconds.
+        peak_mb: Peak resident memory above that at rest, in 10^6 bytes; None if the system does not report it.
+        extra: Further values that the function returned.
     """
 
     wall_s: float
@@ -32,11 +31,11 @@ class Figures:
 
 
 def measure(work: Callable[[], Mapping[str, float] | None], resting_mb: float | None) -> Figures:
-    """Do some work.
+    """Call `work` once and measure its cost.
 
     Args:
-        work: May return figures of its own.
-        resting_mb: Resident memory after loading; None is unknown.
+        work: Function to measure; it may return further values by name.
+        resting_mb: Resident memory after loading, in 10^6 bytes; None if unknown.
     """
     settle()
     can_reset = _reset_peak()
@@ -49,14 +48,14 @@ def measure(work: Callable[[], Mapping[str, float] | None], resting_mb: float | 
 
 
 def settle() -> None:
-    """Free what is garbage, and give freed memory back to the system where its C library can."""
+    """Collect garbage, and return freed memory to the system if the C library supports it."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def resident_mb(field: str = "VmRSS") -> float | None:
-    """Return a memory figure of /proc/self/status in 10^6 bytes; None where there is none."""
+    """Return a memory field of /proc/self/status in 10^6 bytes; None if it does not exist."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""Folders with the models of the benchmark, and workloads that are ready to be trained on.
+"""Prepare the models and workloads of the training benchmark.
 
-Every contender loads the same folder. `prepare` needs a model in memory to score the recorded answers, so it runs in a
-process of its own (`Preparation`) and not beside what is measured.
+Every contender loads the same model folder. `prepare` needs a model in memory to score the recorded answers. It runs
+in a separate process (`Preparation`), so that it does not affect the measurements.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from baselines.benchmarks.training.workload import Shape, Workload, make_workloa
 
 
 class Preparation:
-    """Makes workloads in another process; use it in a with statement.
+    """Makes workloads in a separate process, as a context manager.
 
     Args:
-        model: A name that `marft_agents.models.pretrained.load` knows.
-        folder: For the workloads, and for models that have no folder yet.
-        threads: Of torch.
+        model: Name of a model that `marft_agents.models.pretrained.load` knows.
+        folder: Folder of the workloads, and of models that have no folder yet.
+        threads: Number of torch threads.
     """
 
     def __init__(self, model: str, folder: Path, threads: int) -> None:
@@ -37,7 +37,7 @@ class Preparation:
         self._pool.shutdown(cancel_futures=True)
 
     def workload(self, name: str, shape: Shape) -> Path:
-        """Make a workload file."""
+        """Make a workload file and return its path."""
         return self._pool.submit(prepare, self.model, shape, self.folder / f"{name}.json").result()
 
 
@@ -48,7 +48,7 @@ def _set_threads(threads: int) -> None:
 
 
 def prepare(model: str, shape: Shape, path: Path) -> Path:
-    """Make a workload, score its answers and write it."""
+    """Make a workload, add the log-probs of its answers and write it; return the path."""
     from transformers import AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
 
@@ -59,7 +59,7 @@ def prepare(model: str, shape: Shape, path: Path) -> Path:
 
 
 def scored(workload: Workload) -> Workload:
-    """Return the workload with the log-probs of its answers, one plain forward pass each."""
+    """Return the workload with the log-probs of its answers, computed by one forward pass per turn."""
     import torch
 
     network = _network(workload.model)
@@ -83,12 +83,12 @@ def _network(folder: str) -> Any:
 
 @lru_cache
 def model_folder(name: str, vocabulary: int | None, scratch: Path) -> str:
-    """Return a folder that `from_pretrained` reads.
+    """Return a model folder for `from_pretrained`.
 
     Args:
-        name: Of the model.
-        vocabulary: Wanted size; None is the model itself, else random weights in its shape.
-        scratch: Where a model that is in no folder is written.
+        name: Name of the model.
+        vocabulary: Vocabulary size of a random model in the same shape; None returns the model itself.
+        scratch: Parent folder for models that have no folder yet.
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM

@@ -1,6 +1,6 @@
-"""Our own trainer, through `LanguageModelTeam.act` and `Learner.update` alone; GRPO unless told otherwise.
+"""Our trainer, through `LanguageModelTeam.act` and `Learner.update`; GRPO by default.
 
-As TRL's defaults have it: one pass, no KL to the base, and micro-batches as large as the settings' default.
+Settings follow TRL's defaults: one pass over the batch and no KL penalty. The micro-batch size is our own default.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from marft_agents.policies.language_model import LanguageModelTeam, build_team
 from marft_agents.policies.policy import Request
 from marft_agents.trajectory import Action, Trajectory, Turn
 
-NEVER_END = 0.25  # uniform numbers above this draw no token that begins the vocabulary, hence no `END_TOKEN`
+NEVER_END = 0.25  # uniform numbers above this never sample the first token of the vocabulary, `END_TOKEN`
 
 
 class Lengths(np.random.Generator):
-    """The randomness of a turn of a given length: uniform numbers, of which the one at its end draws `END_TOKEN`.
+    """Random generator that forces the length of a turn: its uniform number at the last position samples `END_TOKEN`.
 
-    A token is drawn by inverting the cumulative distribution, so 0 gives the first token of the vocabulary.
+    A token is sampled by inverting the cumulative distribution, so 0 gives the first token of the vocabulary.
     """
 
     def __init__(self, length: int, seed: int) -> None:
@@ -37,7 +37,7 @@ class Lengths(np.random.Generator):
         self.length = length
 
     def random(self, size: Any = None, *rest: Any, **more: Any) -> Any:
-        """Return uniform numbers, changed as the class says."""
+        """Return uniform numbers in [`NEVER_END`, 1), with 0 at the position of the end token."""
         numbers = NEVER_END + (1 - NEVER_END) * super().random(size, *rest, **more)
         numbers[self.length - 1] = 0.0
         return numbers
@@ -46,7 +46,7 @@ class Lengths(np.random.Generator):
 def load(
     workload: Workload, algorithm: str = "grpo", **knobs: Any
 ) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the model; return the phases."""
+    """Load the model; return the phases by name."""
     team = build_team(
         workload.agents,
         {"*": workload.model},
@@ -65,7 +65,7 @@ def load(
 
 
 def rollout(team: LanguageModelTeam, workload: Workload) -> Mapping[str, float]:
-    """Generate the turns of all episodes, stage by stage as a game goes."""
+    """Generate the turns of all episodes, one agent after the other as in a game."""
     for agent in workload.agents:
         samples = workload.of(agent)
         requests = [Request(agent, s.observation, Lengths(len(s.token_ids), s.episode)) for s in samples]
@@ -74,7 +74,7 @@ def rollout(team: LanguageModelTeam, workload: Workload) -> Mapping[str, float]:
 
 
 def _check(samples: Sequence[Sample], actions: Sequence[Action]) -> None:
-    """Refuse to compare other work than was asked for."""
+    """Raise RuntimeError if prompts or lengths differ from those of the workload."""
     for sample, action in zip(samples, actions, strict=True):
         found = (tuple(action.prompt_ids.tolist()), len(action.token_ids))
         if found != (sample.prompt_ids, len(sample.token_ids)):
@@ -85,14 +85,14 @@ def _check(samples: Sequence[Sample], actions: Sequence[Action]) -> None:
 
 
 def update(learner: Learner, batch: Sequence[Trajectory]) -> Mapping[str, float]:
-    """Learn from the batch."""
+    """Update on the batch; return the largest first-pass log-ratio of any policy."""
     metrics = learner.update(batch)
     found = [value for name, value in metrics.items() if name.endswith("first_pass_log_ratio_max")]
     return {"first_pass_log_ratio_max": max(found)}
 
 
 def trajectories(workload: Workload) -> list[Trajectory]:
-    """Return the workload as the records the learner reads."""
+    """Convert the workload to trajectories for the learner."""
     turns: dict[int, list[Turn]] = {}
     last = workload.agents[-1]
     for sample in workload.turns:

@@ -1,4 +1,4 @@
-"""Our own trainer computing layers again in the backward pass, as TRL's defaults do: less memory, more time."""
+"""Our trainer with gradient checkpointing, as in TRL's defaults: less memory, more time."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from baselines.benchmarks.training.workload import Workload
 
 
 def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the model; return the update (generation is the same)."""
+    """Load the model; return the update phase. Generation is the same as in `ours`."""
     return {"update": ours.load(workload, gradient_checkpointing=True)["update"]}

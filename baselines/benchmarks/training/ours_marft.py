@@ -1,4 +1,4 @@
-"""Our own trainer with MARFT at action level: chained advantages of a critic, as the reference code trains."""
+"""Our trainer with MARFT-A: advantages along the chain from a critic, as in the reference code."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from baselines.benchmarks.training.workload import Workload
 
 
 def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the model; return the update (what is generated is the same for every algorithm)."""
+    """Load the model; return the update phase. Generation is the same for every algorithm."""
     return {"update": ours.load(workload, "marft-a")["update"]}

@@ -1,4 +1,4 @@
-"""The page of the benchmark: its tables and picture between two marks, and the prose around them as it was."""
+"""Write the benchmark's page: update tables and figure between two markers, keep the text around them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 
 
 def write_page(path: Path, results: Results, facts: Mapping[str, Any]) -> None:
-    """Write the results between the marks of a page, which is made where there is none, and the picture beside it."""
+    """Write the results between the markers of a page and the figure beside it; create a missing page."""
     picture = path.with_suffix(".png")
     draw(picture, results)
     before, after = "", ""
@@ -38,7 +38,7 @@ def write_page(path: Path, results: Results, facts: Mapping[str, Any]) -> None:
 
 
 def _distinct(facts: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
-    """Name each set of versions once, by all contenders that have it."""
+    """Return each distinct set of package versions with the names of its contenders."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, found in facts["versions"].items():
         groups.setdefault(tuple(found.items()), []).append(name)
@@ -46,11 +46,11 @@ def _distinct(facts: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
 
 
 def draw(path: Path, results: Results) -> Path:
-    """Draw CPU seconds and peak memory of an update along each axis, or side by side where nothing grows.
+    """Plot CPU seconds and peak memory of an update along each axis, or for the main workload if no size grows.
 
     Args:
         path: PNG file to write.
-        results: What was measured.
+        results: Measurements of the run.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -79,7 +79,10 @@ def draw(path: Path, results: Results) -> Path:
 def _series(
     results: Results, axis: str, workloads: Mapping[int, str], figure_of: Callable[[Row], float | None]
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return contender -> points (size, figure of an update); all that grow anywhere, so that each keeps its colour."""
+    """Return the points (size, value of an update) by contender.
+
+    Contenders without points are included, so that each keeps its colour in all panels.
+    """
     grown = {name for names in results.axes.values() for name in names.values()} or {"main"}
     rows = [row for row in best(results.rows) if row.phase == "update" and row.workload in grown]
     found: dict[str, list[tuple[float, float]]] = {row.contender: [] for row in rows}

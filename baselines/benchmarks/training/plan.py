@@ -1,4 +1,4 @@
-"""What a run measures: the main workload side by side, and how the cost grows along one size at a time."""
+"""Plan of the training benchmark: the main workload for all contenders, and scaling along one size at a time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from baselines.benchmarks.training.environments import interpreter
 from baselines.benchmarks.training.models import Preparation
 from baselines.benchmarks.training.workload import Shape, Workload
 
-ORDER = ("score", "update", "rollout")  # memory of an update is measured before a rollout has left anything behind
+ORDER = ("score", "update", "rollout")  # update before rollout: memory left by a rollout must not count
 SMALL = Shape(agents=1, group_size=4, answer=24, cap=32)
 SHORT = replace(SMALL, agents=2)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One size that grows while the others stay.
+    """Scaling axis: one size grows, the others are constant.
 
     Attributes:
-        name: Of the axis.
-        shapes: Size -> workload.
-        contenders: Who is measured along it; those that can not do a size are left out there.
-        phases: What is measured.
+        name: Name of the axis.
+        shapes: Shape of the workload by size.
+        contenders: Contenders to measure; those that cannot run a size are left out there.
+        phases: Phases to measure.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is measured.
+    """Complete plan of a benchmark run.
 
     Attributes:
-        main: The workload that all contenders do.
-        rounds: Threads of torch -> repetitions; contenders take turns.
-        axes: Growth, with the most threads.
+        main: Workload that all contenders run.
+        rounds: Repetitions by number of torch threads; contenders take turns.
+        axes: Scaling axes, measured with the largest number of threads.
     """
 
     main: Shape = Shape()
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def threads(self) -> int:
-        """The most threads."""
+        """Largest number of torch threads."""
         return max(self.rounds)
 
 
@@ -82,14 +82,14 @@ QUICK = Plan(SHORT, {1: 1})
 
 @dataclass
 class Results:
-    """What was measured.
+    """Results of a benchmark run.
 
     Attributes:
-        rows: All measurements.
-        versions: Contender -> package -> version.
-        refused: Contender (and " on " workload, where it is not the main one) -> why it did not run.
-        workloads: Name -> sizes.
-        axes: Axis -> size -> name of the workload.
+        rows: All measurements, in the order they were made.
+        versions: Package versions by contender and package.
+        refused: Reason for not running, by contender; the key is "CONTENDER on WORKLOAD" beside the main workload.
+        workloads: Sizes of each workload by name, see `Workload.summary`.
+        axes: Name of the workload by axis and size.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -100,14 +100,14 @@ class Results:
 
 
 def execute(plan: Plan, contenders: Sequence[str], model: str, folder: Path, say: Callable[[str], None]) -> Results:
-    """Measure all of a plan.
+    """Run all measurements of a plan.
 
     Args:
-        plan: What to measure.
-        contenders: Who takes part.
+        plan: Workloads, repetitions and axes to measure.
+        contenders: Names of the contenders to run.
         model: Name of the model.
-        folder: For workloads, logs and models of other vocabularies.
-        say: Told of every measurement.
+        folder: Folder of workloads, logs and models with other vocabularies.
+        say: Receives a line of text for each measurement.
     """
     results = Results()
     contenders = _installed(contenders, results, say)
@@ -116,7 +116,7 @@ def execute(plan: Plan, contenders: Sequence[str], model: str, folder: Path, say
         with ExitStack() as stack:
             playing = [stack.enter_context(Contender(name, threads, folder)) for name in contenders]
             for repetition in range(repetitions):
-                phases = ORDER if repetition == 0 else ORDER[1:]  # one score is enough for all updates
+                phases = ORDER if repetition == 0 else ORDER[1:]  # the log-probs of one scoring serve all updates
                 for row in _round(playing, paths["main"], phases, repetition, results):
                     say(line(row))
     wanted = {name for axis in plan.axes for name in axis.contenders}
@@ -132,7 +132,7 @@ def execute(plan: Plan, contenders: Sequence[str], model: str, folder: Path, say
 
 
 def _installed(contenders: Sequence[str], results: Results, say: Callable[[str], None]) -> list[str]:
-    """Make the virtual environments; return the contenders that can be started."""
+    """Make the virtual environments; return the contenders whose packages are installed."""
     found = []
     for name in contenders:
         try:
@@ -158,7 +158,7 @@ def _workloads(plan: Plan, contenders: Sequence[str], model: str, folder: Path, 
 def _round(
     playing: Sequence[Contender], path: Path, phases: Sequence[str], repetition: int, results: Results
 ) -> Iterator[Row]:
-    """Let the contenders take turns, phase by phase; nothing loads while another is measured."""
+    """Run the contenders in turn, phase by phase; all load their workload before the first measurement."""
     can = {contender.name: contender.load(path) for contender in playing}
     for phase in phases:
         for contender in playing:
@@ -174,7 +174,7 @@ def _round(
 
 
 def line(row: Row) -> str:
-    """Say what was measured."""
+    """Return a measurement as one line of text."""
     memory = "" if row.peak_mb is None else f", {row.peak_mb:,.0f} MB above rest"
     return (
         f"{row.workload}, {row.threads} thread(s), {row.contender}: {row.phase} {row.wall_s:.1f} s, "

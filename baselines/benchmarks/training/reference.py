@@ -1,11 +1,13 @@
-"""The data flow of the MARFT reference code at action level, written anew from its description.
+"""Data flow of the MARFT reference code at action level, reimplemented from its description.
 
-One copy of the model for each agent and one for the critic; the prompts of a batch padded to the longest and answers to
-the cap; at the end of a rollout the critic on every prompt and two passes with full float32 logits for the log-probs
-(the second is not used); in an update the same two passes again, now with a gradient through one, the logits of the
-answers copied into a dense [episodes, agents, cap, vocabulary], their log-softmax whole, and the entropy by
-`torch.distributions.Categorical`. Its batch goes through in chunks of episodes (its gradient_cp_steps), and it
-passes once over the batch, like all contenders.
+Each agent has its own copy of the model, and so has the critic. Prompts of a batch are padded to the longest, answers
+to the cap. After a rollout, the critic runs on every prompt, and two passes compute full float32 logits for the
+log-probs. The result of one of them is not used.
+
+An update repeats the same two passes, with a gradient through one of them. The logits of the answers are copied into a
+dense tensor of shape [episodes, agents, cap, vocabulary]. The log-softmax covers the whole tensor. The entropy is that
+of `torch.distributions.Categorical`. The batch is processed in chunks of episodes (the reference's gradient_cp_steps).
+There is one pass over the batch, as in all contenders.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from torch.distributions import Categorical
 from baselines.benchmarks.training.hf_generate import lora_model, pad_left, touch
 from baselines.benchmarks.training.workload import END_TOKEN, Turn, Workload
 
-CHUNK = 8  # answers in memory at a time: all agents' of some episodes
+CHUNK = 8  # answers in memory at a time: those of all agents in some episodes
 CLIP = 0.2
 ENTROPY_BONUS = 0.01
 
 
 class Critic(nn.Module):
-    """A frozen copy of the whole model and a head of three layers on its last state.
+    """Value function: a frozen copy of the model and a three-layer head on its last hidden state.
 
     Args:
-        folder: Of the model.
+        folder: Folder of the model.
     """
 
     def __init__(self, folder: str) -> None:
@@ -46,7 +48,7 @@ class Critic(nn.Module):
         )  # fmt: skip
 
     def forward(self, turns: Sequence[Turn]) -> Tensor:
-        """Return the value [B] of what the agents see."""
+        """Return the values [B] of the agents' observations."""
         tokens, mask = pad_left([turn.prompt_ids for turn in turns])
         with torch.no_grad():
             found = self.model(tokens, attention_mask=mask, use_cache=False, output_hidden_states=True)
@@ -55,7 +57,7 @@ class Critic(nn.Module):
 
 
 class Reference:
-    """The team and its learner."""
+    """Policies, critic and optimizers of a team."""
 
     def __init__(self, workload: Workload) -> None:
         torch.manual_seed(0)
@@ -76,12 +78,12 @@ class Reference:
 
     @torch.no_grad()
     def score(self) -> None:
-        """Do what follows generation in a rollout: values and log-probs of all turns."""
+        """Compute values and old log-probs of all turns, as after generation in a rollout."""
         self.values = torch.stack([self.critic(stage) for stage in self.stages], dim=1)
         self.old = self.logprobs(range(len(self.rewards)))[0]
 
     def update(self) -> None:
-        """Regress the values, then step every agent's adapter; without a score before, the ratios are 1."""
+        """Update the value head, then every agent's adapter; without a previous `score`, the ratios are 1."""
         episodes = range(len(self.rewards))
         size = max(1, CHUNK // len(self.models))
         chunks = [episodes[start : start + size] for start in range(0, len(episodes), size)]
@@ -108,7 +110,7 @@ class Reference:
             optimizer.step()
 
     def logprobs(self, episodes: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return log-probs and mean entropies [episodes, agents] of whole answers."""
+        """Return log-probs of whole answers and mean entropies per token, both [episodes, agents]."""
         turns = [[stage[e] for e in episodes] for stage in self.stages]
         logits = torch.stack([self._logits(m, own) for m, own in zip(self.models, turns, strict=True)], dim=1)
         every = logits.log_softmax(-1)  # [episodes, agents, cap, V]
@@ -122,7 +124,7 @@ class Reference:
         return torch.stack(sums).view(shape), torch.stack(entropies).view(shape)
 
     def _logits(self, model: Any, turns: Sequence[Turn]) -> Tensor:
-        """Return [B, cap, V]: the logits of the answers, zero beyond their ends."""
+        """Return the logits of the answers [B, cap, V], zero after the end of an answer."""
         prompts, mask = pad_left([turn.prompt_ids for turn in turns])
         cap = self.workload.cap
         answers = torch.tensor([[*turn.token_ids, *[END_TOKEN] * (cap - len(turn.token_ids))] for turn in turns])
@@ -133,7 +135,7 @@ class Reference:
             "attention_mask": torch.cat([mask, real.long()], dim=1),
             "use_cache": False,
         }
-        with torch.no_grad():  # the "behaviour" policy of the reference is the same model; nothing reads the result
+        with torch.no_grad():  # the reference's "behaviour" policy is the same model; its result is not used
             _dense(model(**inputs).logits, prompts.shape[1], lengths, cap)
         return _dense(model(**inputs).logits, prompts.shape[1], lengths, cap)
 
@@ -146,6 +148,6 @@ def _dense(logits: Tensor, prompt: int, lengths: Sequence[int], cap: int) -> Ten
 
 
 def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the models; return the phases."""
+    """Load the models; return the phases by name."""
     team = Reference(workload)
     return {"score": team.score, "update": team.update}

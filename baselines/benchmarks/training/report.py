@@ -1,4 +1,4 @@
-"""The results as tables, ratios against their targets, and JSON."""
+"""Results of the training benchmark as tables, ratios with targets, and JSON."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ HEADINGS = ("threads", "contender", "phase", "wall s", "CPU s", "tokens/s", "tok
 
 @dataclass(frozen=True)
 class Target:
-    """A comparison of two contenders on the main workload.
+    """Planned comparison of two contenders on one workload.
 
     Attributes:
-        what: In words.
-        phase: Of both.
-        ours: Our contender.
-        theirs: The other.
-        bound: What the ratio must reach (speed), or stay below (memory); None compares only.
-        memory: It compares peaks of memory, ours over theirs; else seconds, theirs over ours.
-        also: A further phase that the other needs for what ours does in this one.
-        workload: Where both are measured.
+        what: Description of the comparison.
+        phase: Phase that is compared.
+        ours: Name of our contender.
+        theirs: Name of the other contender.
+        bound: Target of the ratio: a minimum for speed, a maximum for memory; None sets no target.
+        memory: True compares peak memory, ours / theirs; False compares time, theirs / ours.
+        also: Further phase that the other contender needs for the same work; empty for none.
+        workload: Name of the workload.
     """
 
     what: str
@@ -42,15 +42,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A comparison that was made.
+    """Result of a comparison.
 
     Attributes:
-        what: In words.
-        threads: Of torch.
-        wall: Ratio by wall seconds (or by memory).
-        cpu: Ratio by CPU seconds (or by memory).
-        bound: As in `Target`.
-        met: Whether the ratio by CPU seconds keeps the bound; None without one.
+        what: Description of the comparison.
+        threads: Number of torch threads.
+        wall: Ratio of wall times (or of peak memory).
+        cpu: Ratio of CPU times (or of peak memory).
+        bound: Target of the ratio, as in `Target`.
+        met: True if the ratio of CPU times meets the target; None without a target.
     """
 
     what: str
@@ -62,7 +62,7 @@ class Ratio:
 
 
 def _solo(size: int) -> Iterator[Target]:
-    """Compare the updates of one agent alone, with full-length answers in a group of a size."""
+    """Yield the comparisons of single-agent updates, with groups of `size` answers."""
     where, who = f"solo group-{size}", f"one agent, group of {size}: update,"
     yield Target(f"{who} speed against the reference's", "update", "ours-marft", "reference", 5.0, workload=where)
     for alike, ours, theirs in (("both checkpointing", "ours-lean", "trl"), ("neither", "ours", "trl-plain")):
@@ -93,11 +93,11 @@ TARGETS = (
     *_solo(8),
     *_solo(16),
 )
-FLAT = 1.15  # cost per agent of an octet over that of a duo
+FLAT = 1.15  # maximum cost per agent in the largest team, relative to a duo
 
 
 def best(rows: Sequence[Row]) -> list[Row]:
-    """Return the fastest repetition of each measurement, with the highest peak of all repetitions."""
+    """Return the fastest repetition of each measurement, with the highest peak memory of all repetitions."""
     found: dict[tuple[str, int, str, str], Row] = {}
     for row in rows:
         key = (row.workload, row.threads, row.phase, row.contender)
@@ -108,7 +108,7 @@ def best(rows: Sequence[Row]) -> list[Row]:
 
 
 def ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
-    """Make the comparisons of `TARGETS`."""
+    """Yield the comparisons of `TARGETS` that were measured."""
     measured = {(row.workload, row.threads, row.phase, row.contender): row for row in best(rows)}
     for target in TARGETS:
         for threads in sorted({key[1] for key in measured}):
@@ -128,7 +128,7 @@ def ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
 
 
 def per_agent(rows: Sequence[Row], teams: Mapping[int, str]) -> Iterator[Ratio]:
-    """Compare what an agent costs in the largest team with what it costs in a duo."""
+    """Yield the cost per agent in the largest team relative to that in a duo."""
     if len(teams) < 2:
         return
     largest = max(teams)
@@ -151,21 +151,21 @@ def _met(ratio: float, bound: float | None, below: bool) -> bool | None:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return a measurement in words, in the order of `HEADINGS`."""
+    """Return a measurement as table cells, in the order of `HEADINGS`."""
     peak = "?" if row.peak_mb is None else f"{row.peak_mb:,.0f}"
     speeds = (f"{row.tokens / row.wall_s:.1f}", f"{row.tokens / row.cpu_s:.1f}")
     return (str(row.threads), row.contender, row.phase, f"{row.wall_s:.1f}", f"{row.cpu_s:.1f}", *speeds, peak)
 
 
 def ratio_cells(ratio: Ratio) -> tuple[str, ...]:
-    """Return a comparison in words."""
+    """Return a comparison as table cells."""
     bound = "" if ratio.bound is None else f"{ratio.bound:g}"
     met = {None: "", True: "yes", False: "no"}[ratio.met]
     return ratio.what, str(ratio.threads), f"{ratio.wall:.2f}", f"{ratio.cpu:.2f}", bound, met
 
 
 def tables(results: Results) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
-    """Return title, headings and rows of each table."""
+    """Yield title, headings and rows of each table."""
     rows = best(results.rows)
     main = sorted((row for row in rows if row.workload == "main"), key=lambda r: (r.threads, r.phase))
     yield "Side by side", HEADINGS, [cells(row) for row in main]
@@ -197,7 +197,7 @@ def _peak(row: Row | None) -> str:
 
 
 def markdown(results: Results) -> str:
-    """Draw the tables for a page."""
+    """Return the tables as Markdown."""
     parts = []
     for title, headings, lines in tables(results):
         rows = [f"| {' | '.join(cell)} |" for cell in lines]
@@ -208,7 +208,7 @@ def markdown(results: Results) -> str:
 
 
 def show(results: Results, write: Callable[[Any], None]) -> None:
-    """Draw the tables on the terminal."""
+    """Print the tables on the terminal, and the contenders that did not run."""
     from rich.table import Table
 
     for title, headings, lines in tables(results):
@@ -221,7 +221,7 @@ def show(results: Results, write: Callable[[Any], None]) -> None:
 
 
 def record(results: Results, command: str, seconds: float) -> dict[str, Any]:
-    """Return everything as JSON."""
+    """Return all results as a record for JSON."""
     made = [*ratios(results.rows), *per_agent(results.rows, results.axes.get("team", {}))]
     return {
         "command": command,
@@ -237,7 +237,7 @@ def record(results: Results, command: str, seconds: float) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """Say what was measured on."""
+    """Return the machine's system, cores, processor and memory."""
     found: dict[str, Any] = {"system": f"{platform.system()} {platform.release()}", "cores": os.cpu_count()}
     facts = {"/proc/cpuinfo": ("model name", "processor"), "/proc/meminfo": ("MemTotal", "memory")}
     for file, (field, name) in facts.items():

@@ -1,11 +1,13 @@
-"""TRL's GRPOTrainer on the same samples.
+"""TRL's GRPOTrainer on the recorded samples.
 
-A trainer of TRL trains one agent, so a team is trained one agent after the other: one optimizer step on each agent's
-samples, in micro-batches of a group, all with one model in memory (a user would have one model for each agent).
-Generation is TRL's own path to `model.generate`, called with each agent's prompts; a logits processor ends each row
-where the workload says. An update is `trainer.train()` on the recorded prompts and answers, which a rollout function
-hands over. Settings are TRL's defaults but for float32 (bfloat16 is emulated on most CPUs), an unrestricted sampling
-law, and nothing logged or saved. Gradient checkpointing is TRL's default; "trl-plain" is without.
+A TRL trainer trains one agent, so a team is trained one agent after the other. Each agent gets one optimizer step on
+its samples, in micro-batches of one group. All agents use one model in memory; a user would need one model per agent.
+
+Generation uses TRL's own path to `model.generate`, with each agent's prompts. A logits processor forces the length of
+each row. An update is `trainer.train()` on the recorded prompts and answers, supplied by a rollout function.
+
+Settings are TRL's defaults with three exceptions: float32 (bfloat16 is emulated on most CPUs), no top-k or top-p, and
+no logging or checkpoints. Gradient checkpointing is TRL's default; the contender "trl-plain" disables it.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ from baselines.benchmarks.training.workload import END_TOKEN, Workload
 
 
 def load(workload: Workload, *, checkpointing: bool = True) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the model; return the phases."""
+    """Load the model; return the phases by name."""
     trainer = make_trainer(workload, checkpointing)
     touch(trainer.model)
     return {"rollout": partial(rollout, trainer, workload), "update": partial(update, trainer)}
 
 
 def make_trainer(workload: Workload, checkpointing: bool) -> Any:
-    """Make a trainer whose data set has a row for each agent and group."""
-    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # it warns of rollout functions
+    """Make a trainer whose data set has one row per agent and group."""
+    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # rollout functions are experimental in TRL and cause a warning
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -73,12 +75,12 @@ def make_trainer(workload: Workload, checkpointing: bool) -> Any:
 
 
 def given_rewards(given: Sequence[float], **_: Any) -> list[float]:
-    """Return the rewards that the rollout function handed over."""
+    """Return the rewards supplied by the rollout function."""
     return list(given)
 
 
 def recorded(workload: Workload, prompts: Sequence[str], _: Any) -> dict[str, Any]:
-    """Return the workload's samples for rows of the data set, each of which is asked for once for each episode."""
+    """Return the workload's samples for rows of the data set; TRL repeats each row once per episode."""
     found: dict[str, Any] = {"prompt_ids": [], "completion_ids": [], "logprobs": None, "given": []}
     for row in dict.fromkeys(prompts):
         agent, number = row.split(" ")
@@ -93,8 +95,8 @@ def recorded(workload: Workload, prompts: Sequence[str], _: Any) -> dict[str, An
 
 
 def rollout(trainer: Any, workload: Workload) -> None:
-    """Generate all turns, an agent at a time, by TRL's path."""
-    trainer.model.train()  # as in its loop: TRL generates from the model in training mode
+    """Generate all turns with TRL's code, one agent after the other."""
+    trainer.model.train()  # as in TRL's own loop, which generates in training mode
     for agent in workload.agents:
         turns = workload.of(agent)
         lengths = [len(turn.token_ids) for turn in turns]
@@ -110,6 +112,6 @@ def rollout(trainer: Any, workload: Workload) -> None:
 
 
 def update(trainer: Any) -> Mapping[str, float]:
-    """Take one optimizer step for each agent."""
+    """Take one optimizer step per agent; return the number of steps."""
     done = trainer.train()
     return {"steps": float(done.global_step)}

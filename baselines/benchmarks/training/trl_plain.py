@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer without its default of gradient checkpointing: faster, with more memory."""
+"""TRL's GRPOTrainer without gradient checkpointing, which is its default: faster, with more memory."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from baselines.benchmarks.training.workload import Workload
 
 
 def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the model; return the update (generation is the same)."""
+    """Load the model; return the update phase. Generation is the same as in `trl_grpo`."""
     return {"update": trl_grpo.load(workload, checkpointing=False)["update"]}

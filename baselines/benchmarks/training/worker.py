@@ -1,9 +1,10 @@
-r"""One contender in a process of its own: reads questions as JSON line by line, answers each with a line of JSON.
+r"""Worker process of one contender: reads requests as JSON lines, answers each with a line of JSON.
 
     echo '{"load": "workload.json"}' '{"run": "update"}' | tr ' ' '\n' |
         python -m baselines.benchmarks.training.worker --contender ours [--threads N]
 
-The answer to "load" says phases, versions and the resident memory at rest, or why the contender does not run here.
+The answer to "load" holds the phases, the package versions and the resident memory at rest. If the contender cannot
+run, the answer holds the versions and the reason, "refused".
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 from baselines.benchmarks.training.meter import measure, resident_mb, settle
 from baselines.benchmarks.training.workload import Workload
 
-Phase = Callable[[], Mapping[str, float] | None]  # does all of the workload once; may report figures of its own
+Phase = Callable[[], Mapping[str, float] | None]  # runs the whole workload once; may return further values by name
 
 MODULES = {
     "ours": "ours",
@@ -40,10 +41,10 @@ PACKAGES = ("torch", "transformers", "peft", "trl", "comlrl")
 
 
 class Service:
-    """Loads workloads and does their phases.
+    """Loads workloads and runs their phases.
 
     Args:
-        contender: Of `MODULES`.
+        contender: Name of a contender in `MODULES`.
     """
 
     def __init__(self, contender: str) -> None:
@@ -53,7 +54,7 @@ class Service:
         self._resting: float | None = None
 
     def answer(self, question: Mapping[str, str]) -> dict[str, Any]:
-        """Do what a question asks: load a workload, or run a phase of it."""
+        """Answer a request: load a workload, or run a phase of it."""
         if "load" in question:
             return self._load(Path(question["load"]))
         return self._sizes | asdict(measure(self._phases[question["run"]], self._resting))
@@ -65,7 +66,7 @@ class Service:
         try:
             module = importlib.import_module(f"baselines.benchmarks.training.{MODULES[self._contender]}")
             self._phases = module.load(workload)
-        except Exception as error:  # a contender that refuses to start is a result: it is reported, with its words
+        except Exception as error:  # a contender that fails to load is reported as a result, with its message
             traceback.print_exc()
             return {"refused": f"{type(error).__name__}: {error}", "versions": versions()}
         settle()
@@ -74,7 +75,7 @@ class Service:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that matter, where installed."""
+    """Return the versions of Python and of the installed packages in `PACKAGES`."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -85,12 +86,12 @@ def versions() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer until the standard input ends."""
+    """Answer requests until standard input ends."""
     parser = argparse.ArgumentParser(description="One contender of the training benchmark.")
     parser.add_argument("--contender", choices=list(MODULES), required=True)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args(arguments)
-    # libraries print to the standard output: answers go to a copy of it, and it to the standard error
+    # Libraries print to standard output: redirect it to standard error, and answer on a copy of it.
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         import torch

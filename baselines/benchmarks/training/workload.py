@@ -1,10 +1,10 @@
-"""The work that every contender does: the same model, prompts, lengths of answers, samples and rewards.
+"""Benchmark workload shared by all contenders: the same model, prompts, answer lengths, samples and rewards.
 
-A chain of agents plays the embedded word problems: each agent sees the problem, a worked example and what the agent
-before it said, so prompts do not grow with the team. The answers are cut out of the data set's worked solutions to
-drawn lengths, because what a token says changes no cost; so a workload needs no model to make, and every process reads
-one file. Late in training the answers of a group grow alike; here they share nothing, which is the harder case for a
-trainer that shares prefixes.
+A chain of agents plays the embedded word problems. Each agent sees the problem, worked examples and the previous
+agent's answer, so prompts do not grow with the team. The answers are cut out of the data set's worked solutions, with
+random lengths. The text of an answer does not change its cost, so making a workload needs no model. All processes read
+the same file. Late in training the answers of a group become similar. Here they share no prefix, which is the harder
+case for a trainer with prefix sharing.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ import numpy as np
 
 ENVIRONMENT = "marft/gsm8k_duo-v0"
 SHORTEST = 8  # tokens of an answer
-SPREAD = 0.6  # of the logarithm of the lengths
-END_TOKEN = 0  # every answer ends with this one; see `Workload.lengths`
+SPREAD = 0.6  # standard deviation of the logarithm of the lengths
+END_TOKEN = 0  # last token of every answer
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How much work there is.
+    """Size of a workload.
 
     Attributes:
-        agents: Size of the team.
-        groups: Problems.
-        group_size: Episodes of each problem.
+        agents: Number of agents in the team.
+        groups: Number of problems, one prompt group each.
+        group_size: Number of episodes per problem.
         answer: Mean length of the answers in tokens.
-        cap: Longest answer.
-        examples: Worked examples in each prompt: how long prompts are.
-        vocabulary: Of a random model of the same trunk; None is the model itself.
-        seed: Of the problems, lengths, answers and rewards.
+        cap: Maximum length of an answer in tokens.
+        examples: Repetitions of the preset's worked examples in each prompt, which set the prompt length.
+        vocabulary: Vocabulary size of a random model with the same trunk; None uses the model itself.
+        seed: Seed of the problems, lengths, answers and rewards.
     """
 
     agents: int = 2
@@ -51,22 +51,22 @@ class Shape:
 
 
 class Observation(str):
-    """The text an agent sees, with its chat form."""
+    """Text of an observation, with its chat messages as an attribute."""
 
     messages: tuple[Mapping[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One sample.
+    """One sample: an agent's prompt and answer.
 
     Attributes:
-        episode: Index; episodes of one group are neighbours.
-        agent: Who acts.
-        messages: The chat form of what it sees.
-        prompt_ids: The same in tokens, P of them.
-        token_ids: The answer, T tokens, the last of them `END_TOKEN`.
-        logprobs: Of the answer under the model, T of them: what sampling it would have recorded; empty until scored.
+        episode: Index of the episode; episodes of one group are adjacent.
+        agent: Name of the acting agent.
+        messages: Observation as chat messages.
+        prompt_ids: Token ids of the prompt, [P].
+        token_ids: Token ids of the answer, [T], the last one `END_TOKEN`.
+        logprobs: Log-probs of the answer under the model, [T], as sampling would record them; empty until scored.
     """
 
     episode: int
@@ -78,7 +78,7 @@ class Turn:
 
     @property
     def observation(self) -> Observation:
-        """What the agent sees, as an environment gives it."""
+        """Observation of the agent, in the environment's form."""
         seen = Observation("\n\n".join(message["content"] for message in self.messages))
         seen.messages = self.messages
         return seen
@@ -86,15 +86,15 @@ class Turn:
 
 @dataclass(frozen=True)
 class Workload:
-    """What is generated and trained.
+    """Samples and rewards for generation and updates.
 
     Attributes:
         model: Folder of the model, readable by `from_pretrained`.
-        agents: The team in the order of its turns.
-        group_size: Episodes that start from one problem.
-        cap: Longest answer in tokens.
-        turns: All samples, stage by stage: those of the first agent, then those of the second, ...
-        rewards: Of each episode.
+        agents: Names of the agents in the order of their turns.
+        group_size: Number of episodes per problem.
+        cap: Maximum length of an answer in tokens.
+        turns: All samples: those of the first agent, then those of the second, and so on.
+        rewards: Team reward of each episode, 0 or 1.
     """
 
     model: str
@@ -110,11 +110,11 @@ class Workload:
 
     @cached_property
     def tokens(self) -> int:
-        """Number of answered tokens."""
+        """Number of answer tokens."""
         return sum(len(turn.token_ids) for turn in self.turns)
 
     def summary(self) -> dict[str, float]:
-        """Return sizes: agents, group, samples, tokens; mean, shortest and longest prompt and answer."""
+        """Return the numbers of agents, samples and tokens, and mean, minimum and maximum lengths in tokens."""
         prompts = [len(turn.prompt_ids) for turn in self.turns]
         answers = [len(turn.token_ids) for turn in self.turns]
         sizes: dict[str, float] = {
@@ -130,7 +130,7 @@ class Workload:
         return sizes
 
     def in_vocabulary(self, size: int) -> Workload:
-        """Return the workload in another vocabulary, for updates only: tokens modulo its size."""
+        """Return the workload in another vocabulary, with token ids modulo its size; suitable for updates only."""
         return self.with_turns(
             replace(
                 turn,
@@ -151,7 +151,7 @@ class Workload:
 
     @classmethod
     def load(cls, path: Path) -> Workload:
-        """Read what `save` wrote."""
+        """Read a workload from a file written by `save`."""
         record = json.loads(path.read_text(encoding="utf-8"))
         turns = tuple(
             Turn(
@@ -169,12 +169,12 @@ class Workload:
 
 
 def make_workload(tokenizer: Any, model: str, shape: Shape) -> Workload:
-    """Play the games and cut the answers.
+    """Make a workload: play the games with answers cut from worked solutions.
 
     Args:
-        tokenizer: Of the model, with a chat template.
+        tokenizer: Tokenizer of the model, with a chat template.
         model: Folder of the model.
-        shape: How much.
+        shape: Size of the workload.
     """
     from marft_agents.models.chat_template import encode
     from marft_envs import make
@@ -204,14 +204,14 @@ def make_workload(tokenizer: Any, model: str, shape: Shape) -> Workload:
 
 
 def answer_lengths(count: int, mean: int, cap: int, rng: np.random.Generator) -> Any:
-    """Draw ragged lengths: log-normal, cut at `SHORTEST` and at the cap, scaled until their mean is near `mean`.
+    """Sample log-normal answer lengths, clipped to [`SHORTEST`, cap] and scaled to a mean near `mean`.
 
     Returns:
-        int64 [count].
+        Lengths in tokens, int64 [count].
     """
     shape = np.exp(SPREAD * rng.standard_normal(count))
     low, high = 0.0, float(cap * count)
-    for _ in range(60):  # the mean grows with the scale: halve the interval
+    for _ in range(60):  # bisection: the mean grows with the scale
         scale = (low + high) / 2
         lengths = np.clip(np.rint(scale * shape), min(SHORTEST, cap), cap)
         low, high = (scale, high) if lengths.mean() < mean else (low, scale)
@@ -219,11 +219,11 @@ def answer_lengths(count: int, mean: int, cap: int, rng: np.random.Generator) ->
 
 
 def chain_team(size: int, examples: int = 1) -> dict[str, Any]:
-    """Return a team in which each agent sees the problem and the agent before it, made of the preset duo's profiles.
+    """Return a chain team from the preset duo's profiles: each agent sees the problem and the previous agent.
 
     Args:
-        size: Number of agents; the last answers.
-        examples: Worked examples in each prompt: the preset's own, over and over.
+        size: Number of agents; the last one answers.
+        examples: Repetitions of the preset's worked examples in each prompt.
     """
     duo = json.loads(resources.files("marft_envs").joinpath("teams/math_duo_en.json").read_text(encoding="utf-8"))
     first, then = ({**profile, "examples": profile["examples"] * examples} for profile in duo["profiles"])
@@ -240,6 +240,6 @@ def chain_team(size: int, examples: int = 1) -> dict[str, Any]:
 
 
 def _solutions() -> str:
-    """Return the worked solutions of the embedded problems in one text."""
+    """Return all worked solutions of the embedded training problems as one text."""
     lines = resources.files("envs_data").joinpath("gsm8k/train.jsonl").read_text(encoding="utf-8").splitlines()
     return "\n\n".join(json.loads(line)["answer"] for line in lines)
