@@ -1,4 +1,4 @@
-"""The `marft` command, the quickstart, benchmarks, and scripts that train other libraries in our games."""
+"""Command line, quickstart, benchmarks, and training scripts for other RL libraries."""
 
 from typing import TYPE_CHECKING
 

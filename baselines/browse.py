@@ -18,7 +18,7 @@ from marft_envs import drawing
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the four commands."""
+    """Add `marft envs`, `marft show`, `marft check` and `marft data`."""
     envs = commands.add_parser("envs", help="list the registered environments")
     envs.add_argument("--json", action="store_true", help="as JSON")
     envs.set_defaults(run=list_environments)

@@ -28,7 +28,7 @@ class WitnessedIPPO(IPPO):  # type: ignore[misc]
     """IPPO that exposes the returns of its last update, one tensor per agent."""
 
     def learn(self, experiences: Any) -> Any:
-        """Update all agents."""
+        """Update all agents and record their returns."""
         self.returns: list[torch.Tensor] = []
         return super().learn(experiences)
 
