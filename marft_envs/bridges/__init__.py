@@ -2,14 +2,14 @@
 
 None of their packages is a dependency of this one; each is imported when its bridge is called.
 
-| function | needs | gives |
+| function | needs | returns |
 |---|---|---|
-| `to_trl_environment` | `trl`, to train with it | what `GRPOTrainer(environment_factory=...)` takes: one trained seat |
-| `to_verifiers` | `verifiers` | a taskset, an environment whose roles are the seats, and a harness |
-| `to_openenv` | `openenv-core` | an application that serves one seat |
+| `to_trl_environment` | `trl`, to train with it | an `environment_factory` for `GRPOTrainer` that trains one agent |
+| `to_verifiers` | `verifiers` | a taskset, an environment with the agents as roles, and a harness |
+| `to_openenv` | `openenv-core` | an application that serves one agent |
 | `from_textarena` | `textarena` | a TextArena game as a PettingZoo AEC environment |
 
-Any PettingZoo AEC environment whose spaces are `gymnasium.spaces.Text` needs no bridge: our learner takes it as it is.
+Any PettingZoo AEC environment with `gymnasium.spaces.Text` spaces needs no bridge: our learner takes it unchanged.
 """
 
 from marft_envs.bridges.openenv import to_openenv

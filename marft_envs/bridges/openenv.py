@@ -1,10 +1,10 @@
-"""A seat of a game as a server of OpenEnv (openenv-core 0.3): each session plays a game of its own.
+"""An OpenEnv server (openenv-core 0.3) for one agent of a game: each session plays a game of its own.
 
     app = to_openenv("marft/math_duo-v0", "actor_0", {"reasoner_0": speak})
     uvicorn.run(app, port=8000)
 
-A client steps it with `{"text": "..."}` and sees `text`, `messages` (the chat form of the whole observation) and, at
-the end, `infos`, which are numbers. OpenEnv's clients hold a WebSocket, which is a session; its plain HTTP routes make
+A client steps it with `{"text": "..."}`. It sees `text`, `messages` (the chat form of the whole observation) and, at
+the end, `infos`, which are numbers. OpenEnv's clients hold a WebSocket, which is a session. Its plain HTTP routes make
 an environment for each request and so cannot play a game.
 """
 
@@ -21,18 +21,18 @@ REQUIREMENT = "openenv-core>=0.3,<0.4"
 def to_openenv(
     env_id_or_make: Make, seat: str, partners: Partners | None = None, *, max_sessions: int = 64, **kwargs: Any
 ) -> Any:
-    """Return a FastAPI application that serves a seat.
+    """Return a FastAPI application that serves one agent.
 
     Args:
-        env_id_or_make: An id such as `marft/math_duo-v0`, or what makes an AEC environment.
-        seat: Who is played by the client.
-        partners: Who plays the others: functions of their observations, called from a thread per session.
-        max_sessions: Games at once.
-        **kwargs: For the environment.
+        env_id_or_make: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
+        seat: Name of the agent that the client plays.
+        partners: Policies of the other agents: functions of their observations, called from a thread per session.
+        max_sessions: Most games at the same time.
+        **kwargs: Keywords for the environment.
 
     Raises:
         ImportError: OpenEnv is not installed.
-        SeatError: No such seat, or another seat has no partner.
+        SeatError: No such agent, or another agent has no partner.
     """
     try:
         from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
@@ -48,7 +48,7 @@ def to_openenv(
         infos: dict[str, float]
 
     make_env = maker(env_id_or_make, kwargs)
-    SeatGame(make_env, seat, partners).close()  # what is wrong is said now, not to the first client
+    SeatGame(make_env, seat, partners).close()  # report errors now, not to the first client
 
     class Seat(Environment[Utterance, Seen, State]):  # type: ignore[misc]
         SUPPORTS_CONCURRENT_SESSIONS = True
@@ -64,7 +64,7 @@ def to_openenv(
             return self._show(self._game.begin(secrets.randbits(32) if seed is None else seed, options))
 
         def step(self, action: Utterance, timeout_s: float | None = None, **kwargs: Any) -> Seen:
-            """Take the seat's turn."""
+            """Take the agent's turn."""
             self._state.step_count += 1
             return self._show(self._game.play(action.text))
 

@@ -1,7 +1,7 @@
-"""One seat of a game, as ecosystems see it that train or serve one player: the other seats play by themselves.
+"""A game with one agent played from outside; partner functions play the others.
 
-A conversation is only told what is new: an observation of ours shows the whole game, a chat that goes on must not
-repeat it.
+Ecosystems that train or serve one player see this interface. An observation of ours shows the whole game. A running
+chat must not repeat it, so a conversation gets only the new messages.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ Messages = tuple[Mapping[str, str], ...]
 
 
 class SeatError(ValueError):
-    """A seat that the game does not have, or that nobody plays."""
+    """The game has no such agent, or no partner plays it."""
 
 
 class GameFailedError(RuntimeError):
-    """The environment broke, for reasons that are not the agents'."""
+    """The environment failed, for reasons not caused by the agents."""
 
 
 class SeatGame:
-    """A game with one open seat.
+    """A game with one agent played from outside.
 
     Args:
-        make_env: Makes an AEC environment of text; called again after one broke.
-        seat: Who is played from outside.
-        partners: Who plays the others.
+        make_env: Makes an AEC environment of text; called again after one failed.
+        seat: Name of the agent that is played from outside.
+        partners: Policies of the other agents.
 
     Attributes:
         over: The end of the last game; None while one is being played, or before the first.
 
     Raises:
-        SeatError: No such seat, or another seat has no partner.
+        SeatError: No such agent, or another agent has no partner.
     """
 
     def __init__(self, make_env: Callable[[], AnyAEC], seat: str, partners: Partners | None = None) -> None:
@@ -55,23 +55,23 @@ class SeatGame:
             raise SeatError(f"nobody plays {', '.join(missing)}: give each a function of its observation as partner")
 
     def begin(self, seed: int, options: Mapping[str, Any] | None = None) -> Any:
-        """Start a game and return what the seat sees at its first turn; None if it ends before.
+        """Start a game and return the agent's first observation; None if the game ends before.
 
         Args:
-            seed: Of the reset.
-            options: Of the reset.
+            seed: Seed of the reset.
+            options: Options of the reset.
 
         Raises:
             GameFailedError: The environment raised.
         """
         self.over = None
-        if self._game.failure is not None:  # what broke once is not trusted again
+        if self._game.failure is not None:  # never reuse an environment that failed
             self._game.close()
             self._game = LiveGame(0, self._make_env())
         return self._until_seat(self._game.begin(seed, options))
 
     def play(self, text: str) -> Any:
-        """Take the seat's turn and return what it sees at its next; None if the game ends before.
+        """Take the agent's turn and return its next observation; None if the game ends before.
 
         Raises:
             GameFailedError: The environment raised.
@@ -80,12 +80,12 @@ class SeatGame:
 
     @property
     def reward(self) -> float:
-        """What the seat was paid in the game that is over; 0.0 while it is not."""
+        """Reward of the agent in the game that is over; 0.0 while it is not."""
         return self.over.rewards.get(self.seat, 0.0) if self.over is not None else 0.0
 
     @property
     def infos(self) -> Mapping[str, Any]:
-        """The last info of the seat in the game that is over; empty while it is not."""
+        """Last info of the agent in the game that is over; empty while it is not."""
         return self.over.infos.get(self.seat, {}) if self.over is not None else {}
 
     def close(self) -> None:
@@ -104,11 +104,11 @@ class SeatGame:
 
 
 def maker(env_id_or_make: Make, kwargs: Mapping[str, Any]) -> Callable[[], AnyAEC]:
-    """Return what makes independent environments; copies of a Flex-MG share its tasks.
+    """Return a factory of independent environments; copies of a Flex-MG share its tasks.
 
     Args:
-        env_id_or_make: An id such as `marft/math_duo-v0`, or what makes an AEC environment.
-        kwargs: For it.
+        env_id_or_make: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
+        kwargs: Keywords for the environment.
     """
     if not isinstance(env_id_or_make, str):
         return partial(env_id_or_make, **kwargs)
@@ -124,14 +124,14 @@ def chat(observation: Any) -> Messages:
 
 
 def open_seats(env: AnyAEC, taken: Iterable[str]) -> list[str]:
-    """Return the seats that are not taken, in the order of the game.
+    """Return the agents that are not taken, in the order of the game.
 
     Args:
-        env: The game.
-        taken: Seats somebody plays.
+        env: AEC environment of the game.
+        taken: Agents that already have a policy.
 
     Raises:
-        SeatError: There is no such seat.
+        SeatError: There is no such agent.
     """
     agents, taken = env.possible_agents, list(taken)
     if unknown := [agent for agent in taken if agent not in agents]:
@@ -140,11 +140,13 @@ def open_seats(env: AnyAEC, taken: Iterable[str]) -> list[str]:
 
 
 def news(known: Messages, messages: Messages) -> str:
-    """Write down what an agent has not been told yet, its own last action left out; all, where the past was told anew.
+    """Return the new messages since the agent's last turn; all of them if the history was rewritten.
+
+    The agent's own last action is left out.
 
     Args:
-        known: What it saw at its turn before, as messages; none at its first.
-        messages: What it sees now.
+        known: Its previous observation as messages; empty at its first turn.
+        messages: Its current observation as messages.
 
     Example:
         >>> known = ({"role": "user", "content": "2+2?", "name": "environment"},)

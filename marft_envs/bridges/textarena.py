@@ -1,14 +1,16 @@
 """A TextArena game (0.7) as a PettingZoo AEC environment with our observation conventions.
 
-The agents are `player_0`, `player_1`, ...; what each sees is its whole history as `TextObservation`, in the order in
-which it was told: the game's words as the environment's, its own as the assistant's. TextArena's action wrappers are
+The agents are `player_0`, `player_1`, ... Each sees its whole history as `TextObservation`, in chronological order.
+The game's words have the author environment, the agent's own the role assistant. TextArena's action wrappers are
 used, its observation wrappers are not.
 
-TextArena draws from Python's global `random`. Each game here keeps a generator state of its own and lends it to the
-global one for the length of a reset or a step, under a lock that all these games share: equal seeds give equal games,
-side by side or not, and the global state is afterwards as it was. What is not so: another thread that draws from
-`random` at that moment gets the game's numbers; games that draw from elsewhere (a jury of models, numpy's global
-generator) are not seeded; a few games raise on words that they cannot read, which is a failed episode.
+TextArena draws from Python's global `random`. Each game here keeps a generator state of its own. It lends this state to
+the global generator during a reset or a step, under a lock that all these games share. So equal seeds give equal games,
+also in parallel, and the global state is restored afterwards.
+
+There are three limits. Another thread that draws from `random` at that moment gets the game's numbers. Games that draw
+from elsewhere (a jury of models, numpy's global generator) are not seeded. A few games raise on text that they cannot
+read; that is a failed episode.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ _ROOM = 2**24
 
 
 class TextArenaGame(AECEnv[str, Any, Any]):
-    """The game; see `from_textarena`.
+    """A TextArena game; see `from_textarena`.
 
-    Infos are numbers: `turn` (taken so far), `agent_index`, `invalid` (players that the game threw out for invalid
-    moves), and `success`: 1 once this player was paid at least 1 and nobody was thrown out, since TextArena also pays
-    for games that end by an invalid move.
+    Infos are numbers: `turn` (taken so far), `agent_index`, `invalid` (players that the game removed for invalid
+    moves), and `success`. The last is 1 once this player was paid at least 1 and no player was removed. TextArena also
+    pays for games that end by an invalid move.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - PettingZoo's own form
@@ -83,7 +85,7 @@ class TextArenaGame(AECEnv[str, Any, Any]):
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self._turn = 0
-        self._game = copy.deepcopy(self._new)  # some carry over from game to game who began
+        self._game = copy.deepcopy(self._new)  # some games keep the first player from game to game
         with self._own_numbers():
             self._game.reset(num_players=len(self.agents))
             self._listen()
@@ -112,7 +114,7 @@ class TextArenaGame(AECEnv[str, Any, Any]):
 
     @contextmanager
     def _own_numbers(self) -> Iterator[None]:
-        """Lend this game's generator state to Python's global one, and take both back."""
+        """Lend this game's generator state to Python's global one, and restore both."""
         with _RANDOM:
             outside = random.getstate()
             random.setstate(self._numbers)
@@ -123,7 +125,7 @@ class TextArenaGame(AECEnv[str, Any, Any]):
                 random.setstate(outside)
 
     def _listen(self) -> None:
-        """Keep what the player whose turn it is is told: TextArena tells it once."""
+        """Store the new messages of the current player: TextArena returns them only once."""
         place, told = self._game.get_observation()
         self._told[place] += told
 
@@ -155,7 +157,7 @@ class TextArenaGame(AECEnv[str, Any, Any]):
         return self._game.state
 
     def observe(self, agent: str) -> TextObservation:
-        """Return all that a player was told, and what it said."""
+        """Return all messages to a player and its own actions."""
         place = self.possible_agents.index(agent)
         told = [*self._told[place], *self._state.observations[place]]
         return TextObservation.of(tuple(self._message(place, *one) for one in told))
@@ -173,7 +175,7 @@ class TextArenaGame(AECEnv[str, Any, Any]):
         return self.action_spaces[agent]
 
     def render(self) -> str | None:
-        """Return all that was said ("ansi"), or print it ("human")."""
+        """Return the whole conversation ("ansi"), or print it ("human")."""
         if self.render_mode is None:
             logger.warn("render() does nothing: the game was made without a render_mode")
             return None
@@ -184,7 +186,7 @@ class TextArenaGame(AECEnv[str, Any, Any]):
         return None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held."""
 
 
 def from_textarena(
@@ -199,14 +201,14 @@ def from_textarena(
     """Make a TextArena game as an AEC environment.
 
     Args:
-        env_id: Of TextArena, e.g. `GuessTheNumber-v0`.
-        num_players: As many as the game takes; its registry does not say.
-        team: Whose mean reward everybody is paid; empty pays each its own. Our learner learns from the mean over all
-            agents, which in a game of one against the other is always 0: train one player for `team=("player_0",)`,
-            against the others' scripts.
-        max_action_chars: Longer actions are cut.
+        env_id: Id in TextArena, e.g. `GuessTheNumber-v0`.
+        num_players: Number of players that the game takes; its registry does not say.
+        team: Players with a shared reward: all agents get the mean over these. Empty: each gets its own. Our learner
+            uses the mean over all agents, which is always 0 in a zero-sum game of two. So train one player with
+            `team=("player_0",)`, against scripts of the others.
+        max_action_chars: Most characters of an action; longer actions are cut.
         render_mode: None, "human" (print) or "ansi" (return).
-        **kwargs: Of the game.
+        **kwargs: Keywords of the game.
 
     Raises:
         ImportError: TextArena is not installed.

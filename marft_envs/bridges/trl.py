@@ -1,9 +1,9 @@
-"""A seat of a game as an environment of TRL (1.16), to train it with `GRPOTrainer(environment_factory=...)`.
+"""One agent of a game as an environment of TRL (1.16), to train it with `GRPOTrainer(environment_factory=...)`.
 
-TRL's models act by calling tools, so the seat's turn is the tool `say`; what the model writes outside of a call is
-not heard. What the seat sees at its first turn is returned by `reset` and so appended to the prompt; what it sees
-later, the tool returns. All rollouts of a group must start alike: the rows of the data set say from which seed.
-The interface is experimental there, and may change.
+TRL's models act by calling tools, so the agent's turn is the tool `say`. Text outside of a call is ignored. `reset`
+returns the first observation, which TRL appends to the prompt; the tool returns the later ones. All rollouts of a
+group must have the same start: the rows of the data set give the seed. The interface is experimental in TRL, and may
+change.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def to_trl_environment(
     """Return an `environment_factory` for TRL.
 
     Args:
-        env_id_or_make: An id such as `marft/math_duo-v0`, or what makes an AEC environment.
-        seat: Who is trained.
-        partners: Who plays the others: functions of their observations.
-        **kwargs: For the environment.
+        env_id_or_make: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
+        seat: Name of the agent that is trained.
+        partners: Policies of the other agents: functions of their observations.
+        **kwargs: Keywords for the environment.
 
     Raises:
-        SeatError: No such seat, or another seat has no partner.
+        SeatError: No such agent, or another agent has no partner.
 
     Example:
         >>> make_seat = to_trl_environment("marft/math_duo-v0", "actor_0", {"reasoner_0": lambda seen: "It is 4."})
@@ -40,12 +40,12 @@ def to_trl_environment(
         True
     """
     make_env = maker(env_id_or_make, kwargs)
-    SeatGame(make_env, seat, partners).close()  # what is wrong is said now, not in the midst of a run
+    SeatGame(make_env, seat, partners).close()  # report errors now, not during a run
     return partial(TrlSeat, make_env, seat, partners)
 
 
 class TrlSeat:
-    """One seat; the trainer makes as many as it plays rollouts at once, and resets them. Public methods are tools."""
+    """One agent; the trainer makes one per parallel rollout and resets them. Public methods are tools."""
 
     def __init__(self, make_env: Callable[[], AnyAEC], seat: str, partners: Partners | None) -> None:
         self._game = SeatGame(make_env, seat, partners)
@@ -53,10 +53,10 @@ class TrlSeat:
         self._failed = False
 
     def reset(self, **row: Any) -> str:
-        """Start a game and return what the seat sees; TRL appends it to the last message of the prompt.
+        """Start a game and return the first observation; TRL appends it to the last message of the prompt.
 
         Args:
-            **row: Of the data set: `seed`, and if wanted `task_id` or `index`; the others are ignored.
+            **row: Row of the data set: `seed`, and optionally `task_id` or `index`; other columns are ignored.
 
         Raises:
             ValueError: The row has no seed.

@@ -1,4 +1,4 @@
-"""A game as a package of verifiers (0.4): each open seat is a role of its own, with its own model, limits and trace.
+"""A game as a package of verifiers (0.4): each open agent is a role with its own model, limits and trace.
 
 verifiers finds taskset, environment and harness by the name of a module that exports one of each:
 
@@ -7,8 +7,9 @@ verifiers finds taskset, environment and harness by the name of a module that ex
     Tasks, Game, Chat = to_verifiers("marft/math_duo-v0")
     __all__ = ["Tasks", "Game", "Chat"]
 
-Every role starts as the policy under training or evaluation; `--env.actor_0.model` gives one another model, and what
-`partners` play is no role. The harness calls the model in this process and needs neither a container nor `uv`.
+Every role starts as the policy under training or evaluation; `--env.actor_0.model` gives one another model. Agents
+with a function in `partners` are not roles. The harness calls the model in this process and needs neither a container
+nor `uv`.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ def to_verifiers(
 ) -> tuple[type[Any], type[Any], type[Any]]:
     """Return a taskset, an environment and a harness; export all three from a module.
 
-    The taskset holds each task of a Flex-MG once, and of another game one seed after the other without end. The reward
-    of the whole game is recorded on the trace of every role as `team`, and the numbers of its last info as metrics; a
-    role that its own limits stop ends the game, which then pays 0; where a model or the game fails, the episode is an
+    The taskset holds each task of a Flex-MG once, and for another game an endless sequence of seeds. The team reward of
+    a game is recorded on the trace of every role as `team`, and the numbers of its last info as metrics. A role that is
+    stopped by its own limits ends the game, which then pays 0. If a model or the game fails, the episode is an
     error and nothing is recorded.
 
     Args:
-        env_id_or_make: An id such as `marft/math_duo-v0`, or what makes an AEC environment.
-        partners: Who plays seats that are no roles: functions of their observations.
-        **kwargs: For the environment.
+        env_id_or_make: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
+        partners: Policies of agents that are not roles: functions of their observations.
+        **kwargs: Keywords for the environment.
 
     Raises:
         ImportError: verifiers is not installed.
-        SeatError: A partner for a seat that there is not.
+        SeatError: A partner for an agent that does not exist.
     """
     try:
         import verifiers.v1 as vf
@@ -83,7 +84,7 @@ def to_verifiers(
 
 
 def _starts(env: AnyAEC) -> Iterator[tuple[str | None, int, dict[str, Any]]]:
-    """Name, seed and options of every game there is."""
+    """Yield name, seed and options of every game."""
     game = env.unwrapped
     if isinstance(game, FlexMG):
         yield from ((game.tasks[index].id, index, {"index": index}) for index in range(len(game.tasks)))
@@ -92,7 +93,7 @@ def _starts(env: AnyAEC) -> Iterator[tuple[str | None, int, dict[str, Any]]]:
 
 
 class _Table:
-    """One game, and the conversations in which its roles play it."""
+    """One game, and the conversations of its roles."""
 
     def __init__(self, make_env: Callable[[], AnyAEC], partners: Partners, task: Any, agents: Any) -> None:
         self.game = LiveGame(0, make_env())
@@ -101,7 +102,7 @@ class _Table:
         self.known: dict[str, Any] = {}
 
     async def play(self) -> None:
-        """Play the game to its end and record what it paid; a step may wait for a judge, so it takes a thread."""
+        """Play the game to its end and record its reward; a step may wait for a judge, so it takes a thread."""
         data = self.task.data
         try:
             async with AsyncExitStack() as stack:
@@ -122,7 +123,7 @@ class _Table:
             self._record(role, talk.trace, turn)
 
     async def _action(self, turn: Waiting, stack: AsyncExitStack) -> str | None:
-        """Return what the agent says; None where its limits forbid it to speak."""
+        """Return the agent's action; None if its limits stop it."""
         role, messages = turn.agent, chat(turn.observation)
         if role in self.partners:
             return await asyncio.to_thread(self.partners[role], turn.observation)
@@ -143,7 +144,7 @@ class _Table:
 
 
 def _chat_harness(vf: Any) -> type[Any]:
-    """A harness that asks the model once per turn, in this process."""
+    """Return a harness that asks the model once per turn, in this process."""
     from openai import APIStatusError, AsyncOpenAI
     from verifiers.v1.dialects.chat import message_to_wire
 

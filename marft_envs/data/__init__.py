@@ -1,11 +1,11 @@
-"""Make tasks of data: embedded sets, files and hub data sets in the formats they are published in.
+"""Load tasks from data: embedded sets, files and hub data sets in the formats they are published in.
 
     >>> tasks = load_tasks("gsm8k", split="test")
     >>> tasks[0].id
     'gsm8k-test-00000'
 
-Every row is read and checked before the first task is returned, so a bad row is one message now and not a
-wrong reward later: text and answer are there, ids are unique, and each gold grades as correct against itself.
+Every row is read and checked before the first task is returned: a bad row is an error at loading, not a wrong reward
+later. Text and answer must exist, ids must be unique, and each gold must grade as correct against itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,12 +28,11 @@ def load_tasks(
     """Return the tasks of one split.
 
     Args:
-        kind: math, gsm8k, aime (answers are whole numbers 0..999) or cmath (Chinese).
+        kind: Kind of task: math, gsm8k, aime (answers are whole numbers 0..999) or cmath (Chinese).
         data: "embedded" (the set named like the kind), "embedded:NAME", a path to .json, .jsonl, .csv or
             .parquet, a folder with one such file a split, or "hub:OWNER/NAME[:CONFIG][@REVISION]".
-        split: Name of the split. A single file is one split, whatever its name, unless it has a column
-            "split".
-        hub: Gives the module `datasets`, or something with its two functions.
+        split: Name of the split. A single file is one split of any name, unless it has a column "split".
+        hub: Returns the module `datasets`, or an object with its two functions.
 
     Returns:
         Tasks in the order of the source. `answer` is the gold; if `meta["gold_mode"]` is not "single" it is a

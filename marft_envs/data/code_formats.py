@@ -1,4 +1,4 @@
-"""What the columns of a programming problem mean: recognised by their names.
+"""Readers for the published formats of programming problems, recognised by column names.
 
 | format | columns (case ignored) |
 |---|---|
@@ -9,8 +9,8 @@ input_file |
 | LiveCodeBench | question_content, public_test_cases; private_test_cases, starter_code, metadata |
 | APPS, TACO | question, input_output; starter_code, time_limit, memory_limit |
 
-The first format whose first columns are all there is taken. Limits that are missing are 2 s and 256 MB (6 s for
-LiveCodeBench, as its own judge has it); memory is cut at 2048 MB, what a slot of the judge has.
+The first format with all of its first columns present is taken. Missing limits are 2 s and 256 MB (6 s for
+LiveCodeBench, as in its own judge). Memory is capped at 2048 MB, the memory of a slot of the judge.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Format(NamedTuple):
     """One arrangement of columns.
 
     Attributes:
-        name: For messages, and `meta["origin"]`.
-        columns: By which it is known.
+        name: Name for messages and `meta["origin"]`.
+        columns: Columns that identify the format.
         read: Makes the problem of a row, given its id.
     """
 
@@ -52,7 +52,7 @@ def read_problem(row: Row, default_id: str) -> Problem:
 
     Args:
         row: A row of any of the formats.
-        default_id: Where the row names none.
+        default_id: Id for a row that names none.
 
     Raises:
         UnsuitedError: Interactive, files instead of standard input, no tests, ...
@@ -195,7 +195,7 @@ def _function_problem(
 
 
 def _with_meta(problem: Problem, fields: Fields, origin: str) -> Problem:
-    """Add what the row says of itself; of columns of one meaning the first counts."""
+    """Add the metadata of the row; of several columns with one meaning the first counts."""
     meta: dict[str, str | int | float] = {"kind": "codeforces", "origin": origin, **problem.meta}
     for name, columns in {"rating": ("rating", "cf_rating"), "difficulty": ("difficulty",)}.items():
         text = next((text for column in columns if (text := fields.text(column))), "")
@@ -220,7 +220,7 @@ def _required(row: Row, fields: Fields, name: str) -> str:
 
 
 def _mathematics(text: str) -> str:
-    """Write the formulas of Codeforces as others do: $x$, not $$$x$$$."""
+    """Convert the formulas of Codeforces to the usual form: $x$, not $$$x$$$."""
     return text.replace("$$$", "$")
 
 
@@ -294,12 +294,12 @@ def _same_length(row: Row, name: str, inputs: Any, outputs: Any) -> None:
 
 
 def _is_cut(test: Test) -> bool:
-    """Tell a test that Codeforces shows in part: it ends with three dots."""
+    """Return True for a test that Codeforces shows in part: it ends with three dots."""
     return test.input.rstrip().endswith(b"...") or test.output.rstrip().endswith(b"...")
 
 
 def _checker(row: Row, fields: Fields) -> tuple[str | AnyChecker, bool]:
-    """Return the checker, and whether other answers than the given one are right and will be refused."""
+    """Return the checker, and True if other right answers than the given one exist, which it refuses."""
     if source := fields.text("generated_checker"):
         return ProgramChecker(source, "files"), False
     spec = fields.text("checker") or "tokens"

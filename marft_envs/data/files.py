@@ -1,6 +1,6 @@
-"""Read rows from JSON, JSON Lines, CSV and Parquet files; every row knows where it stands.
+"""Readers for rows of JSON, JSON Lines, CSV and Parquet files; every row knows its place.
 
-Nothing here knows what the columns mean; see `marft_envs.data.formats`.
+The meaning of the columns is defined in `marft_envs.data.formats`.
 """
 
 import csv

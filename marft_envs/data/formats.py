@@ -1,4 +1,4 @@
-"""What the columns of a row mean: recognised by their names, whatever the kind of task.
+"""Column formats of data sets with answers, recognised by column names for any kind of task.
 
 | format | columns (case ignored) | answer |
 |---|---|---|
@@ -9,7 +9,7 @@
 | GSM8K | question, answer | after "####", commas removed |
 | stories and other plain sets | question, answer | answer |
 
-The first format whose columns are all there is taken. Further columns become id and metadata: id, unique_id,
+The first format with all of its columns present is taken. Further columns become id and metadata: id, unique_id,
 problem_idx; level ("Level 3" or 3), subject or type, grade, reasoning_step(s), num_digits, year.
 """
 
@@ -34,7 +34,7 @@ class Format:
     """One arrangement of columns.
 
     Attributes:
-        name: For messages.
+        name: Name for error messages.
         prompt: Column that holds the problem.
         answer: Column that holds or contains the answer.
         read: The answer within that column, or None if there is none.
@@ -64,7 +64,7 @@ class Fields(dict[str, Any]):
 
 
 def _after_hashes(answer: str) -> str:
-    """Return what follows the last "####" without thousands commas, or the text itself if there is none."""
+    """Return the text after the last "####" without thousands commas, or the text itself if there is none."""
     _, marker, final = answer.rpartition("####")
     return re.sub(r"(?<=\d),(?=\d{3})", "", final.strip()) if marker else answer
 

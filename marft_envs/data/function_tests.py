@@ -1,8 +1,8 @@
-"""Problems that ask for a function instead of a program: their tests become JSON on standard input and output.
+"""Tests of problems that ask for a function, as JSON on standard input and output.
 
 A test's input is the JSON list of the arguments, its output the JSON form of the result. The program runs between
-`PREAMBLE` (the names that such problems use without importing them) and a driver that calls the function; both run
-in the jail, with the program, and know nothing of what is expected.
+`PREAMBLE` (the names that such problems use without importing them) and a driver that calls the function. Both run
+in the jail, with the program, and do not hold the expected output.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _call({name!r})
 
 
 class Call(NamedTuple):
-    """One call of the function: its arguments and what it should return."""
+    """One call of the function: its arguments and its expected result."""
 
     arguments: list[Any]
     result: Any
@@ -65,7 +65,7 @@ def parse_call(given: str, result: str) -> Call:
 
 
 def unwrap(calls: Sequence[Call]) -> list[Call]:
-    """Take results out of the one-element lists in which APPS and TACO wrap them, where all are wrapped."""
+    """Unwrap the one-element lists in which APPS and TACO put results, if all results are wrapped."""
     if all(isinstance(call.result, list) and len(call.result) == 1 for call in calls):
         return [call._replace(result=call.result[0]) for call in calls]
     return list(calls)
@@ -77,5 +77,5 @@ def make_tests(calls: Sequence[Call]) -> tuple[Test, ...]:
 
 
 def checker(calls: Sequence[Call]) -> str:
-    """Return the checker: numbers with a fraction may be off by 1e-5, anything else must be the same."""
+    """Return the checker: floats may be off by 1e-5, anything else must be equal."""
     return "floats:1e-5" if any(isinstance(call.result, float) for call in calls) else "lines"

@@ -1,7 +1,7 @@
 r"""Gold answers: read from a row, repaired where MATH's own solutions mislead, checked against the grader.
 
-A gold is one or more answers and a mode that says how they count (facts were measured on MATH, where the last
-\boxed is wrong or incomplete in 23 of 12,500 rows and the first in 33):
+A gold is one or more answers and a mode that says how they count. The modes come from measurements on MATH: the last
+\boxed is wrong or incomplete in 23 of 12,500 rows and the first in 33.
 
 - single: one answer
 - any: each is right alone
@@ -28,7 +28,7 @@ class Gold(NamedTuple):
 
     Attributes:
         answers: One string if the mode is "single", else at least two.
-        mode: How they count.
+        mode: Rule by which several answers count.
     """
 
     answers: tuple[str, ...]
@@ -47,7 +47,7 @@ def gold_from_solution(solution: str) -> str | None:
 
 
 def repaired(problem: str) -> Gold | None:
-    """Return the corrected gold of a MATH problem whose solution boxes several things, or None.
+    """Return the corrected gold of a MATH problem with several boxes in its solution, or None.
 
     The table `gold_repairs.json` holds hashes and short answers only.
     """
@@ -56,7 +56,7 @@ def repaired(problem: str) -> Gold | None:
 
 @cache
 def repairs() -> dict[str, Gold]:
-    """Return the table of corrected golds by hash of the problem; see its own note on where it comes from."""
+    """Return the table of corrected golds by hash of the problem; its own note states the source."""
     table = json.loads(files("marft_envs.data").joinpath("gold_repairs.json").read_text("utf-8"))
     return {key: Gold(tuple(e["answers"]), cast(Mode, e["mode"])) for key, e in table["golds"].items()}
 
@@ -66,7 +66,7 @@ def check_gold(where: str, gold: Gold, language: Literal["en", "zh"]) -> None:
 
     Args:
         where: Place of the row, for the message.
-        gold: The answer.
+        gold: Gold answer to check.
         language: Language of the problem.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Time and memory limits as data sets write them: numbers, text with a unit, durations."""
+"""Parser for time and memory limits in data sets: numbers, text with a unit, durations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envs_data import DataError
 from marft_envs.data.files import Row
 from marft_envs.sandbox.verdict import Limits
 
-MOST_MEMORY_MB = 2048  # what a slot of the judge has for a program
+MOST_MEMORY_MB = 2048  # memory that a slot of the judge has for a program
 _QUANTITY = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([a-zA-Z]{0,12})\s*")
 _SECONDS = {
     **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
@@ -26,19 +26,19 @@ _MEGABYTES = {
 
 
 class UnsuitedError(DataError):
-    """A problem that may be sound but can't be judged here."""
+    """A problem that may be sound but cannot be judged here."""
 
 
 def read_limits(row: Row, time: Any, memory: Any) -> Limits:
     """Return the limits of a problem.
 
     Args:
-        row: For messages.
-        time: Seconds, text like "2 seconds", or {seconds, nanos} (a protobuf duration); None is the usual.
-        memory: MiB, or text like "256 megabytes"; None is the usual.
+        row: Row for error messages.
+        time: Seconds, text like "2 seconds", or {seconds, nanos} (a protobuf duration); None is the default.
+        memory: MiB, or text like "256 megabytes"; None is the default.
 
     Raises:
-        UnsuitedError: They can't be read, or are more than the judge allows.
+        UnsuitedError: They cannot be read, or are more than the judge allows.
     """
     usual = Limits()
     cpu_s = _quantity(row, "time_limit", _seconds(time), _SECONDS)
@@ -59,7 +59,7 @@ def _seconds(value: Any) -> Any:
 
 
 def _quantity(row: Row, name: str, value: Any, units: Mapping[str, float]) -> float | None:
-    """Return a number in the units' own; None where there is none."""
+    """Return a number in base units; None if there is none."""
     text = "" if value is None else str(value).strip()
     if text.lower() in ("", "none", "null", "nan"):
         return None

@@ -1,6 +1,6 @@
-"""Tests as LiveCodeBench packs them: a JSON list, or base64(zlib(pickle(that JSON as a string))).
+"""Decoder for the packed tests of LiveCodeBench: a JSON list, or base64(zlib(pickle(that JSON as a string))).
 
-Unpickling runs code, so nothing is unpickled: the opcodes are read, and only those of one string are taken.
+Unpickling runs code, so nothing is unpickled. The opcodes are read, and only those of one string are accepted.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def unpack_tests(text: str, max_bytes: int = MAX_UNPACKED_BYTES) -> list[dict[st
     """Return the tests: objects with input, output and testtype.
 
     Args:
-        text: The column's text.
-        max_bytes: The most that it may unpack to.
+        text: Text of the column.
+        max_bytes: Most bytes after decompression.
 
     Raises:
         ValueError: It is neither form; says what was found.

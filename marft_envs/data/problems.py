@@ -1,11 +1,11 @@
-"""Make programming problems of data: the embedded set, files and hub data sets in the formats they are published in.
+"""Load programming problems: the embedded set, files and hub data sets in the formats they are published in.
 
     >>> problems = load_problems("codeforces", split="test")
     >>> len(problems[0].all_tests) > 5
     True
 
-A row that is broken is an error with its place. A row that is sound but can't be judged here (interactive, files
-instead of standard input, no tests) is left out, and one warning says how many were, and why.
+A row that is broken is an error with its place. A row may be sound but impossible to judge here (interactive, files
+instead of standard input, no tests). Such rows are left out, and one warning gives their number and the reasons.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def load_problems(
     """Return the problems of one split.
 
     Args:
-        kind: Names the embedded set.
+        kind: Name of the embedded set.
         data: "embedded", "embedded:NAME", a path to .json, .jsonl, .csv or .parquet, a folder with one such file a
             split, or "hub:OWNER/NAME[:CONFIG][@REVISION]".
-        split: Name of the split; a single file is one split, whatever its name.
-        hub: Gives the module `datasets`, or something with its two functions.
+        split: Name of the split; a single file is one split of any name.
+        hub: Returns the module `datasets`, or an object with its two functions.
 
     Returns:
         Problems in the order of the source.

@@ -1,4 +1,4 @@
-"""Solutions with the verdict that their source states: by them a judge is compared with the world outside.
+"""Solutions with the verdict that their source states, to compare a judge with external verdicts.
 
 | source | columns | states |
 |---|---|---|
@@ -8,7 +8,7 @@
 | a file of solutions | problem, language, verdict, source | a verdict, ours or Codeforces', or `WRONG` |
 | open-r1/codeforces-submissions | problem_id, programmingLanguage, verdict, source | a verdict of Codeforces |
 
-Python 2, PyPy, Java and others are left out: another interpreter keeps other times.
+Python 2, PyPy, Java and others are left out: another interpreter has other run times.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _OF_CODE_CONTESTS = {1: "python2", 2: "c++17", 3: "python", 4: "java"}
 
 
 class Solution(NamedTuple):
-    """A program and what is said of it.
+    """A program and its stated verdict.
 
     Attributes:
         problem: Id of its problem.
-        language: As `Submission` takes it.
+        language: Language as `Submission` takes it.
         stated: A verdict, or `WRONG`.
-        source: The program.
+        source: Source text of the program.
         where: Its place, for messages.
     """
 
@@ -62,7 +62,7 @@ class Solution(NamedTuple):
     where: str
 
     def agrees(self, verdict: Verdict) -> bool:
-        """Return whether a verdict is the stated one."""
+        """Return True if a verdict is the stated one."""
         if self.stated == WRONG:
             return verdict not in (Verdict.OK, Verdict.INTERNAL)
         return verdict == self.stated
@@ -72,7 +72,7 @@ class Solved(NamedTuple):
     """Problems with the solutions that can be judged here.
 
     Attributes:
-        cases: A problem and a solution of it.
+        cases: Pairs of a problem and a solution of it.
         left_out: Solutions that cannot be compared, by the reason.
     """
 
@@ -86,10 +86,10 @@ def load_solutions(
     """Return the solutions of one split of a data set.
 
     Args:
-        data: As `load_problems` takes it.
+        data: Source as `load_problems` takes it.
         split: Name of the split.
-        file: Solutions of the problems of `data`, instead of those that it brings.
-        hub: See `load_problems`.
+        file: Solutions of the problems of `data`, which replace the solutions of the data set.
+        hub: As in `load_problems`.
 
     Raises:
         DataError: `data` or `file` is broken, or there is no solution.

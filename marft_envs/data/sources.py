@@ -1,4 +1,4 @@
-"""Where rows come from: an embedded set, a file, a folder of splits, or the hub."""
+"""Sources of rows: an embedded set, a file, a folder of splits, or the hub."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ class Source(NamedTuple):
 
 
 class Hub(Protocol):
-    """The two functions of `datasets` that we use; a test hands in its own."""
+    """The two functions of `datasets` that we use; tests pass their own object."""
 
     def get_dataset_config_names(self, path: str, *, revision: str | None) -> list[str]:
         """Return the configurations of a data set."""
@@ -43,8 +43,8 @@ def open_source(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> Sou
     Args:
         kind: Kind of task; its embedded set has the same name.
         data: "embedded", "embedded:NAME", "hub:OWNER/NAME[:CONFIG][@REVISION]", a file or a folder.
-        split: The split; a single file is one split and takes any name.
-        hub: Gives the module `datasets`; called for "hub:" only.
+        split: Name of the split; a single file is one split and takes any name.
+        hub: Returns the module `datasets`; called for "hub:" only.
 
     Raises:
         DataError: There is no such data or no such split.
@@ -71,7 +71,7 @@ def _embedded(name: str, split: str) -> Source:
 
 
 def _of_split(rows: list[Row], path: Path, split: str) -> list[Row]:
-    """Return the rows whose column "split" says so; all rows if there is no such column."""
+    """Return the rows with this value in the column "split"; all rows if there is no such column."""
     if "split" not in rows[0].columns:
         return rows
     chosen = [row for row in rows if row.columns.get("split") == split]
@@ -127,7 +127,7 @@ def _from_hub(spec: str, split: str, hub: Hub) -> Source:
 
 
 def _configs(where: str, found: list[str]) -> list[str]:
-    """Choose what to read when the user named no configuration."""
+    """Choose a configuration when the user named none."""
     if len(found) == 1 or set(found) == MATH_CONFIGS:
         return sorted(found)
     for usual in ("main", "default"):

@@ -1,8 +1,8 @@
-"""How far a grader agrees with people: Cohen's kappa with a confidence interval.
+"""Agreement of a grader with people: Cohen's kappa with a confidence interval.
 
     kappa = (p_o - p_e) / (1 - p_e)
 
-p_o is the part of equal labels, p_e the part that is equal by chance given how often each rater uses each label.
+p_o is the fraction of equal labels, p_e the fraction expected by chance from each rater's label frequencies.
 The standard error is that of Fleiss, Cohen and Everitt (1969), "Large sample standard errors of kappa and weighted
 kappa", Psychological Bulletin 72(5).
 """
@@ -22,11 +22,11 @@ class Agreement:
     """The agreement of two raters.
 
     Attributes:
-        kappa: 1 is full agreement, 0 that of chance; NaN where both use one and the same label only.
+        kappa: 1 is full agreement, 0 that of chance; NaN if both use one and the same label only.
         low: Lower end of the 95 % interval, at least -1.
-        high: Upper end, at most 1.
-        observed: Part of equal labels.
-        count: Items rated by both.
+        high: Upper end of the interval, at most 1.
+        observed: Fraction of equal labels.
+        count: Number of items rated by both.
     """
 
     kappa: float
@@ -37,7 +37,7 @@ class Agreement:
 
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> Agreement:
-    """Compare two raters.
+    """Compare the labels of two raters.
 
     Args:
         first: Labels of one rater.

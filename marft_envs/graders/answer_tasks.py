@@ -4,7 +4,7 @@
 |---|---|
 | Reward | `reward="success"`: 1.0 from the threshold on; `reward="outcome"`: the score itself |
 | Termination | solved, or the only round is over |
-| Truncation | not solved when a horizon of several rounds ends |
+| Truncation | a horizon of several rounds ends without a solution |
 | Verdict | the grader's reason |
 
     register_task("trivia", lambda data, split: AnswerTasks("trivia", load(data, split), StringGrader()))
@@ -22,10 +22,10 @@ class AnswerTasks(TaskList):
     """Questions with gold answers.
 
     Args:
-        name: Short name.
+        name: Short name of the set.
         tasks: The questions; ids are unique.
-        grader: Of the last answering agent's whole action.
-        threshold: The score from which on a task counts as solved.
+        grader: Grader of the last answering agent's whole action.
+        threshold: Lowest score that counts as solved.
 
     Raises:
         ValueError: An id twice, or a threshold that is not above 0 and at most 1.

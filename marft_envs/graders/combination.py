@@ -1,4 +1,4 @@
-"""Several graders as one: the mean, the least, or a weighted mean of their scores."""
+"""Combination of several graders: the mean, the minimum, or a weighted mean of their scores."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Combination:
     """A combination of graders; if one of them fails, the whole is ungraded.
 
     Attributes:
-        graders: At least one.
-        weights: One each, not negative, not all 0; None is the least of the scores.
+        graders: At least one grader.
+        weights: One weight per grader, not negative, not all 0; None is the minimum of the scores.
     """
 
     graders: tuple[Grader, ...]
@@ -48,7 +48,7 @@ def combine(rule: str | Sequence[float], *graders: Grader) -> Combination:
 
     Args:
         rule: "mean", "min", or a weight for each.
-        *graders: At least one.
+        *graders: At least one grader.
 
     Raises:
         ValueError: Another rule, or weights that do not fit.

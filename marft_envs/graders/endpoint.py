@@ -1,9 +1,9 @@
-"""A grader behind an HTTP endpoint: it gets the answer as JSON and gives a score as JSON.
+"""A grader behind an HTTP endpoint: it gets the answer as JSON and returns a score as JSON.
 
     POST {"task_id", "prompt", "gold", "answer"}   ->   200 {"score": 0..1, "reason": "..."}
 
-An endpoint that can't be reached, is late, or answers anything else is tried again and then is a `JudgeFailure`:
-the answer stays ungraded and is never counted as wrong.
+A failed request (no connection, timeout, any other reply) is tried again and then is a `JudgeFailure`. The answer stays
+ungraded and is never counted as wrong.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _RETRIED = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True)
 class EndpointGrader:
-    """Asks an endpoint.
+    """Grader that posts each answer to an endpoint.
 
     Attributes:
-        url: Where to post; http or https.
+        url: Address to post to; http or https.
         timeout_s: Seconds until one try is given up.
         retries: Further tries after a failed one.
         pause_s: Seconds before the first further try; doubled for each next one.
@@ -48,7 +48,7 @@ class EndpointGrader:
             raise ValueError("EndpointGrader: wanted timeout_s > 0, retries >= 0 and pause_s >= 0")
 
     def __call__(self, answer: str, task: Task, /) -> Score:
-        """Ask for the score of an answer."""
+        """Request the score of an answer."""
         question = {"task_id": task.id, "prompt": task.prompt, "gold": task.answer, "answer": answer}
         for left in range(self.retries, -1, -1):
             try:

@@ -1,9 +1,9 @@
-"""A model as a judge: it reads the task and the answer and says `{"score": 0..1, "reason": "..."}`.
+"""A language model as a judge: it reads the task and the answer and replies `{"score": 0..1, "reason": "..."}`.
 
 The judge is any function from chat messages to text: an OpenAI-compatible endpoint (`ModelGrader.endpoint`, extra
-`remote`), or a local policy. What the answer says is data: it stands between markers that it can't contain, and the
-instruction comes after it. That makes it harder to talk a judge round, not impossible: measure agreement with people
-(`marft grade-agreement`) before training against one.
+`remote`), or a local policy. The answer is treated as data: it stands between markers that it cannot contain, and the
+instruction comes after it. That makes prompt injection harder, not impossible. Measure agreement with people
+(`marft grade-agreement`) before training against a judge.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _SHOWN_CHARS = 20_000
 
 @dataclass(frozen=True)
 class ModelGrader:
-    """Asks a model.
+    """Grader that asks a language model.
 
     Attributes:
-        complete: From chat messages (role, content) to the reply.
-        rubric: What is asked of the judge.
-        shows_gold: The judge sees the gold answer.
-        retries: Further tries after a reply that can't be read, or an error.
+        complete: Maps chat messages (role, content) to the reply.
+        rubric: Instruction to the judge.
+        shows_gold: True if the judge sees the gold answer.
+        retries: Further tries after an unreadable reply or an error.
     """
 
     complete: Complete
@@ -52,10 +52,10 @@ class ModelGrader:
 
         Args:
             base_url: Up to and including the version, like `http://localhost:8000/v1`.
-            model: Its name there.
+            model: Name of the model there.
             api_key_env: Environment variable that holds the key.
             timeout_s: Seconds until one try is given up.
-            **kwargs: Of the class.
+            **kwargs: Keywords of the class.
 
         Raises:
             ImportError: The package openai is missing.
@@ -74,17 +74,17 @@ class ModelGrader:
         return cls(complete, **kwargs)
 
     def __call__(self, answer: str, task: Task, /) -> Score:
-        """Ask for the score of an answer."""
+        """Request the score of an answer."""
         messages, fault = self.messages(answer, task), ""
         for _ in range(self.retries + 1):
             try:
                 return self._read(self.complete(messages))
-            except Exception as error:  # whatever a client or model raises is our failure, not the answer's
+            except Exception as error:  # any error of a client or model is our failure, not the answer's
                 fault = f"{type(error).__name__}: {error}"
         raise JudgeFailure(f"the judge gave no score of task {task.id!r} in {self.retries + 1} tries; last: {fault}")
 
     def messages(self, answer: str, task: Task) -> list[dict[str, str]]:
-        """Return what the judge is asked."""
+        """Return the messages to the judge."""
         parts = [_between("task", task.prompt), _between("answer", answer)]
         if self.shows_gold:
             parts.insert(1, _between("reference answer", task.answer))

@@ -1,4 +1,4 @@
-"""What a grader says of an answer, and the graders that need nothing but the two texts or a function."""
+"""Scores, the grader protocol, and graders that need only the two texts or a function."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST_DIGITS = 1000
 
 @dataclass(frozen=True)
 class Score:
-    """What a grader says.
+    """Score of an answer.
 
     Attributes:
         value: 0 (wrong) to 1 (right).
-        reason: What explains it, for people; must not hold the gold answer.
+        reason: Explanation for people; must not hold the gold answer.
     """
 
     value: float
@@ -45,7 +45,7 @@ class Grader(Protocol):
 
 @dataclass(frozen=True)
 class StringGrader:
-    """Equal text.
+    """Grader for equal text.
 
     Attributes:
         ignore_case: "Yes" equals "yes".
@@ -68,18 +68,18 @@ class StringGrader:
 
 @dataclass(frozen=True)
 class NumericGrader:
-    """The last number of the answer against the gold number: |a - b| <= max(absolute, relative * |b|).
+    """Compare the last number of the answer with the gold number: |a - b| <= max(absolute, relative * |b|).
 
     Attributes:
-        absolute: Tolerance.
-        relative: Tolerance as part of the gold number.
+        absolute: Absolute tolerance of the comparison.
+        relative: Tolerance as a fraction of the gold number.
     """
 
     absolute: float = 1e-9
     relative: float = 1e-6
 
     def __call__(self, answer: str, task: Task, /) -> Score:
-        """Compare; thousands commas are no part of a number here.
+        """Compare the numbers; thousands commas are not part of a number here.
 
         Raises:
             ValueError: The gold answer is no number: the data is at fault.
@@ -102,12 +102,12 @@ def _last_number(text: str) -> float | None:
 
 @dataclass(frozen=True)
 class FunctionGrader:
-    """A Python function of answer and task that gives a score, a number from 0 to 1, or a truth value.
+    """A Python function of answer and task that returns a score, a number from 0 to 1, or a truth value.
 
-    The function runs here, in this process: give it answers as text only, never programs (see `marft_envs.sandbox`).
+    The function runs in this process: give it answers as text only, never programs (see `marft_envs.sandbox`).
 
     Attributes:
-        function: The function; what it raises is a `JudgeFailure`, not a wrong answer.
+        function: The function; an exception in it is a `JudgeFailure`, not a wrong answer.
     """
 
     function: Callable[[str, Task], Score | float | bool]

@@ -1,9 +1,9 @@
-"""The conformance kit: what an environment must pass to be used by others, ours or not.
+"""Conformance kit: the rules that an environment must pass to be used by learners, ours or not.
 
-It runs PettingZoo's and Gymnasium's own tests unmodified, then checks what they leave open: all agents end
-together, infos are numbers with fixed keys, `observe` is pure, a copy in mid-game goes on alike, global
-generators stay untouched, any text is an action; and, of a Flex-MG, that exactly what D allows is seen and
-that records replay.
+It runs PettingZoo's and Gymnasium's own tests unmodified, then checks further rules. All agents end
+together, infos are numbers with fixed keys, and `observe` is pure. A copy in mid-game continues alike, global
+generators stay untouched, and any text is an action. For a Flex-MG it also checks that agents see exactly what D allows
+and that records replay.
 
     report = check_environment(lambda **kwargs: marft_envs.make("marft/math_duo-v0", **kwargs))
     print(report)

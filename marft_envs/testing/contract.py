@@ -1,4 +1,4 @@
-"""What PettingZoo's interface leaves open and learners rely on: spaces, ends, rewards, infos, looking, any action."""
+"""Rules that PettingZoo's interface leaves open: spaces, ends, rewards, infos, observing, any action."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RANDOM_GAMES = 10
 
 
 def spaces_kept(make: Make, cycles: int) -> str:
-    """Names like `solver_0`, the same space object at each call, cheap to hash, print and send."""
+    """Check agent names like `solver_0`, and spaces: the same object at each call, cheap to hash, print and send."""
     env = make()
     for agent in env.possible_agents:
         require(bool(re.fullmatch(r"[a-z_]+_[0-9]+", agent)), f"an agent is called {agent!r}, wanted like 'solver_0'")
@@ -40,7 +40,7 @@ def _keeps(env: AnyAEC, agent: str, kind: str) -> None:
 
 
 def texts_fit(make: Make, cycles: int) -> str:
-    """Text spaces hold what language models write, and nothing else."""
+    """Check that text spaces hold the output of language models, and nothing else."""
     env = make()
     found = {
         f"{kind}_space({agent!r})": space
@@ -64,7 +64,7 @@ def texts_fit(make: Make, cycles: int) -> str:
 
 
 def ends_together(make: Make, cycles: int) -> str:
-    """All agents end in the same step, with the same flags."""
+    """Check that all agents end in the same step, with the same flags."""
     env = begun(make)
     for _ in play(env):
         ended = {agent for agent in env.possible_agents if env.terminations[agent] or env.truncations[agent]}
@@ -76,7 +76,7 @@ def ends_together(make: Make, cycles: int) -> str:
 
 
 def team_reward(make: Make, cycles: int) -> str:
-    """One finite reward for all, in the same step."""
+    """Check that all agents get one finite reward in the same step."""
     env = begun(make)
     total = 0.0
     for _ in play(env):
@@ -93,7 +93,7 @@ def _paid(env: AnyAEC) -> float:
 
 
 def random_wins_nothing(make: Make, cycles: int) -> str:
-    """Text without meaning is never a success."""
+    """Check that text without meaning is never a success."""
     env = make()
     require_text_actions(env)
     for game in range(_RANDOM_GAMES):
@@ -112,7 +112,7 @@ def random_wins_nothing(make: Make, cycles: int) -> str:
 
 
 def numeric_infos(make: Make, cycles: int) -> str:
-    """Infos hold numbers of fixed shape under fixed keys, for all agents from reset to end."""
+    """Check that infos hold numbers of fixed shape under fixed keys, for all agents from reset to end."""
     env = begun(make)
     shapes: dict[str, Any] = {}
     for _ in play(env):
@@ -135,7 +135,7 @@ def _check_infos(env: AnyAEC, shapes: dict[str, Any]) -> None:
 
 
 def looking_is_free(make: Make, cycles: int) -> str:
-    """`observe` changes nothing, shows what `last` shows, and answers for everyone, before, during and after."""
+    """Check that `observe` changes nothing, agrees with `last`, and works for all agents before, during and after."""
     env, other = begun(make), begun(make)
     for agent, same in zip(play(env), play(other), strict=True):
         for _ in range(2):
@@ -157,11 +157,11 @@ def _drain(env: AnyAEC) -> None:
         env.step(None)
 
 
-# -------------------------------------------------------- whatever comes along
+# ------------------------------------------------------------- any input works
 
 
 def any_text(make: Make, cycles: int) -> str:
-    """No text is an error as an action, and what follows is still a text."""
+    """Check that any text is a valid action, and that the next observation is still a text."""
     require_text_actions(make())
     for text in ("", "\x00", "\ud800", _UNICODE, "x" * 100_000, "{" * 5_000):
         env = begun(make)
@@ -178,7 +178,7 @@ def _check_seen(env: AnyAEC, agent: str, text: str) -> None:
 
 
 def unknown_options(make: Make, cycles: int) -> str:
-    """An option that it does not know changes nothing."""
+    """Check that an unknown option changes nothing."""
     plain, asked = begun(make), make()
     asked.reset(seed=1, options={"an option that nobody has": object()})
     require(transcript(plain) == transcript(asked), "an unknown option changed the game")
@@ -186,7 +186,7 @@ def unknown_options(make: Make, cycles: int) -> str:
 
 
 def reset_midway(make: Make, cycles: int) -> str:
-    """A reset in mid-game starts anew, as in a new environment."""
+    """Check that a reset in mid-game starts anew, as in a new environment."""
     env = begun(make, seed=2)
     next(turns := play(env))
     next(turns, None)
@@ -196,7 +196,7 @@ def reset_midway(make: Make, cycles: int) -> str:
 
 
 def closes_twice(make: Make, cycles: int) -> str:
-    """`close` may be called at any time, and again."""
+    """Check that `close` may be called at any time, and again."""
     make().close()
     env = begun(make)
     env.close()

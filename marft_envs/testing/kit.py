@@ -1,4 +1,4 @@
-"""All rules, and the function that runs them."""
+"""The list of all rules, and the functions that run them."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def check_environment(make: Make, *, cycles: int = 100, thorough: bool = False) 
 
     Args:
         make: Makes a new environment; takes `render_mode`.
-        cycles: How long the tests of PettingZoo run.
-        thorough: Run also those that take seconds: PettingZoo's performance benchmark, and other processes.
+        cycles: Number of cycles in the tests of PettingZoo.
+        thorough: Run also the slow rules (seconds): PettingZoo's performance benchmark, and other processes.
 
     Returns:
         The report; a rule that raises counts as failed and does not stop the others.
@@ -72,7 +72,7 @@ def run_rule(rule: Rule, make: Make, cycles: int = 100) -> Check:
 
 
 def _quiet(call: Callable[[], Any]) -> Any:
-    """Without the prints and warnings of the tests of others (such as "probably should be a Box")."""
+    """Call without the prints and warnings of third-party tests (such as "probably should be a Box")."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return call()

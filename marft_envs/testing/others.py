@@ -1,4 +1,4 @@
-"""The tests that PettingZoo and Gymnasium ship, unmodified, and what their vector environments need."""
+"""Third-party tests: those of PettingZoo and Gymnasium, unmodified, and the needs of their vector environments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def render(make: Make, cycles: int) -> str:
     """Run `render_test`."""
     from pettingzoo.test import render_test
 
-    run: Callable[..., None] = render_test  # its annotation forgets that `make` takes render_mode
+    run: Callable[..., None] = render_test  # its annotation omits that `make` takes render_mode
     run(make)
     return ""
 
@@ -99,9 +99,9 @@ def gymnasium_check(make: Make, cycles: int) -> str:
 
 
 def vectors(make: Make, cycles: int) -> str:
-    """Play two games in Gymnasium's vector environment as one alone; ask for the shared memory of its asynchronous one.
+    """Compare two games in Gymnasium's vector environment with one alone; request shared memory as well.
 
-    `AsyncVectorEnv` hands out zeros for text for ever, without a word, unless the space refuses shared memory.
+    `AsyncVectorEnv` silently returns zeros for text for ever, unless the space refuses shared memory.
     """
     alone = shared_policy(make)
     both = gymnasium.vector.SyncVectorEnv([lambda: shared_policy(make)] * 2)

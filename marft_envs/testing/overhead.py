@@ -1,4 +1,4 @@
-"""What the environment itself costs: turns per CPU-second with plain actions."""
+"""Overhead of the environment: turns per CPU-second with plain actions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LONG_ENOUGH_S = 0.05
 
 
 def overhead(make: Make, cycles: int) -> str:
-    """Look and act like a policy's loop, for up to five stretches of a twentieth of a second of CPU time.
+    """Observe and act like a policy's loop, for up to five periods of a twentieth of a second of CPU time.
 
-    The fastest stretch counts, and one that is fast enough ends the check: in a large process a single collection of
-    garbage takes longer than a stretch, and that is not the environment's cost.
+    The fastest period counts, and one that is fast enough ends the check. In a large process a single garbage
+    collection takes longer than a period, and that is not the environment's cost.
     """
     fastest = 0.0
     for turns_per_cpu_s in _stretches(make):

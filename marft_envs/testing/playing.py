@@ -1,4 +1,4 @@
-"""Plays an environment with actions that are always the same, for checks that compare."""
+"""Play an environment with deterministic actions, for checks that compare."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def play(env: AnyAEC, say: Say | None = None) -> Iterator[str]:
     """Yield the agent before each turn of a live one; end when all have ended, without draining.
 
     Args:
-        env: After a reset.
-        say: From agent to action; None says the agent's name, or takes an action that is always the same.
+        env: Environment after a reset.
+        say: Maps agent to action; None uses the agent's name, or a deterministic action.
     """
     for _ in range(MAX_TURNS):
         agent = env.agent_selection
@@ -47,7 +47,7 @@ def play_out(env: AnyAEC, say: Say | None = None) -> AnyAEC:
 
 
 def plain_action(env: AnyAEC, agent: str) -> Any:
-    """Return an action that is always the same: the agent's name, or a draw from a fixed seed."""
+    """Return a deterministic action: the agent's name, or a sample from a fixed seed."""
     space = env.action_space(agent)
     if isinstance(space, spaces.Text) and space.contains(agent):
         return agent
@@ -58,10 +58,10 @@ def plain_action(env: AnyAEC, agent: str) -> Any:
 
 
 def require_text_actions(env: AnyAEC) -> None:
-    """Leave a rule about text out where the actions are none.
+    """Skip a rule about text if the actions are not text.
 
     Raises:
-        NotApplicable: They are none.
+        NotApplicable: The actions are not text.
     """
     for agent in env.possible_agents:
         if not isinstance(env.action_space(agent), spaces.Text):
@@ -69,13 +69,13 @@ def require_text_actions(env: AnyAEC) -> None:
 
 
 def transcript(env: AnyAEC) -> list[str]:
-    """Play to the end; return a hash for every turn, of all that it showed to anyone."""
+    """Play to the end; return a hash per turn of all observations, rewards and infos."""
     told = [shown(env) for _ in play(env)]
     return [*told, shown(env)]
 
 
 def shown(env: AnyAEC) -> str:
-    """Return a hash of all that the environment shows to anyone now, and of whose turn it is."""
+    """Return a hash of the current observations, rewards and infos, and of the selected agent."""
     seen = [_plain(env.observe(anyone)) for anyone in env.possible_agents]
     told = {agent: sorted((key, _plain(value)) for key, value in info.items()) for agent, info in env.infos.items()}
     whole = repr((env.agent_selection, seen, sorted(env.rewards.items()), sorted(told.items())))

@@ -1,4 +1,4 @@
-"""The same seed gives the same game: in copies, side by side, in other processes; and nothing outside is touched."""
+"""Reproducibility rules: one seed gives one game in copies, in parallel and in other processes; no side effects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ json.dump(play_here(makes, seed), sys.stdout)
 
 
 def generators_untouched(make: Make, cycles: int) -> str:
-    """The generators of `random` and `numpy.random`, which all share, are neither used nor seeded."""
+    """Check that the global generators of `random` and `numpy.random` are neither used nor seeded."""
     before = _global_states()
     play_out(begun(make)).reset()
     require(_global_states() == before, "a global generator was used or seeded")
@@ -43,7 +43,7 @@ def _global_states() -> tuple[Any, str]:
 
 
 def copies_go_on(make: Make, cycles: int) -> str:
-    """A deep copy and a pickled copy in mid-game go on like the game itself."""
+    """Check that a deep copy and a pickled copy in mid-game continue like the game itself."""
     env = begun(make)
     env.step(plain_action(env, env.agent_selection))
     clones = {
@@ -58,7 +58,7 @@ def copies_go_on(make: Make, cycles: int) -> str:
 
 
 def side_by_side(make: Make, cycles: int) -> str:
-    """Eight games of one seed, their turns interleaved, are one and the same game."""
+    """Check that eight interleaved games of one seed are the same game."""
     alone = transcript(begun(make))
     games = [begun(make) for _ in range(_SIDE_BY_SIDE)]
     running = [play(env) for env in games]
@@ -75,7 +75,7 @@ def side_by_side(make: Make, cycles: int) -> str:
 
 
 def other_processes(make: Make, cycles: int) -> str:
-    """The same seed gives the same game in processes that hash strings differently."""
+    """Check that a seed gives the same game in processes with different hash seeds."""
     compare_elsewhere([make])
     return f"PYTHONHASHSEED {', '.join(_HASH_SEEDS)}"
 
@@ -84,8 +84,8 @@ def compare_elsewhere(makes: Sequence[Make], seed: int = 1) -> None:
     """Play each environment here and in two other processes, and compare.
 
     Args:
-        makes: What makes them; whatever `cloudpickle` can carry.
-        seed: Of all games.
+        makes: Factories of the environments, in any form that `cloudpickle` can carry.
+        seed: Seed of all games.
 
     Raises:
         RuleBrokenError: They differ; says at which turn.

@@ -1,4 +1,4 @@
-"""What a conformance check is, and what comes of it."""
+"""Rules, checks and reports of the conformance kit."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class RuleBrokenError(AssertionError):
 
 
 class NotApplicable(Exception):  # noqa: N818 - nothing is in error
-    """The rule says nothing about this environment; the message says why."""
+    """The rule does not apply to this environment; the message says why."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that an environment must hold to.
+    """One rule that an environment must satisfy.
 
     Attributes:
-        name: What must hold, in a few words.
-        check: `check(make, cycles)` makes the environments it needs; raises where the rule is broken, else returns
-            what it measured (empty: nothing to tell).
-        mend: What to do about it.
-        thorough: It takes seconds: run only where asked for.
+        name: Required behaviour in a few words.
+        check: `check(make, cycles)` makes the environments it needs; raises if the rule is broken, else returns
+            its measurement as text (may be empty).
+        mend: Advice to fix a failure.
+        thorough: Slow (seconds): run only on request.
     """
 
     name: str
@@ -40,13 +40,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Check:
-    """What a rule found.
+    """Result of a rule.
 
     Attributes:
-        name: Of the rule.
+        name: Name of the rule.
         passed: None: the rule does not apply; `found` says why.
-        found: What was wrong, or measured.
-        mend: What to do; empty where nothing is.
+        found: Error or measurement as text.
+        mend: Advice to fix the failure; empty if there is none.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """None failed."""
+        """True if no rule failed."""
         return all(check.passed is not False for check in self.checks)
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ class Report:
 
 
 def require(holds: bool, found: str) -> None:
-    """Require that something holds.
+    """Require that a condition holds.
 
     Raises:
         RuleBrokenError: It does not.

@@ -1,4 +1,4 @@
-"""What a Flex-MG owes its dependency function: exactly what D allows is seen, and records replay."""
+"""Visibility rules of a Flex-MG: agents see exactly what D allows, and records replay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from marft_envs.trace import Episode, replay
 
 
 def _begun_game(make: Make, seed: int = 1) -> FlexMG:
-    """Return the game inside, whatever views are around it."""
+    """Return the game inside of any views."""
     game = make().unwrapped
     if not isinstance(game, FlexMG):
         raise NotApplicable("it is no FlexMG: who may see what is not known here")
@@ -37,7 +37,7 @@ def markers_seen(make: Make, cycles: int) -> str:
 
 
 def _is_whole(game: FlexMG) -> bool:
-    """Tell whether an action reaches those that may see it unchanged."""
+    """Return True if an action reaches the agents that may see it unchanged."""
     return game.communication.is_full and game.max_action_chars > 100
 
 
@@ -60,9 +60,9 @@ def _check_markers(game: FlexMG, planted: Sequence[tuple[int, str]], whole: bool
 
 
 def words_that_reach_nobody(make: Make, cycles: int) -> str:
-    """Let each agent say two different things: within the round, only those that may see it see a difference.
+    """Compare two actions of each agent: within the round, only agents that may see it observe a difference.
 
-    It catches what markers do not: a leak of the length of an action, or of a part of it.
+    This catches leaks that markers miss: the length of an action, or a part of it.
     """
     game = _begun_game(make)
     for agent in play(game):
@@ -89,7 +89,7 @@ def _compare(one: FlexMG, other: FlexMG, author: str) -> None:
 
 
 def records_replay(make: Make, cycles: int) -> str:
-    """Seed, task and actions rebuild every observation, from the JSON form of a record."""
+    """Rebuild every observation from seed, task and actions in the JSON form of a record."""
     game = _begun_game(make, seed=3)
     play_out(game, lambda agent: f"{agent} says \\boxed{{1}}")
     record = Episode.from_json(game.episode().to_json())

@@ -1,9 +1,9 @@
-r"""Views of a game for algorithms that expect another interface.
+r"""Wrappers of a game for algorithms that expect another interface.
 
 | View | Actions | For |
 |---|---|---|
-| `CandidateAction` | `Discrete(k)`: a number for each proposed text | every library; the simplest |
-| `TokenAction` | `Discrete(V)`: token by token, with a grammar if wanted | every library |
+| `CandidateAction` | `Discrete(k)`: the index of a proposed text | every library; the simplest |
+| `TokenAction` | `Discrete(V)`: token by token, with an optional grammar | every library |
 | `TokenSequenceAction` | `MultiDiscrete([V] * T)`: a whole utterance | libraries with such actions |
 | `TokenObservation`, `EmbeddingObservation` | | arrays instead of text; a numeric `state()` |
 | `ActionMask` | | AEC libraries: masks in observations or infos |
@@ -12,14 +12,14 @@ r"""Views of a game for algorithms that expect another interface.
 | `SharedPolicyEnv` | | Gymnasium libraries: one policy plays all |
 | `RecordTranscript` | | episodes as JSON Lines |
 
-First what agents say, then what they see, then the interface:
+Apply the wrappers of actions first, then those of observations, then the interface:
 
     env = marft_envs.make("marft/math_duo-v0")
     env = EmbeddingObservation(CandidateAction(env, ["\\boxed{1}", "\\boxed{2}"]))
     env = TurnParallel(RenamedAgents(env), noop=True, mask="info")
 
-They take any AEC environment with text actions, not only ours. In all of them infos are numbers with fixed keys, an
-illegal action is an empty utterance that counts as invalid, and copies in mid-episode go on alike.
+They take any AEC environment with text actions, not only ours. In all of them infos are numbers with fixed keys. An
+illegal action is an empty utterance that counts as invalid. Copies in mid-episode continue alike.
 """
 
 from marft_envs.wrappers.candidate_action import CandidateAction

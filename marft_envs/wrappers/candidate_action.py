@@ -1,6 +1,6 @@
-"""Choosing among proposed utterances: one step is one utterance, an action is its number.
+"""Discrete choice among proposed utterances: one step is one utterance, an action is its index.
 
-The simplest numeric form of a text game, which every library takes; the recommended one for classic algorithms.
+This is the simplest numeric form of a text game, and every library takes it. Use it for classic algorithms.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from marft_envs.wrappers.text_view import AnyAEC, UtteranceView, add_message, as
 
 
 class Request(NamedTuple):
-    """What a policy is asked: who speaks, what it sees, and the randomness of the answer."""
+    """Request to a policy: the agent, its observation, and the generator for the answer."""
 
     agent: str
     observation: Any
@@ -35,15 +35,15 @@ Proposals = Sequence[str] | Mapping[str, Sequence[str]] | Callable[[AnyAEC, str]
 
 
 class CandidateAction(UtteranceView):
-    r"""The view: `Discrete(k)`, and a mask where there are fewer than k candidates.
+    r"""Wrapper with `Discrete(k)` actions, and a mask if there are fewer than k candidates.
 
     Args:
-        env: An AEC environment whose actions are text.
-        candidates: What can be said: the same texts for all agents, or by agent; a function (env, agent) -> texts; a
+        env: An AEC environment with text actions.
+        candidates: Possible utterances: the same texts for all agents, or by agent; a function (env, agent) -> texts; a
             policy (`act`), asked k times a turn, its repetitions left out. None asks the game:
             `env.unwrapped.candidates(agent)`, or `tasks.candidates(task, agent)` of a Flex-MG.
         k: Number of actions; needed unless the texts are given themselves.
-        show: Write the candidates below the observation of whoever acts; wanted where they change.
+        show: True to write the candidates below the observation of the acting agent; useful if they change.
 
     Raises:
         ValueError: The actions of `env` are no text, `k` is missing or too small, or the game proposes nothing.
@@ -75,7 +75,7 @@ class CandidateAction(UtteranceView):
         self._propose()
 
     def step(self, action: Any) -> None:
-        """Say the candidate of that number."""
+        """Say the candidate with this index."""
         if not self._is_acting(self.agent_selection):
             super().step(action)
         else:
@@ -85,19 +85,19 @@ class CandidateAction(UtteranceView):
         self._propose()
 
     def action_mask(self, agent: str) -> NDArray[np.int8]:
-        """Return 1 for each candidate there is; 1 everywhere for an agent whose turn it is not."""
+        """Return 1 for each existing candidate; 1 everywhere for an agent that does not act now."""
         legal = len(self.candidates) if self._is_acting(agent) else self.k
         return (np.arange(self.k) < legal).astype(np.int8)
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees."""
+        """Return an agent's observation."""
         seen = super().observe(agent)
         if not self.show or not self._is_acting(agent):
             return seen
         return add_message(seen, "candidates", "\n".join(f"{i}: {text}" for i, text in enumerate(self.candidates)))
 
     def _propose(self) -> None:
-        """Fix what can be said in this turn; where nothing is proposed, it is saying nothing."""
+        """Fix the candidates of this turn; without proposals the only one is the empty text."""
         agent = self.agent_selection
         texts = tuple(self._ask(agent)) if self._is_acting(agent) else ()
         if len(texts) > self.k:
@@ -128,7 +128,7 @@ def _size(candidates: Proposals, k: int | None) -> int:
 
 
 def _game_hook(env: AnyAEC) -> Callable[[AnyAEC, str], Sequence[str]]:
-    """Find what proposes texts in the game itself."""
+    """Return the function that proposes texts in the game itself."""
     game: Any = env.unwrapped
     if hasattr(game, "candidates"):
         return _from_game

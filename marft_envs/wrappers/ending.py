@@ -1,4 +1,4 @@
-"""How a game ends for algorithms that need all agents to end together, and are paid as one."""
+"""Ends and team rewards for algorithms that need all agents to end together with one reward."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def is_over(env: Any, agent: str) -> bool:
-    """Tell whether an agent of an AEC game has ended."""
+    """Return True if an agent of an AEC game has ended."""
     return bool(env.terminations[agent] or env.truncations[agent])
 
 
 def ending(env: Any) -> tuple[bool, bool]:
-    """Return whether the whole game is (terminated, truncated); it is cut off if one of its last agents is."""
+    """Return (terminated, truncated) of the whole game; it is truncated if one of its last agents is."""
     if not all(is_over(env, agent) for agent in env.agents):
         return False, False
     cut = any(env.truncations[agent] and not env.terminations[agent] for agent in env.agents)
@@ -21,19 +21,19 @@ def ending(env: Any) -> tuple[bool, bool]:
 
 
 def let_go(env: Any) -> None:
-    """Step agents that ended out of the way of those that play on."""
+    """Step agents that have ended, so that one that still plays is selected."""
     while is_over(env, env.agent_selection) and not any(ending(env)):
         env.step(None)
 
 
 def drain(env: Any) -> None:
-    """Step all agents of a game that is over out of it."""
+    """Step all agents of a game that is over, until none is left."""
     while env.agents:
         env.step(None)
 
 
 def team_reward(rewards: Mapping[str, float], num_agents: int) -> float:
-    """Return what the team got: the mean over its agents, which of a reward that all share is that reward.
+    """Return the team reward: the mean over its agents, or the reward itself if all share it.
 
     Example:
         >>> team_reward({"a_0": 0.1, "b_0": 0.1, "c_0": 0.1}, 3), team_reward({"a_0": 1.0}, 2)

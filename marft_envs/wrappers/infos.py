@@ -1,4 +1,4 @@
-"""Infos as libraries want them: numbers only, the same keys and shapes for all agents from the first reset on.
+"""Numeric infos for RL libraries: the same keys and shapes for all agents from the first reset on.
 
 A string or a None in an info, or a key that appears later, breaks TorchRL in four different ways.
 """
@@ -15,13 +15,13 @@ _NUMBERS = (int, float, np.number, np.bool_)
 
 
 class NumericInfos:
-    """Makes infos boring; what they hold is fixed by the first infos it meets."""
+    """Filter for infos; the first infos fix keys and shapes."""
 
     def __init__(self) -> None:
         self._blank: dict[str, Any] | None = None
 
     def of(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return new infos: what is no number is left out, what is missing or of another shape is zero.
+        """Return new infos: non-numeric entries are left out; missing ones and those of another shape are zero.
 
         Example:
             >>> numeric = NumericInfos()

@@ -1,4 +1,4 @@
-"""Where libraries look for the mask of legal actions; each looks elsewhere.
+"""Placement of action masks: each library expects them elsewhere.
 
 | Library | Place |
 |---|---|
@@ -26,7 +26,7 @@ Where = Literal["obs", "info"] | None
 
 
 def mask_of(env: Any, agent: str) -> Mask:
-    """Return the mask of an agent of an AEC game now: 1 is legal; all are where the game says nothing.
+    """Return the current mask of an agent of an AEC game: 1 is legal; all are legal without a mask of the game.
 
     Raises:
         ValueError: Its actions are not `Discrete`.
@@ -41,12 +41,12 @@ def mask_of(env: Any, agent: str) -> Mask:
 
 @dataclass(frozen=True)
 class MaskPlace:
-    """Where a mask goes.
+    """Place of a mask.
 
     Args:
         where: "obs": observations become a dict; "info": beside the other numbers; None: nowhere.
-        obs_key: Of the observation in that dict.
-        mask_key: Of the mask, int8, 1 is legal.
+        obs_key: Key of the observation in that dict.
+        mask_key: Key of the mask, int8, 1 is legal.
 
     Raises:
         ValueError: There is no such place.
@@ -78,11 +78,11 @@ class MaskPlace:
 
 
 class ActionMask(TextView):
-    """An AEC game with its masks where a library looks for them: the outermost view.
+    """AEC wrapper that puts the masks where a library looks for them; apply it last.
 
     Args:
         env: An AEC environment with `Discrete` actions.
-        mask: "obs" or "info".
+        mask: Place of the mask: "obs" or "info".
         obs_key: With "obs": the key of the observation.
         mask_key: The key of the mask.
 
@@ -101,7 +101,7 @@ class ActionMask(TextView):
         }
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees."""
+        """Return an agent's observation."""
         seen = self.env.observe(agent)
         return seen if self.place.where != "obs" else self.place.observation(seen, mask_of(self.env, agent))
 

@@ -16,16 +16,16 @@ from marft_envs.wrappers.text_view import AnyAEC, TextView, state_text
 from marft_envs.wrappers.tokens import Tokenizer
 
 Array = NDArray[Any]
-_WORD = re.compile(r"[a-z]+|\S")  # digits and Chinese characters each for themselves
+_WORD = re.compile(r"[a-z]+|\S")  # each digit and each Chinese character is a word
 
 
 class NumericObservation(TextView):
-    """A view whose observations and state are arrays made from text; `state()` is all that was said.
+    """A wrapper with arrays made from text as observations and state; `state()` is the whole conversation.
 
     Args:
-        env: An AEC environment whose observations are text.
-        space: Of one observation.
-        state_space: Of the state.
+        env: An AEC environment with text observations.
+        space: Space of one observation.
+        state_space: Space of the state.
 
     Raises:
         ValueError: Its observations are no text.
@@ -44,19 +44,19 @@ class NumericObservation(TextView):
         self._known: dict[str, tuple[str, Array]] = {}
 
     def _read(self, text: str, space: spaces.Space[Any]) -> Array:
-        """Turn text into a member of a space."""
+        """Convert text to a member of a space."""
         raise NotImplementedError
 
     def observe(self, agent: str) -> Array:
-        """Return what an agent sees, as a new array."""
+        """Return an agent's observation as a new array."""
         return self._remember(agent, self.env.observe(agent) or "", self.observation_spaces[agent])
 
     def state(self) -> Array:
-        """Return all that was said, whoever may see it, as a new array."""
+        """Return the whole conversation, without visibility limits, as a new array."""
         return self._remember("", state_text(self.env), self.state_space)
 
     def _remember(self, whose: str, text: str, space: spaces.Space[Any]) -> Array:
-        """Libraries look at all agents after each step, where little has changed: keep the last of each."""
+        """Return the array of a text, cached per agent: libraries observe all agents after each step."""
         if whose not in self._known or self._known[whose][0] != text:
             self._known[whose] = (text, self._read(text, space))
         return self._known[whose][1].copy()
@@ -66,11 +66,11 @@ class TokenObservation(NumericObservation):
     """Token ids, the newest last: padded at the left, and cut there.
 
     Args:
-        env: An AEC environment whose observations are text.
-        tokenizer: Its pad token fills up; one without (or with pad = end) gets an id of its own, `len(tokenizer)`.
-        length: Tokens.
+        env: An AEC environment with text observations.
+        tokenizer: Tokenizer with a pad token; one without (or with pad = end) gets an id of its own, `len(tokenizer)`.
+        length: Number of tokens of an observation.
         one_hot: Vectors of `length * len(tokenizer)` float32 zeros and ones instead; a pad is all zeros.
-        state_length: Tokens of the state; None is `length`.
+        state_length: Number of tokens of the state; None is `length`.
 
     Raises:
         ValueError: The observations of `env` are no text, or a length is none.
@@ -115,10 +115,10 @@ class EmbeddingObservation(NumericObservation):
     """A vector per observation, float32.
 
     Args:
-        env: An AEC environment whose observations are text.
-        embed: From text to a vector whose length is always the same: hashed n-grams by default, a sentence
-            transformer's `encode`, ...; our games hand it the observation itself, with its `messages`.
-        bound: Components are cut to [-bound, bound]; `np.inf` for no bound.
+        env: An AEC environment with text observations.
+        embed: Maps text to a vector of fixed length: hashed n-grams by default, a sentence transformer's `encode`, ...;
+            our games pass the observation itself, with its `messages`.
+        bound: Components are clipped to [-bound, bound]; `np.inf` for no bound.
 
     Raises:
         ValueError: The observations of `env` are no text.
@@ -139,11 +139,11 @@ class EmbeddingObservation(NumericObservation):
 
 @dataclass(frozen=True)
 class HashedNgrams:
-    """An embedding without a model: counts of word n-grams, hashed with a sign into `dim` places, of length 1.
+    """An embedding without a model: counts of word n-grams, hashed with a sign into `dim` components, of norm 1.
 
     Args:
-        dim: Components.
-        orders: Which n; runs of letters are words, every other character is one of its own.
+        dim: Number of components of the vector.
+        orders: Values of n; runs of letters are words, every other character is one of its own.
 
     Example:
         >>> embed = HashedNgrams(dim=64)

@@ -1,4 +1,4 @@
-"""Every finished episode of a text game as one line of JSON, to be read with `marft_envs.trace_files.read_episodes`."""
+"""Recorder of finished episodes as JSON Lines, to be read with `marft_envs.trace_files.read_episodes`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from marft_envs.wrappers.text_view import AnyAEC
 
 
 class RecordTranscript(BaseWrapper[str, Any, Any]):
-    """The view: the game as it is, and a file that grows by a line with each episode that ends.
+    """Wrapper that leaves the game unchanged and appends a line to a file with each episode that ends.
 
-    A Flex-MG writes its own record, which replays. Of another game it holds what was seen and said, each action in a
-    round 0, and as one reward what the team got in all; put the view next to such a game, where actions are text.
+    A Flex-MG writes its own record, which replays. For another game the record holds observations and actions, each in
+    a round 0, and one reward: the sum of the team reward. Apply the wrapper directly to such a game, where actions are
+    text.
 
     Args:
-        env: An AEC environment whose actions are text.
-        path: Ends with .jsonl; made with its folder, and added to where it exists.
+        env: An AEC environment with text actions.
+        path: Path that ends with .jsonl; created with its folder, and appended to if it exists.
 
     Raises:
         ValueError: Another ending.

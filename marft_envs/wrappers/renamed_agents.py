@@ -1,7 +1,7 @@
-"""Other names for the agents: their prefix decides who shares a network in TorchRL and AgileRL.
+"""Renaming of agents: their prefix decides which agents share a network in TorchRL and AgileRL.
 
-Role names (`reasoner_0`, `actor_0`; what our games have) give each role a policy of its own; `agent_0, agent_1, ...`
-one network for all.
+Role names (`reasoner_0`, `actor_0`; the names in our games) give each role a policy of its own. `agent_0, agent_1, ...`
+give one network for all.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from marft_envs.wrappers.text_view import AnyAEC, TextView
 
 
 class RenamedAgents(TextView):
-    """The view; what the agents see keeps the names that the game gives them.
+    """Wrapper with new agent names; observations keep the names of the game.
 
     Args:
         env: An AEC environment.
-        names: New names by old ones, who is left out keeps its own; None is `agent_0, agent_1, ...` in team order.
+        names: New names by old ones, other agents keep theirs; None is `agent_0, agent_1, ...` in team order.
 
     Raises:
         ValueError: An old name is unknown, or two agents would have the same.
@@ -40,7 +40,7 @@ class RenamedAgents(TextView):
         self.action_spaces = {self._new[agent]: space for agent, space in self.action_spaces.items()}
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees."""
+        """Return an agent's observation."""
         return self.env.observe(self._old[agent])
 
     def action_mask(self, agent: str) -> NDArray[np.int8]:
@@ -55,17 +55,17 @@ class RenamedAgents(TextView):
 
     @property
     def agents(self) -> list[str]:  # type: ignore[override]
-        """Those in the game."""
+        """Agents in the game."""
         return [self._new[agent] for agent in self.env.agents]
 
     @property
     def agent_selection(self) -> str:  # type: ignore[override]
-        """Whose turn it is."""
+        """Agent that acts now."""
         return self._new[self.env.agent_selection]
 
     @property
     def rewards(self) -> dict[str, float]:  # type: ignore[override]
-        """Of the last step."""
+        """Rewards of the last step."""
         return self._rename(self.env.rewards)
 
     @property
@@ -74,10 +74,10 @@ class RenamedAgents(TextView):
 
     @property
     def terminations(self) -> dict[str, bool]:  # type: ignore[override]
-        """Who ended by the rules."""
+        """True for each agent that ended by the rules."""
         return self._rename(self.env.terminations)
 
     @property
     def truncations(self) -> dict[str, bool]:  # type: ignore[override]
-        """Who was cut off."""
+        """True for each agent that ended by a limit."""
         return self._rename(self.env.truncations)

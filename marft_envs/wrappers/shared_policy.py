@@ -1,7 +1,7 @@
 """An AEC game as one Gymnasium environment: a single policy plays all agents in turn, for the team reward.
 
-Each step is one turn; the reward is what the team gets in it (the mean over its agents), so that a reward given at
-the end of a round reaches the policy once. `info["agent_index"]` says whose turn is next.
+Each step is one turn. The reward is the team reward of that turn (the mean over the agents), so that a reward given at
+the end of a round reaches the policy once. `info["agent_index"]` is the index of the next agent.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from marft_envs.wrappers.text_view import AnyAEC
 
 
 class SharedPolicyEnv(gymnasium.Env[Any, Any]):
-    """The view.
+    """Gymnasium environment in which one policy plays all agents.
 
     Args:
         env: An AEC environment whose agents share one space for observations and one for actions.
-        mask: Where the masks go: "obs", "info" or nowhere (`action_masks()` is always there, for sb3-contrib).
+        mask: Place of the masks: "obs", "info" or nowhere (`action_masks()` is always there, for sb3-contrib).
         obs_key: With "obs": the key of the observation.
         mask_key: The key of the mask.
 
@@ -67,7 +67,7 @@ class SharedPolicyEnv(gymnasium.Env[Any, Any]):
         return observation, reward, terminated, truncated, info
 
     def _look(self) -> tuple[Any, dict[str, Any]]:
-        """Return the observation and info of whose turn it is."""
+        """Return the observation and info of the agent that acts now."""
         agent = self.env.agent_selection
         mask = None if self.place.where is None else mask_of(self.env, agent)
         info = self._numeric.of({agent: self.env.infos[agent]})[agent] | {

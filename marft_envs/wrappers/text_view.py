@@ -1,6 +1,6 @@
-"""What all views of a text game share: spaces as dicts, infos as numbers, cheap copies; and what utterances share.
+"""Base classes of the wrappers: spaces as dicts, numeric infos, cheap copies, and actions that stand for utterances.
 
-A view is a PettingZoo wrapper around any AEC environment whose actions (or observations) are text.
+Each is a PettingZoo wrapper around any AEC environment with text actions (or observations).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AnyAEC = AECEnv[Any, Any, Any]
 
 
 class TextView(BaseWrapper[str, Any, Any]):
-    """A view that changes nothing but infos: numbers only, with fixed keys.
+    """Wrapper that changes only infos: numbers only, with fixed keys.
 
     Args:
         env: Any AEC environment.
@@ -72,13 +72,13 @@ class TextView(BaseWrapper[str, Any, Any]):
 
 
 class UtteranceView(TextView):
-    """A view whose actions are numbers that stand for an utterance or a part of one.
+    """Wrapper with numeric actions that stand for an utterance or a part of one.
 
-    An illegal action never raises: the agent says nothing, and `infos[a]["invalid"]` counts it for the team, on top
-    of what the game itself counts there.
+    An illegal action never raises: the agent says nothing, and `infos[a]["invalid"]` counts it for the team, beside the
+    invalid actions that the game itself counts there.
 
     Args:
-        env: An AEC environment whose actions are text.
+        env: An AEC environment with text actions.
 
     Raises:
         ValueError: Its actions are no text.
@@ -99,11 +99,11 @@ class UtteranceView(TextView):
         super().reset(seed, options)
 
     def action_mask(self, agent: str) -> NDArray[np.int8]:
-        """Return 1 for each action that is legal now; all of them for an agent whose turn it is not."""
+        """Return 1 for each action that is legal now; all of them for an agent that does not act now."""
         raise NotImplementedError
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees."""
+        """Return an agent's observation."""
         return as_text(self.env.observe(agent))
 
     def _is_acting(self, agent: str) -> bool:
@@ -114,7 +114,7 @@ class UtteranceView(TextView):
             raise TypeError(f"the action of {self.agent_selection} is None, which is only for an agent that has ended")
 
     def _say(self, text: str | None) -> None:
-        """Hand an utterance to the game; None is an illegal one."""
+        """Pass an utterance to the game; None is an illegal one."""
         space = self._texts[self.agent_selection]
         said, fault = ("", "") if text is None else fit(text, space.max_length)
         if not space.contains(said):
@@ -128,7 +128,7 @@ class UtteranceView(TextView):
 
 
 def as_index(action: Any, size: int) -> int | None:
-    """Read an action as a whole number from 0 to size - 1; None where it is none.
+    """Read an action as a whole number from 0 to size - 1; None if it is not one.
 
     Example:
         >>> as_index(np.array([2]), 3), as_index(3, 3), as_index(1.5, 3)
@@ -144,7 +144,7 @@ def as_index(action: Any, size: int) -> int | None:
 
 
 def as_text(seen: Any) -> Any:
-    """Return a plain string in the form that `api_test` accepts; what is something else as it is."""
+    """Return a plain string in the form that `api_test` accepts; anything else unchanged."""
     return TextObservation(seen) if type(seen) is str else seen
 
 
@@ -156,12 +156,12 @@ def add_message(seen: str, author: str, text: str) -> TextObservation:
 
 
 def wider(space: Any) -> Any:
-    """Return a text space with room for what a view adds; another space as it is."""
+    """Return a text space with room for the text that a wrapper adds; another space unchanged."""
     return UnicodeText(space.max_length + ADDED_CHARS) if isinstance(space, spaces.Text) else space
 
 
 def state_text(env: AnyAEC) -> str:
-    """Return the state of a game as text: its own, or where it has none what its agents see, one below the other."""
+    """Return the state of a game as text: its own, or else the observations of its agents, joined."""
     try:
         state = env.state()
     except NotImplementedError:

@@ -1,4 +1,4 @@
-"""Writing token by token (`Discrete`), or a whole utterance of tokens at once (`MultiDiscrete`)."""
+"""Token actions: one token per step (`Discrete`), or a whole utterance of tokens at once (`MultiDiscrete`)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Grammar = Callable[[tuple[int, ...]], Iterable[int]]
 
 
 class TokenAction(UtteranceView):
-    """One step is one token: the same agent stays selected until the end token, then the game gets the text.
+    """Wrapper with one token per step: the agent stays selected until the end token, then the game gets the text.
 
-    Whoever writes sees what it has written so far below its observation. An illegal token ends an utterance, and
+    The writing agent sees its partial utterance below its observation. An illegal token ends an utterance, and
     nothing is said.
 
     Args:
-        env: An AEC environment whose actions are text.
-        tokenizer: Its vocabulary is what can be written.
-        max_new_tokens: An utterance ends after so many tokens, the end token not among them.
-        end_token: Its id; None is that of the tokenizer.
-        grammar: From the ids written so far to those allowed next; where it allows none, only the end is legal.
+        env: An AEC environment with text actions.
+        tokenizer: Tokenizer with the vocabulary of the actions.
+        max_new_tokens: Most tokens of an utterance, without the end token.
+        end_token: Id of the end token; None is that of the tokenizer.
+        grammar: Maps the ids written so far to those allowed next; if it allows none, only the end is legal.
 
     Raises:
         ValueError: The actions of `env` are no text, or a number makes no sense.
@@ -95,7 +95,7 @@ class TokenAction(UtteranceView):
 
     @property
     def rewards(self) -> dict[str, float]:  # type: ignore[override]
-        """Of the last step: nothing for a token within an utterance."""
+        """Rewards of the last step: zero for a token within an utterance."""
         return dict.fromkeys(self.env.agents, 0.0) if self.written else self.env.rewards
 
     @property
@@ -104,7 +104,7 @@ class TokenAction(UtteranceView):
         return {**paid, self.agent_selection: 0.0} if self.written else paid
 
     def action_mask(self, agent: str) -> NDArray[np.int8]:
-        """Return 1 for each token that the grammar allows next; 1 everywhere for an agent whose turn it is not."""
+        """Return 1 for each token that the grammar allows next; 1 everywhere for an agent that does not act now."""
         if self.grammar is None or not self._is_acting(agent):
             return np.ones(len(self.tokenizer), np.int8)
         mask = np.zeros(len(self.tokenizer), np.int8)
@@ -112,12 +112,12 @@ class TokenAction(UtteranceView):
         return mask
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees."""
+        """Return an agent's observation."""
         seen = super().observe(agent)
         return self._with_written(seen) if agent == self.agent_selection else seen
 
     def state(self) -> Any:
-        """Return all that was said, and what is being written."""
+        """Return the whole conversation and the partial utterance."""
         return self._with_written(as_text(state_text(self.env)))
 
     def _with_written(self, seen: Any) -> Any:
@@ -128,13 +128,13 @@ class TokenAction(UtteranceView):
 
 
 class TokenSequenceAction(UtteranceView):
-    """One step is a whole utterance of `length` tokens; what follows the first end token does not count.
+    """Wrapper with a whole utterance of `length` tokens per step; tokens after the first end token are ignored.
 
     Args:
-        env: An AEC environment whose actions are text.
-        tokenizer: Its vocabulary is what can be written.
-        length: Tokens, the end token among them.
-        end_token: Its id; None is that of the tokenizer.
+        env: An AEC environment with text actions.
+        tokenizer: Tokenizer with the vocabulary of the actions.
+        length: Number of tokens, the end token among them.
+        end_token: Id of the end token; None is that of the tokenizer.
 
     Raises:
         ValueError: The actions of `env` are no text, or a number makes no sense.
@@ -152,7 +152,7 @@ class TokenSequenceAction(UtteranceView):
         self.action_spaces = {agent: spaces.MultiDiscrete(size) for agent in env.possible_agents}
 
     def step(self, action: Any) -> None:
-        """Say what the tokens stand for."""
+        """Say the text of the tokens."""
         if not self._is_acting(self.agent_selection):
             super().step(action)
             return

@@ -1,4 +1,4 @@
-"""Tokenizers: what the views need of one, and a small one that needs no model."""
+"""Tokenizers: the interface that the wrappers need, and a small one that needs no model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class Tokenizer(Protocol):
-    """Anything that turns text into numbers and back; a tokenizer of transformers is one."""
+    """Any converter from text to numbers and back; a tokenizer of transformers is one."""
 
     def __len__(self) -> int: ...
 
@@ -20,12 +20,12 @@ class Tokenizer(Protocol):
 
 
 class VocabularyTokenizer:
-    """A tokenizer over given tokens: the longest that fits is taken, what is not in the vocabulary is left out.
+    """A tokenizer over given tokens: the longest match is taken, text outside of the vocabulary is left out.
 
-    The ids are the places of the tokens; the end token comes last and stands for no text.
+    The ids are the indices of the tokens; the end token comes last and has no text.
 
     Args:
-        tokens: Single characters (a string will do) or longer pieces of text.
+        tokens: Single characters (or a string of them) or longer pieces of text.
 
     Raises:
         ValueError: A token is empty or there twice.

@@ -1,8 +1,8 @@
 """An AEC game as PettingZoo's parallel interface: one agent is active per step, other actions are ignored.
 
-Unlike `pettingzoo.utils.turn_based_aec_to_parallel` the infos hold numbers only (a string breaks TorchRL), with the
-same keys at every step; all agents end together, with the same flags; and the game is drained at its end (skrl
-reads `unwrapped.agents`). `infos[a]["active"]` is 1 for the agent whose action the next step takes.
+There are three differences to `pettingzoo.utils.turn_based_aec_to_parallel`. The infos hold numbers only (a string
+breaks TorchRL), with the same keys at every step. All agents end together, with the same flags. The game is drained at
+its end (skrl reads `unwrapped.agents`). `infos[a]["active"]` is 1 for the agent whose action the next step takes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from marft_envs.wrappers.text_view import AnyAEC
 
 
 class TurnParallel(ParallelEnv[str, Any, Any]):
-    """The view.
+    """PettingZoo parallel environment around an AEC game.
 
-    An agent that leaves before the others stays, idle and unpaid, and sees what it saw last.
+    An agent that leaves before the others stays in the game: idle, without reward, with its last observation.
 
     Args:
         env: An AEC environment.
         noop: Add a last action "do nothing" (`Discrete(n + 1)`): for an idle agent the only legal one, for the
             active agent illegal. Without it, learners train on actions that did nothing.
-        mask: Where the masks go: "obs", "info" or nowhere.
+        mask: Place of the masks: "obs", "info" or nowhere.
         obs_key: With "obs": the key of the observation.
         mask_key: The key of the mask.
 
@@ -95,7 +95,7 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         """Take the active agent's turn.
 
         Args:
-            actions: By agent; only that of the active agent counts.
+            actions: Actions by agent; only that of the active agent counts.
 
         Raises:
             KeyError: The active agent's action is missing.
