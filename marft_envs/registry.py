@@ -265,5 +265,5 @@ def _left(ids: set[str]) -> str:
 def _report(problem: str) -> None:
     try:
         warnings.warn(problem, RuntimeWarning, stacklevel=4)
-    except RuntimeWarning:  # warnings are errors here; what is broken is still not this package
+    except RuntimeWarning:  # warnings are errors here; the broken part is still not this package
         sys.stderr.write(f"{problem}\n")

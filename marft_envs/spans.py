@@ -86,7 +86,7 @@ def _agent_attributes(turn: Turn, step: int, texts: bool) -> dict[str, Any]:
     if turn.tokens is not None:
         found["gen_ai.usage.output_tokens"] = turn.tokens
     if turn.fault:
-        found["error.type"] = "invalid_action"  # what was wrong may quote the action
+        found["error.type"] = "invalid_action"  # the full error may quote the action
     if texts:
         found["marft.fault"] = turn.fault
         found["gen_ai.input.messages"] = turn.observation

@@ -177,7 +177,7 @@ class VectorGames:
             self._pool.shutdown(cancel_futures=True)
         self._running.clear()
         self._waiting.clear()
-        with ExitStack() as stack:  # closes all, whatever one of them raises
+        with ExitStack() as stack:  # closes all, even if one of them raises
             for game in self._games:
                 stack.callback(game.close)
 
@@ -212,7 +212,7 @@ class VectorGames:
 
     def _begin(self, index: int, seed: int, options: Mapping[str, Any] | None) -> None:
         game = self._games[index]
-        if game.failure is not None:  # what broke once is not trusted again
+        if game.failure is not None:  # never reuse an environment that failed
             game.close()
             self._games[index] = game = LiveGame(index, self._make_env())
         self._waiting.pop(index, None)
