@@ -255,7 +255,8 @@ def make_vec(
     Args:
         env_id_or_factory: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
         num_envs: Number of games.
-        threads: Number of steps that run at once; None is one per game up to 32, 0 none.
+        threads: Number of steps that run at once; None is one per game up to 32, 0 takes every step in the
+            caller's thread.
         autoreset: A game that ended begins anew.
         **kwargs: Keywords for the environment.
 

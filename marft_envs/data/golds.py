@@ -1,7 +1,7 @@
 r"""Gold answers: read from a row, repaired where MATH's own solutions mislead, checked against the grader.
 
-A gold is one or more answers and a mode that says how they count. The modes come from measurements on MATH: the last
-\boxed is wrong or incomplete in 23 of 12,500 rows and the first in 33.
+A gold is one or more answers and a mode that says how they count. Measured on MATH: the last \boxed is wrong or
+incomplete in 23 of 12,500 rows and the first in 33. The modes are:
 
 - single: one answer
 - any: each is right alone
