@@ -31,7 +31,7 @@ class BubblewrapBackend:
     """Backend whose slots are processes in their own namespaces.
 
     Attributes:
-        name: Always "bubblewrap".
+        name: Name of the backend, "bubblewrap".
         tools: Paths of the interpreter and the compiler.
 
     Raises:

@@ -80,7 +80,7 @@ class DockerBackend:
         memory_mb: Memory limit of one container in MiB, all processes together.
 
     Attributes:
-        name: Always "docker".
+        name: Name of the backend, "docker".
         tools: Paths of the interpreter and the compiler in the image.
 
     Raises:

@@ -1,0 +1,83 @@
+"""The field's English: docstrings and pages keep to the rules of style that a program can check."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("marft_envs", "marft_agents", "baselines", "envs_data")
+HASHED = "marft_envs/sandbox/jail"  # its bytes make the version of the judge's image
+MODULES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+    if not {"programs", "template"} & set(path.parts) and not path.relative_to(ROOT).as_posix().startswith(HASHED)
+)
+PAGES = [*sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")), "README.md"]
+MOST_WORDS = 30
+OPENER = re.compile(r"(what|who|whose|whom|whoever|whatever)\b", re.IGNORECASE)
+SECTION = re.compile(r" *(Args|Attributes|Returns|Yields|Raises|Example|Examples):$")
+ARGUMENT = re.compile(r"( +)\*{0,2}[A-Za-z_][\w, *]*: (.+)$")
+
+
+def is_tool(node):
+    """Return True for what models read: a change of its docstring changes learning results."""
+    return any(isinstance(one, ast.Name) and one.id == "tool" for one in getattr(node, "decorator_list", ()))
+
+
+def docstrings(module):
+    """Yield (line, docstring) of a module and of its classes and functions."""
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and not is_tool(node) and (text := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), text
+
+
+def arguments(docstring):
+    """Yield the first line of each entry of Args and Attributes."""
+    lines = docstring.splitlines()
+    within, depth = False, 0
+    for line in lines:
+        if section := SECTION.match(line):
+            within, depth = section[1] in ("Args", "Attributes"), 0
+        elif within and line.strip():
+            entry = ARGUMENT.match(line)
+            depth = depth or (len(entry[1]) if entry else 0)
+            if entry and len(entry[1]) == depth:
+                yield entry[2]
+
+
+def sentences(page):
+    """Yield the sentences of a page: paragraphs and list items, without code, headings and tables."""
+    text = re.sub(r"^ *```.*?^ *```$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"<!-- generated.*?<!-- /generated -->|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^(#|\|).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    for paragraph in re.split(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )", text):
+        yield from re.split(r"(?<=[.!?:;])\s+", " ".join(paragraph.split()))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstrings_speak_the_fields_english(module):
+    faults = []
+    for line, text in docstrings(module):
+        if OPENER.match(text):
+            faults.append(f"line {line} opens with a question word: {text.splitlines()[0]}")
+        if re.search(r"\bcan not\b", text):
+            faults.append(f"line {line}: 'can not', wanted 'cannot'")
+        for entry in arguments(text):
+            if entry[0].islower():
+                faults.append(f"line {line}: argument doc not capitalised: {entry}")
+            if entry.endswith(".") and len(entry.split()) < 3:
+                faults.append(f"line {line}: argument doc under three words: {entry}")
+    assert faults == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_have_short_sentences(page):
+    found = list(sentences(page))
+    assert [one for one in found if len(re.findall(r"[\w'’-]+", one)) > MOST_WORDS] == []
+    assert [one for one in found if re.search(r"\bcan not\b", one)] == []
