@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from marft_envs.sandbox import Submission, Test
 from marft_envs.sandbox.checkers import Check
+from marft_envs.sandbox.slot import _WINDOW
 
 
 class Interrupts:
@@ -27,6 +28,6 @@ def interrupted(program: str, number: int, call: Callable[[], None]) -> list[Sub
 
     They have more tests than a slot sends ahead, so those that follow the first are not all answered by then.
     """
-    tests = [Test(b"%d" % n, b"%d" % (n + 1)) for n in range(6)]
+    tests = [Test(b"%d" % n, b"%d" % (n + 1)) for n in range(2 * _WINDOW)]
     checker = Interrupts(call)
     return [Submission(f"{program}  # {n}", "python", tests, checker=checker) for n in range(number)]
