@@ -13,7 +13,7 @@ The import loads neither torch nor a grader nor data.
         env.step(None if termination or truncation else my_policy(observation.messages))
 """
 
-from typing import TYPE_CHECKING
+from importlib import metadata
 
 from marft_envs.dependency import Dependency, DependencyError
 from marft_envs.factory import make, make_parallel, make_shared, register_builtin, register_task
@@ -68,17 +68,7 @@ __all__ = [
     "spec",
 ]
 
-__version__: str  # version of the installed distribution `marft`, read when it is first asked for
-
-if not TYPE_CHECKING:  # for a type checker, a module with `__getattr__` has every name
-
-    def __getattr__(name: str) -> str:
-        if name != "__version__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib.metadata import version  # takes 40 ms, a multiple of the rest of a light import
-
-        return version("marft")
-
+__version__ = metadata.version("marft")
 
 register_builtin()
 load_plugins(importing=True)

@@ -124,13 +124,11 @@ def measure(judge: Judge, backend: str, channel: str, between: str, rounds: int,
     """
     draw = random.Random(seed)
     num_bits = 8 if channel in _STEPS else 48
-    play = _in_submissions if between == "submissions" else _in_tests
-    idle = _decoder(channel, *(play(judge, channel, _fresh_name(), "0" * num_bits) for _ in range(2)))
+    decode = _decoder(channel, *(_play(judge, channel, between, "0" * num_bits) for _ in range(2)))
     right, start = [], time.perf_counter()
     for _ in range(rounds):
         sent = [draw.randrange(2) for _ in range(num_bits)]
-        looks = play(judge, channel, _fresh_name(), "".join(map(str, sent)))
-        guess = idle(*looks)
+        guess = decode(*_play(judge, channel, between, "".join(map(str, sent))))
         right.append(sum(a == b for a, b in zip(sent, guess, strict=False)))
     wall = time.perf_counter() - start
     # Guesses get half of the bits right; a channel without output decodes as zeros.
@@ -142,22 +140,15 @@ CHANNELS = tuple(_PROGRAMS)
 _Look = Sequence[float]
 
 
-def _fresh_name() -> str:
-    return f"{time.time_ns()}x"  # new, so that no cache holds a lookup of it
-
-
-def _in_submissions(judge: Judge, channel: str, key: str, sent: str) -> list[_Look]:
+def _play(judge: Judge, channel: str, between: str, sent: str) -> list[_Look]:
+    """Play one round; return the readings, of which the last follows the sent bits."""
     source = _BEGIN + _PROGRAMS[channel]
-    words = ["-", sent, "-"] if channel in _STEPS or channel == "page cache" else [sent, "-"]
-    found = [judge.run(source, "c++17", [Test(f"{key} {word}\n".encode(), b"-")]) for word in words]
-    return [_numbers(judgement.tests[0].output) for judgement in found]
-
-
-def _in_tests(judge: Judge, channel: str, key: str, sent: str) -> list[_Look]:
-    source = _BEGIN + _PROGRAMS[channel]
-    words = ["-", sent, "-"] if channel in _STEPS or channel == "page cache" else [sent, "-"]
-    judgement = judge.run(source, "c++17", [Test(f"{key} {word}\n".encode(), b"-") for word in words])
-    return [_numbers(test.output) for test in judgement.tests]
+    words = [sent, "-"] if channel == "names looked up" else ["-", sent, "-"]
+    key = f"{time.time_ns()}x"  # new, so that no cache holds a lookup of it
+    tests = [Test(f"{key} {word}\n".encode(), b"-") for word in words]
+    parts = [[test] for test in tests] if between == "submissions" else [tests]
+    results = [result for part in parts for result in judge.run(source, "c++17", part).tests]
+    return [_numbers(result.output) for result in results]
 
 
 def _numbers(output: bytes) -> _Look:

@@ -1,4 +1,4 @@
-"""What the flags of `marft train` alone show to be wrong is refused before a model is loaded and leaves nothing."""
+"""Wrong flags of `marft train` are refused before a model is loaded, and leave nothing behind."""
 
 import dataclasses
 import importlib.util

@@ -1,4 +1,4 @@
-"""What D shows an agent reaches its model: the problem and the latest turn whole, whatever teammates write."""
+"""The problem and the latest turn reach the model whole, regardless of the length of other turns."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def every_block(*languages: str) -> list[Block]:
 
 
 def shown_output(block: Block) -> str | None:
-    """What the page says a Python block prints: the text or drawing right below it."""
+    """Return the output that the page shows for a Python block: the text or drawing right below it."""
     own = blocks(block.page)
     place = own.index(block) + 1
     below = own[place] if place < len(own) else None

@@ -1,4 +1,4 @@
-"""What the pages show is true: examples run and print what they say, commands exist, links lead somewhere."""
+"""Pages are true: examples run and print the shown output, commands exist, links resolve."""
 
 from __future__ import annotations
 

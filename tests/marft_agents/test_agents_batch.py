@@ -1,4 +1,4 @@
-"""What a link makes of its turn."""
+"""Samples made from links of the chain."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ SIGHT = "buyer_0 sees another prompt than was recorded; a replay needs an enviro
     ],
 )
 def test_an_environment_that_does_not_repeat_itself_is_found_out(change, first, failures):
-    """All branches from turn `first` on fail; those before it can not tell."""
+    """All branches from turn `first` on fail; those before it cannot tell."""
     known = set()
     _, [found] = branched(lambda: Moody(change, known), Chooser(), episodes=1, alternatives=2)
     causes = {sibling.branch: sibling.failure for sibling in found.siblings}

@@ -20,7 +20,7 @@ def action(length: int) -> Action:
 
 @st.composite
 def episodes(draw):
-    """Who acts in what order for how many rounds; the end falls on any agent of any round."""
+    """Draw the turn order, the number of rounds, and an end at any agent of any round."""
     agents = draw(st.integers(1, 5))
     turns = draw(st.integers(1, 3 * agents))
     return {

@@ -1,4 +1,4 @@
-"""What holds a program back, as data: `Plan` says how one is started, `Isolation` makes plans for a mode.
+"""Limits, user id and filters of a program as data: `Plan` starts one program, `Isolation` makes plans for a mode.
 
 Both ways to start a program (spawn.py, spawn.c) do what a plan says, in the order of its fields.
 """
@@ -28,7 +28,7 @@ _UNLIMITED = resource.RLIM_INFINITY
 
 
 class Plan(NamedTuple):
-    """How a program is started.
+    """Start of a program as data.
 
     Attributes:
         folder: Descriptor of the working directory.
@@ -37,9 +37,9 @@ class Plan(NamedTuple):
         memory: Address space in bytes; set last, since the set-up itself may need more.
         uid: User and group, without further groups; None keeps ours.
         ruleset: Landlock ruleset's descriptor, or None.
-        filter: seccomp filter, or None.
-        path: The program.
-        argv: Its arguments.
+        filter: Seccomp filter, or None.
+        path: Path of the program.
+        argv: Arguments of the program.
         environment: NAME=VALUE, all there is.
     """
 
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
 
 class Isolation:
-    """What a mode isolates by.
+    """Isolation mode of a jail; makes the plans of its programs.
 
     Args:
         mode: `uid`: own uids in a container. `namespace`: a bubblewrap jail. `landlock`: an ordinary process.
@@ -85,7 +85,7 @@ class Isolation:
     ) -> None:
         _check(mode, uids)
         self.mode, self.box, self.uids, self._read, self._listed = mode, box, uids, read, listed
-        self._runtime = runtime
+        self._programs = {os.path.realpath(path) for path in runtime}  # those of them that are programs
         self._run_uid = uids[0] + 1 if uids else None
         # `uid` and `namespace` hold without Landlock; where the kernel has it, it closes /proc to programs.
         self._landlocks = mode == "landlock" or (mode != "none" and landlock.abi() > 0)
@@ -108,16 +108,8 @@ class Isolation:
         """Return the uids of this submission's build and programs."""
         return (self.uids[0], self._run_uid) if self.uids and self._run_uid else ()
 
-    def ruleset(self, kind: int, program: bytes) -> int | None:
-        """Return the Landlock ruleset for a program; one for a build is new and the caller's to close."""
-        if not self._landlocks or kind != KIND_BUILD:
-            real = os.path.realpath(os.fsdecode(program))
-            few = real.startswith(f"{self.box}/") or real in map(os.path.realpath, self._runtime)
-            return self._few_ruleset if few else self._run_ruleset
-        return landlock.ruleset([*self._rules(), (os.path.join(self.box, "build"), landlock.ALL)])
-
-    def plan(self, request: RunRequest, folder: int, stdio: tuple[int, int, int], ruleset: int | None) -> Plan:
-        """Return how `request` is started."""
+    def plan(self, request: RunRequest, folder: int, stdio: tuple[int, int, int]) -> Plan:
+        """Return the plan of a request; the Landlock ruleset of a build is new, and the caller closes it."""
         build = request.kind == KIND_BUILD
         uid = (self.uids[0] if build else self._run_uid) if self.uids else None
         return Plan(
@@ -126,7 +118,7 @@ class Isolation:
             self._limits(request, build),
             _clamped(resource.RLIMIT_AS, request.memory_kb * 1024 if request.memory_kb else _UNLIMITED),
             uid,
-            ruleset,
+            self._ruleset(build, request.argv[0]),
             filter_for(request.kind, truncates=self._truncates) if self._filters else None,
             _found(request.argv[0]),
             request.argv,
@@ -134,8 +126,16 @@ class Isolation:
         )
 
     def counts_threads(self, kind: int) -> bool:
-        """Whether a program's threads must be watched, because the kernel counts them together with others'."""
+        """Return True if a program's threads must be watched: the kernel counts them together with those of others."""
         return self.uids is None and kind != KIND_BUILD
+
+    def _ruleset(self, build: bool, program: bytes) -> int | None:
+        """Return the Landlock ruleset of a build, or that of a program, which reads little if it comes from the box."""
+        if build and self._landlocks:
+            return landlock.ruleset([*self._rules(), (os.path.join(self.box, "build"), landlock.ALL)])
+        real = os.path.realpath(os.fsdecode(program))
+        few = real.startswith(f"{self.box}/") or real in self._programs
+        return self._few_ruleset if few else self._run_ruleset
 
     def _limits(self, request: RunRequest, build: bool) -> tuple[tuple[int, int], ...]:
         limits = {

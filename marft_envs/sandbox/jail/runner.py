@@ -161,8 +161,7 @@ class Runner:
         # A huge page stays whole while a byte of it is mapped, so most of it would count against no limit.
         with contextlib.suppress(OSError):  # a kernel that has none
             prctl(PR_SET_THP_DISABLE, int(not build))
-        ruleset = self._isolation.ruleset(run.kind, run.argv[0])
-        plan = self._planned(run, stdio, ruleset)
+        plan = self._planned(run, stdio)
         try:
             for _ in range(_BUSY_TRIES):
                 start = time.monotonic()
@@ -179,14 +178,14 @@ class Runner:
         finally:
             if build:
                 self._box.close_for_build()
-                if ruleset is not None:
-                    os.close(ruleset)
+                if plan.ruleset is not None:
+                    os.close(plan.ruleset)
         return outcome, f"{plan.path.decode(errors='replace')}: {text}".encode() if code else b""
 
-    def _planned(self, run: wire.RunRequest, stdio: tuple[int, int, int], ruleset: int | None) -> Plan:
-        """Return the plan of a program, that of the last one where it is the same; a build's process limit changes."""
+    def _planned(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> Plan:
+        """Return the plan of a program: the last one if it fits. Each build has a new one, for its process limit."""
         if self._plan is None or self._plan.stdio != stdio or run.kind == wire.KIND_BUILD:
-            self._plan = self._isolation.plan(run, self._box.descriptor, stdio, ruleset)
+            self._plan = self._isolation.plan(run, self._box.descriptor, stdio)
         return self._plan
 
     def _not_started(self, request: Request, why: bytes) -> None:

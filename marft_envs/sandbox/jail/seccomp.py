@@ -187,7 +187,7 @@ class Filter(NamedTuple):
     """A filter program.
 
     Attributes:
-        code: struct sock_filter[]; holds a mark where the program's own pid belongs.
+        code: Array of struct sock_filter; holds a mark where the program's own pid belongs.
         pid_places: Byte offsets of those marks.
     """
 

@@ -79,14 +79,14 @@ class Calls:
     """The tables of one machine, each a dict from name to number.
 
     Attributes:
-        run: What a solution may call.
-        checked: What it may call with some arguments.
-        nothing: What succeeds and does nothing.
-        absent: What is answered as if the kernel lacked it.
-        links: What reads links: allowed in builds.
-        build: What a compiler may call on top.
-        attack: What kills.
-        own: What the runner calls.
+        run: Calls that a solution may make.
+        checked: Calls that it may make with some arguments.
+        nothing: Calls that succeed and do nothing.
+        absent: Calls that are answered as if the kernel lacked them.
+        links: Calls that read links; allowed in builds.
+        build: Calls that a compiler may make on top.
+        attack: Calls that kill the program.
+        own: Calls of the runner itself.
     """
 
     def __init__(self, machine: str) -> None:

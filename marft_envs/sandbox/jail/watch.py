@@ -21,7 +21,7 @@ _DENSE_KB = 1024  # tables of an ordinary program: of its libraries, its stacks
 
 
 class Outcome(NamedTuple):
-    """What became of a program: flags and figures as in `wire.RunResult`, `status` as in os.waitstatus_to_exitcode."""
+    """Result of a program: flags and figures as in `wire.RunResult`, `status` as in os.waitstatus_to_exitcode."""
 
     flags: int
     status: int
@@ -51,10 +51,10 @@ class Watch:
         """Wait for a program, ending it at its limits, and reap it.
 
         Args:
-            pid: Our child.
-            cpu_s: CPU limit, all threads.
-            wall_s: Wall limit.
-            start_s: time.monotonic() when it was started.
+            pid: Process id of our child.
+            cpu_s: CPU limit of all threads, seconds.
+            wall_s: Wall time limit, seconds.
+            start_s: Time of its start, as time.monotonic() tells it.
             count_threads: Also end it beyond `MOST_THREADS`.
             memory_kb: Also end it where its pages and page tables are more; 0 is no limit.
         """

@@ -40,14 +40,14 @@ class RunRequest(NamedTuple):
 
     Attributes:
         kind: KIND_RUN or KIND_BUILD.
-        cpu_ms: CPU limit.
-        wall_ms: Wall limit.
+        cpu_ms: CPU limit, milliseconds.
+        wall_ms: Wall time limit, milliseconds.
         memory_kb: RLIMIT_AS; 0 is none.
         output_bytes: RLIMIT_FSIZE and the most stdout that is kept.
         stderr_bytes: The most stderr that is kept (its tail).
         processes: RLIMIT_NPROC for builds; 0 is none.
         argv: Program and arguments.
-        stdin: Standard input.
+        stdin: Content of standard input.
     """
 
     kind: int
@@ -62,7 +62,7 @@ class RunRequest(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """What became of it.
+    """Result of a run.
 
     Attributes:
         status: RAN or NOT_STARTED.
