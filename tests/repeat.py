@@ -71,6 +71,7 @@ def run_once(arguments: Sequence[str], log: Path, limit_s: float) -> dict[str, o
         "passed": counts.get("passed", 0),
         "failed": counts.get("failed", 0) + counts.get("error", 0),
         "seconds": round(time.monotonic() - started, 1),
+        "load": round(os.getloadavg()[2], 1),  # processes that ran or wanted to, on average over 15 minutes
         "tests": sorted(set(re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE))),
     }
 
