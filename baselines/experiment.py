@@ -166,7 +166,7 @@ class Experiment:
             shared=self.sharing == "shared",
         )
         if self.law.greedy:
-            raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and can not be trained")
+            raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
         models = {self.models.get(agent, self.models.get("*", "")) for agent in env.possible_agents}
         check_play(self.sampler, models, self.law)
         check_first_prompts(env, self.models, self.law, self.context)

@@ -143,7 +143,7 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
     if fixed:
         raise RunFolderError(
             f"--resume goes on with the settings in {arguments.resume / 'config.json'}; "
-            f"{_flags(fixed)} can not be changed (only {_flags(WITH_RESUME)})"
+            f"{_flags(fixed)} cannot be changed (only {_flags(WITH_RESUME)})"
         )
     if arguments.updates is None and arguments.epochs is None:
         return experiment

@@ -112,7 +112,7 @@ class Stateful(Dependency):
         Raises:
             DependencyError: Always.
         """
-        raise DependencyError(f"a dependency with a rule ({self.rule!r}) is code and can not be written as JSON")
+        raise DependencyError(f"a dependency with a rule ({self.rule!r}) is code and cannot be written as JSON")
 
 
 def independent(*, active: Iterable[str] | None = None, delayed: Any = None) -> Fixed:

@@ -322,7 +322,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         if not math.isfinite(reward):
             raise ValueError(
                 f"{self.metadata['name']}: the reward of task {self.task.id!r} is {reward}, "
-                f"wanted a finite number; mend the reward function for {outcome}"
+                f"wanted a finite number; fix the reward function for {outcome}"
             )
         return reward
 

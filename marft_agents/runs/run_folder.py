@@ -61,8 +61,8 @@ def check_free(path: Path) -> None:
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        found = "it is a file" if path.is_file() else f"it can not be made or written ({error.strerror})"
-        raise RunFolderError(f"{path} can not be the folder of a run: {found}; give another --out") from error
+        found = "it is a file" if path.is_file() else f"it cannot be made or written ({error.strerror})"
+        raise RunFolderError(f"{path} cannot be the folder of a run: {found}; give another --out") from error
     finally:
         for folder in missing:
             with contextlib.suppress(OSError):

@@ -67,7 +67,7 @@ def _whole_number(row: Row, gold: Gold) -> Gold:
     """Return an AIME answer without leading zeros: "025" is 25."""
     text = gold.answers[0]
     if gold.mode != "single" or not (text.isascii() and text.isdigit()) or int(text) > 999:
-        raise DataError(row.where, f"answer {text!r}", "a whole number 0..999", "load it as kind math, or mend the row")
+        raise DataError(row.where, f"answer {text!r}", "a whole number 0..999", "load it as kind math, or fix the row")
     return Gold((str(int(text)),))
 
 

@@ -232,7 +232,7 @@ def _parsed(row: Row, fields: Fields, name: str) -> Any:
     try:
         return json.loads(value) if value.strip() else None
     except (ValueError, RecursionError) as error:
-        raise DataError(row.where, f"{name} that is no JSON ({error})", "JSON", "mend or remove the row") from error
+        raise DataError(row.where, f"{name} that is no JSON ({error})", "JSON", "fix or remove the row") from error
 
 
 def _object(row: Row, fields: Fields, name: str) -> Mapping[str, Any]:
@@ -240,7 +240,7 @@ def _object(row: Row, fields: Fields, name: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise DataError(row.where, f"{name} of type {type(value).__name__}", "an object", "mend or remove the row")
+        raise DataError(row.where, f"{name} of type {type(value).__name__}", "an object", "fix or remove the row")
     return value
 
 
@@ -254,7 +254,7 @@ def _tests(row: Row, fields: Fields, name: str) -> tuple[Test, ...]:
         _same_length(row, name, inputs, outputs)
         value = [{"input": i, "output": o} for i, o in zip(inputs, outputs, strict=True)]
     if not isinstance(value, Sequence) or not all(isinstance(test, Mapping) for test in value):
-        raise DataError(row.where, f"{name} that are no objects", "a list of {input, output}", "mend the row")
+        raise DataError(row.where, f"{name} that are no objects", "a list of {input, output}", "fix the row")
     return tuple(_test(row, test) for test in value)
 
 
@@ -267,7 +267,7 @@ def _lines(row: Row, value: Any) -> bytes:
     if isinstance(value, list) and all(isinstance(line, str | int | float) for line in value):
         value = "\n".join(map(str, value))
     if not isinstance(value, str):
-        raise DataError(row.where, f"a test of type {type(value).__name__}", "text", "mend or remove the row")
+        raise DataError(row.where, f"a test of type {type(value).__name__}", "text", "fix or remove the row")
     return value.encode("utf-8", "replace")
 
 
@@ -285,12 +285,12 @@ def _call(row: Row, test: Mapping[str, Any]) -> function_tests.Call:
     try:
         return function_tests.parse_call(str(test.get("input", "")), str(test.get("output", "")))
     except (ValueError, RecursionError) as error:
-        raise DataError(row.where, f"a call that is no JSON ({error})", "JSON", "mend or remove the row") from error
+        raise DataError(row.where, f"a call that is no JSON ({error})", "JSON", "fix or remove the row") from error
 
 
 def _same_length(row: Row, name: str, inputs: Any, outputs: Any) -> None:
     if not isinstance(inputs, Sequence) or not isinstance(outputs, Sequence) or len(inputs) != len(outputs):
-        raise DataError(row.where, f"{name} with other inputs than outputs", "as many of both", "mend the row")
+        raise DataError(row.where, f"{name} with other inputs than outputs", "as many of both", "fix the row")
 
 
 def _is_cut(test: Test) -> bool:
@@ -308,4 +308,4 @@ def _checker(row: Row, fields: Fields) -> tuple[str | AnyChecker, bool]:
     try:
         return read_checker(spec), False
     except ValueError as error:
-        raise DataError(row.where, str(error), "a checker's spec", "mend the column 'checker'") from error
+        raise DataError(row.where, str(error), "a checker's spec", "fix the column 'checker'") from error

@@ -108,12 +108,12 @@ def _parse(where: str, text: str) -> Any:
         if isinstance(error, json.JSONDecodeError):
             message = f"{error.msg} at column {error.colno}"
             place = where if where[-1].isdigit() and ":" in where else f"{where}:{error.lineno}"
-        raise DataError(place, f"broken JSON ({message})", "valid JSON", "mend or remove the line") from error
+        raise DataError(place, f"broken JSON ({message})", "valid JSON", "fix or remove the line") from error
 
 
 def _mapping(where: str, item: Any) -> Mapping[str, Any]:
     if not isinstance(item, dict):
-        raise DataError(where, f"a JSON {type(item).__name__}", "an object with columns", "mend or remove the row")
+        raise DataError(where, f"a JSON {type(item).__name__}", "an object with columns", "fix or remove the row")
     return item
 
 
@@ -127,7 +127,7 @@ def _read_csv(path: Path) -> Iterator[Row]:
                 raise DataError(where, "another number of fields", wanted, "quote fields that hold commas or newlines")
             yield Row(where, record)
     except csv.Error as error:
-        raise DataError(f"{path}:{reader.line_num}", f"broken CSV ({error})", "valid CSV", "mend the line") from error
+        raise DataError(f"{path}:{reader.line_num}", f"broken CSV ({error})", "valid CSV", "fix the line") from error
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:

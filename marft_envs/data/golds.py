@@ -78,7 +78,7 @@ def check_gold(where: str, gold: Gold, language: Literal["en", "zh"]) -> None:
         if not grade.correct:
             raise DataError(
                 where, f"gold {gold.text!r} that grades as wrong against itself ({grade.reason})",
-                "a readable answer", "mend the answer or remove the row",
+                "a readable answer", "fix the answer or remove the row",
             )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def read_limits(row: Row, time: Any, memory: Any) -> Limits:
             memory_mb=usual.memory_mb if memory_mb is None else min(MOST_MEMORY_MB, math.ceil(memory_mb)),
         )
     except ValueError as error:
-        raise UnsuitedError(row.where, str(error), "limits within these bounds", "mend or remove the row") from error
+        raise UnsuitedError(row.where, str(error), "limits within these bounds", "fix or remove the row") from error
 
 
 def _seconds(value: Any) -> Any:
@@ -65,5 +65,5 @@ def _quantity(row: Row, name: str, value: Any, units: Mapping[str, float]) -> fl
         return None
     match = _QUANTITY.fullmatch(text[:64])
     if match is None or (unit := match[2].lower()) not in units:
-        raise UnsuitedError(row.where, f"{name} {value!r}", "a number and a unit, like 2 or '2 seconds'", "mend it")
+        raise UnsuitedError(row.where, f"{name} {value!r}", "a number and a unit, like 2 or '2 seconds'", "fix it")
     return float(match[1]) * units[unit]

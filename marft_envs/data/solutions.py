@@ -143,7 +143,7 @@ def _programs(row: Row, column: str, value: Any) -> list[tuple[str, str]]:
         try:
             value = json.loads(value) if value.strip() else []
         except ValueError as error:
-            raise DataError(row.where, f"{column} that is no JSON ({error})", "JSON", "mend the row") from error
+            raise DataError(row.where, f"{column} that is no JSON ({error})", "JSON", "fix the row") from error
     if isinstance(value, dict):
         languages = [_OF_CODE_CONTESTS.get(each, "another language") for each in value.get("language") or []]
         return list(zip(languages, value.get("solution") or [], strict=True))
@@ -160,7 +160,7 @@ def _of_file(file: Path) -> Iterator[Solution]:
         if not (problem and language and source):
             raise DataError(row.where, "no problem, language or source", "a solution", "complete or remove the row")
         if verdict not in _STATED:
-            raise DataError(row.where, f"verdict {verdict!r}", f"one of {', '.join(_STATED)}", "mend or remove the row")
+            raise DataError(row.where, f"verdict {verdict!r}", f"one of {', '.join(_STATED)}", "fix or remove the row")
         yield Solution(problem, _language(language), _STATED[verdict], source, row.where)
 
 

@@ -86,7 +86,7 @@ class NumericGrader:
         """
         gold = _last_number(task.answer)
         if gold is None:
-            raise ValueError(f"task {task.id!r}: the gold answer is no number; use another grader or mend the data")
+            raise ValueError(f"task {task.id!r}: the gold answer is no number; use another grader or fix the data")
         found = _last_number(answer)
         if found is None:
             return Score(0.0, "no number in the answer")

@@ -138,7 +138,7 @@ class ProgramChecker:
         if self.contract not in ("function", "files"):
             raise ValueError(f"checker program: contract {self.contract!r}, wanted 'function' or 'files'")
         if not self.source.strip():
-            raise ValueError("checker program: it is empty; mend or remove it")
+            raise ValueError("checker program: it is empty; fix or remove it")
 
     def submission_files(self, input: bytes, output: bytes, expected: bytes) -> Mapping[str, bytes]:
         """Return the files to put in the jail; `python3 main.py` runs the check and prints the score."""

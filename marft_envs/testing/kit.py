@@ -67,7 +67,7 @@ def run_rule(rule: Rule, make: Make, cycles: int = 100) -> Check:
     except NotApplicable as reason:
         return Check(rule.name, None, str(reason)[:_SHOWN_CHARS])
     except Exception as error:
-        return Check(rule.name, False, f"{type(error).__name__}: {error}"[:_SHOWN_CHARS], rule.mend)
+        return Check(rule.name, False, f"{type(error).__name__}: {error}"[:_SHOWN_CHARS], rule.advice)
     return Check(rule.name, True, found)
 
 

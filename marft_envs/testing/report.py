@@ -28,13 +28,13 @@ class Rule:
         name: Required behaviour in a few words.
         check: `check(make, cycles)` makes the environments it needs; raises if the rule is broken, else returns
             its measurement as text (may be empty).
-        mend: Advice to fix a failure.
+        advice: Advice to fix a failure.
         thorough: Slow (seconds): run only on request.
     """
 
     name: str
     check: Callable[[Make, int], str]
-    mend: str
+    advice: str
     thorough: bool = False
 
 
@@ -46,18 +46,18 @@ class Check:
         name: Name of the rule.
         passed: None: the rule does not apply; `found` says why.
         found: Error or measurement as text.
-        mend: Advice to fix the failure; empty if there is none.
+        advice: Advice to fix the failure; empty if there is none.
     """
 
     name: str
     passed: bool | None
     found: str = ""
-    mend: str = ""
+    advice: str = ""
 
     def __str__(self) -> str:
         word = {True: "ok  ", False: "FAIL", None: "-   "}[self.passed]
         line = f"{word} {self.name}" + (f": {self.found}" if self.found else "")
-        return f"{line}\n     to mend: {self.mend}" if self.mend else line
+        return f"{line}\n     to fix: {self.advice}" if self.advice else line
 
 
 @dataclass(frozen=True)

@@ -51,13 +51,13 @@ def test_every_flag_of_the_run_itself_is_refused(capsys, recorded, name):
     code = main(["train", "--resume", str(recorded), flag, *some_value(train_flags()[name])])
     error = capsys.readouterr().err
     assert code == 1
-    assert f"{flag} can not be changed (only --updates, --epochs, --device)" in error
+    assert f"{flag} cannot be changed (only --updates, --epochs, --device)" in error
     assert str(recorded / "config.json") in error
 
 
 def test_the_flag_is_refused_also_where_it_says_what_is_so_anyway(capsys, recorded):
     assert main(["train", "--resume", str(recorded), "--algorithm", "marft-a", "--model", "tiny"]) == 1
-    assert "--algorithm, --model can not be changed" in capsys.readouterr().err
+    assert "--algorithm, --model cannot be changed" in capsys.readouterr().err
 
 
 def test_a_longer_run_is_recorded_before_it_goes_on(capsys, trained, monkeypatch):

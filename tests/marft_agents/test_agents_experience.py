@@ -179,7 +179,7 @@ def test_groups_of_one_are_refused_where_they_would_be_compared():
 
 def test_extra_draws_of_a_broken_game_are_dull():
     class Fragile(Market):
-        """Draws after the first four can not be played."""
+        """Draws after the first four cannot be played."""
 
         def reset(self, seed=None, options=None):
             if seed not in {draw_seed(0, g) for g in range(4)}:

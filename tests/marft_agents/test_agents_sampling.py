@@ -87,7 +87,7 @@ def test_a_draw_inverts_the_cumulative_distribution(vocabulary):
 
 
 def test_an_unlikely_token_has_its_exact_logprob():
-    """Far below the most likely: where a quotient of float32 weights would be denormal or zero, it can not be drawn."""
+    """Far below the most likely: where a quotient of float32 weights would be denormal or zero, it cannot be drawn."""
     logits = torch.tensor([[0.0, -60.0, -80.0]])
     for law in (SamplingLaw(temperature=1e-9), SamplingLaw()):
         tokens, logprobs, _ = choose(logits, torch.tensor([1 - 2**-53], dtype=torch.float64), law)

@@ -107,7 +107,7 @@ def test_each_broken_rule_is_caught(broken, name, short_benchmark):
     assert check.passed is False
     assert check.found
     assert f"FAIL {name}: " in str(check)
-    assert check.mend in str(check)
+    assert check.advice in str(check)
 
 
 def test_markers_do_not_catch_a_leak_of_lengths():
@@ -122,7 +122,7 @@ def test_a_whole_report_fails_with_one_check_and_says_what_to_do():
     report = check_environment(partial(broken_games.make_broken, broken_games.Unfair), cycles=5)
     assert not report.passed
     assert {check.name for check in report.checks if check.passed is False} >= {"one team reward"}
-    assert "to mend: pay all agents the same finite number" in str(report)
+    assert "to fix: pay all agents the same finite number" in str(report)
 
 
 # ------------------------------------------------------- not ours, not as text

@@ -193,7 +193,7 @@ GOOD = '{"problem": "p", "answer": "1"}\n'
 BAD = {
     "an empty file": ("", r"x\.jsonl: found no rows, wanted at least one"),
     "blank lines only": ("\n\n", r"x\.jsonl: found no rows"),
-    "broken JSON": (GOOD + '{"problem": "p", \n', r"x\.jsonl:2: found broken JSON .*, wanted valid JSON; mend"),
+    "broken JSON": (GOOD + '{"problem": "p", \n', r"x\.jsonl:2: found broken JSON .*, wanted valid JSON; fix"),
     "a list in a line": (GOOD + "[1]\n", r"x\.jsonl:2: found a JSON list, wanted an object"),
     "no answer column": (
         '{"problem": "p"}\n',
@@ -332,8 +332,8 @@ def test_unicode_line_separators_do_not_split_a_row(tmp_path):
 
 
 def test_an_error_keeps_its_parts_through_pickle():
-    error = DataError("x.jsonl:3", "nothing", "an answer", "mend it")
+    error = DataError("x.jsonl:3", "nothing", "an answer", "fix it")
     copy = pickle.loads(pickle.dumps(error))
-    assert str(copy) == str(error) == "x.jsonl:3: found nothing, wanted an answer; mend it"
+    assert str(copy) == str(error) == "x.jsonl:3: found nothing, wanted an answer; fix it"
     assert copy.where == "x.jsonl:3"
     assert isinstance(copy, ValueError)

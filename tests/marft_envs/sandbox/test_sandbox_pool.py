@@ -53,7 +53,7 @@ class FakeSlot:
             raise OSError("too many open files")
 
     def ran_out_of_memory(self):
-        assert not self.gone.is_set()  # a jail that is closed can not say so any more
+        assert not self.gone.is_set()  # a jail that is closed cannot say so any more
         return self.backend.starved.pop(0) if self.backend.starved else False
 
     def abort(self):
