@@ -74,18 +74,22 @@ def test_each_odd_submission_gets_its_verdict(judge):
     ("limits", "verdicts"),
     [
         (Limits(cpu_s=1e-9, wall_s=5), {"TLE"}),
-        (Limits(wall_s=1e-9), {"ILE", "TLE"}),
         (Limits(output_mb=1e-9), {"OLE"}),
         (Limits(memory_mb=1e-9), {"OK", "MLE", "RE"}),  # the interpreter's own memory comes on top
         (Limits(stderr_kb=1e-9), {"OK"}),
     ],
-    ids=["CPU time", "wall time", "output", "memory", "stderr"],
+    ids=["CPU time", "output", "memory", "stderr"],
 )
 def test_limits_of_nearly_nothing_are_limits_and_no_failure_of_the_judge(judge, limits, verdicts):
     programs = [("python", "for _ in range(10**6): pass\nprint(5)")]
     programs += [("c++", HEAD + 'int main() { for (volatile int i = 0; i < 9999999; ++i); puts("5"); }')]
     for language, program in programs:
         assert judge.run(program, language, FIVE, limits).verdict in verdicts
+
+
+@pytest.mark.parametrize("program", ["import time\ntime.sleep(9)", "while True: pass"], ids=["sleeps", "computes"])
+def test_a_program_that_runs_on_ends_at_a_wall_limit_of_nearly_nothing(judge, program):
+    assert judge.run(program, "python", FIVE, Limits(wall_s=1e-9)).verdict in {"ILE", "TLE"}
 
 
 def test_nothing_is_printed_within_a_limit_of_nothing(judge):
