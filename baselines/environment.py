@@ -11,8 +11,8 @@ from typing import Any
 
 import marft_envs
 from marft_envs.communication import FORMS
-from marft_envs.factory import takes
-from marft_envs.team import as_team
+from marft_envs.registration.factory import takes
+from marft_envs.teams.team import as_team
 
 KEYWORDS = (
     *("data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication", "max_action_chars"),

@@ -38,7 +38,7 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, Interval, evaluate
 from marft_agents.runs.run_folder import episode_record, replacing, versions, write_json
 from marft_agents.runs.trainer import Schedule, refuse_unsuitable
-from marft_envs.tools.surface import check_surface
+from marft_envs.tasks.tools.surface import check_surface
 
 TABLE_WIDTH = 120  # characters, where the output is not a terminal
 

@@ -18,10 +18,11 @@ from typing import Any
 
 import envs_data
 import marft_envs
-from marft_envs import FlexMG, drawing
-from marft_envs.dependency import Handoff
-from marft_envs.factory import make_game
-from marft_envs.team import PRESETS
+from marft_envs import FlexMG
+from marft_envs.dependency import drawing
+from marft_envs.registration.factory import make_game
+from marft_envs.tasks.tools.handoff import Handoff
+from marft_envs.teams.team import PRESETS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
 FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings hold its rules
@@ -30,7 +31,7 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "aime": ("marft_envs.tasks.math",),
     "cmath": ("marft_envs.tasks.math",),
     "codeforces": ("marft_envs.tasks.code",),
-    "tools": ("marft_envs.worlds", "marft_envs.tools.task_set"),
+    "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.task_set"),
 }
 DRAWN = "trio"
 _INTERNAL = {"task", "team_name", "name", "language", "family", "factory", "rules", "tasks", "kwargs"}

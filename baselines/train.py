@@ -25,7 +25,7 @@ from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
 from marft_agents.runs.trainer import Trainer
-from marft_envs.tools.surface import check_surface
+from marft_envs.tasks.tools.surface import check_surface
 
 DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell given flags from defaults
     "algorithm": "marft-a",

@@ -15,7 +15,7 @@ from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.trainer import Schedule
 from marft_agents.runs.validation import Validator
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
-from marft_envs.factory import takes
+from marft_envs.registration.factory import takes
 
 SEEDS = "seeds"
 PLACE = re.compile(r"(?P<split>[^:]+)(?::(?P<limit>[1-9]\d*))?")

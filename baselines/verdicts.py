@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from marft_envs.data.solutions import Solution, load_solutions
-from marft_envs.problem import Problem
 from marft_envs.sandbox import Judge, Judgement, Submission
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 from marft_envs.sandbox.selection import ISOLATING
+from marft_envs.tasks.code.problem import Problem
 
 _WALL_S = 60.0  # generous: a busy machine must not change a verdict
 

@@ -2,7 +2,7 @@
 
 Importing this package registers `marft/{math,gsm8k,aime,cmath,codeforces,tools}_{solo,duo,trio,quartet,octet}-v0`
 with both libraries. Codeforces also has `-v1`, its newest. The environments of installed plugins are registered, too.
-The import loads neither torch nor a grader nor data.
+The import loads neither torch nor a grader, a judge, tools or data. Public names load their module on first use.
 
     import marft_envs
 
@@ -11,64 +11,36 @@ The import loads neither torch nor a grader nor data.
     for agent in env.agent_iter():
         observation, reward, termination, truncation, info = env.last()
         env.step(None if termination or truncation else my_policy(observation.messages))
+
+| folder | holds |
+|---|---|
+| `game` | Flex-MG: the game loop, written once for all tasks; observations; rendering |
+| `dependency` | the dependency function D: its kinds, the plan of a round, drawings |
+| `communication` | forms: the part of an action that an edge of D carries |
+| `teams` | profiles, teams, the presets |
+| `tasks` | task protocol; mathematics, programming, tools, worlds |
+| `records` | turns and episodes, replay, files, OpenTelemetry |
+| `registration` | registry, `make`, the environments of the suite, plugins |
+| `rollout` | many games side by side |
+| `data` | readers of data sets |
+| `grading`, `graders` | the grader of mathematics; graders of any answer |
+| `sandbox` | the judge of programs |
+| `wrappers`, `bridges`, `testing` | other interfaces; other ecosystems; the conformance kit |
 """
 
 from importlib import metadata
 
-from marft_envs.dependency import Dependency, DependencyError
-from marft_envs.factory import make, make_parallel, make_shared, register_builtin, register_task
-from marft_envs.game import FlexMG
-from marft_envs.live_game import Ended, Waiting
-from marft_envs.registry import EnvSpec, UnknownEnvironmentError, envs, load_plugins, register, spec
-from marft_envs.rewards import TeamReward
-from marft_envs.session import Session, WorldSet
-from marft_envs.spaces import TextObservation, UnicodeText
-from marft_envs.task import JudgeFailure, Outcome, Task, TaskList, TaskSet, UnknownTaskError
-from marft_envs.team import Profile, Team, TeamError
-from marft_envs.trace import Episode, Turn, replay
-from marft_envs.vector import VectorGames, make_vec
-from marft_envs.wrappers import SharedPolicyEnv, TurnParallel
+import lazy_loader
 
-__all__ = [
-    "Dependency",
-    "DependencyError",
-    "Ended",
-    "EnvSpec",
-    "Episode",
-    "FlexMG",
-    "JudgeFailure",
-    "Outcome",
-    "Profile",
-    "Session",
-    "SharedPolicyEnv",
-    "Task",
-    "TaskList",
-    "TaskSet",
-    "Team",
-    "TeamError",
-    "TeamReward",
-    "TextObservation",
-    "Turn",
-    "TurnParallel",
-    "UnicodeText",
-    "UnknownEnvironmentError",
-    "UnknownTaskError",
-    "VectorGames",
-    "Waiting",
-    "WorldSet",
-    "envs",
-    "make",
-    "make_parallel",
-    "make_shared",
-    "make_vec",
-    "register",
-    "register_builtin",
-    "register_task",
-    "replay",
-    "spec",
-]
+from marft_envs._moved import MOVED
+from marft_moved import redirect_old_modules
 
+redirect_old_modules(__name__, MOVED)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = metadata.version("marft")
+
+from marft_envs.registration.builtin import register_builtin  # noqa: E402 - its modules may be asked for by old paths
+from marft_envs.registration.registry import load_plugins  # noqa: E402
 
 register_builtin()
 load_plugins(importing=True)

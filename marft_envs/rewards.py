@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marft_envs.trace import Episode
+from marft_envs.records.episode import Episode
 
 Term = Callable[[Episode], float | None]
 

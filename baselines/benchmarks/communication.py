@@ -21,7 +21,7 @@ from rich.table import Table
 
 import marft_envs
 from marft_agents.models.pretrained import load
-from marft_envs.worlds import script
+from marft_envs.tasks.worlds import script
 
 FORMS = ("full", "last", "record", "summary", "tail:80", "none")
 THOUGHT = (

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from marft_envs.factory import make
 from marft_envs.game import FlexMG
-from marft_envs.live_game import Ended, LiveGame, Waiting
-from marft_envs.profile import ENVIRONMENT
-from marft_envs.registry import AnyAEC
+from marft_envs.registration.factory import make
+from marft_envs.registration.registry import AnyAEC
+from marft_envs.rollout.running_game import Ended, LiveGame, Waiting
+from marft_envs.teams.profile import ENVIRONMENT
 
 Make = str | Callable[..., AnyAEC]
 Partners = Mapping[str, Callable[[Any], str]]

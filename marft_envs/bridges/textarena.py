@@ -29,8 +29,8 @@ from gymnasium import logger, spaces
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
-from marft_envs.profile import ENVIRONMENT
 from marft_envs.spaces import Message, TextObservation, UnicodeText, clean, fit
+from marft_envs.teams.profile import ENVIRONMENT
 
 REQUIREMENT = "textarena>=0.7,<0.8"
 _RANDOM = RLock()  # guards Python's global generator, which all games of TextArena draw from

@@ -22,8 +22,8 @@ from typing import Any
 
 from marft_envs.bridges.seat import GameFailedError, Make, Partners, chat, maker, news, open_seats
 from marft_envs.game import FlexMG
-from marft_envs.live_game import Ended, LiveGame, Waiting
-from marft_envs.registry import AnyAEC
+from marft_envs.registration.registry import AnyAEC
+from marft_envs.rollout.running_game import Ended, LiveGame, Waiting
 
 REQUIREMENT = "verifiers>=0.4,<0.5"
 

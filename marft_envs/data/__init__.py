@@ -15,7 +15,7 @@ from marft_envs.data.files import Row
 from marft_envs.data.formats import Fields, MetaValue, read_gold, read_id, read_meta, read_prompt, recognise
 from marft_envs.data.golds import Gold, check_gold
 from marft_envs.data.sources import Hub, installed_hub, open_source
-from marft_envs.task import Task
+from marft_envs.tasks.base import Task
 
 __all__ = ["KINDS", "DataError", "load_tasks"]
 

@@ -27,10 +27,10 @@ from marft_envs.data.files import Row
 from marft_envs.data.formats import Fields
 from marft_envs.data.limits import UnsuitedError, read_limits
 from marft_envs.data.packed_tests import unpack_tests
-from marft_envs.problem import Problem
 from marft_envs.sandbox.checkers import AnyChecker, ProgramChecker, read_checker
 from marft_envs.sandbox.submission import MAX_TEST_BYTES
 from marft_envs.sandbox.verdict import Test
+from marft_envs.tasks.code.problem import Problem
 
 
 class Format(NamedTuple):

@@ -19,7 +19,7 @@ from marft_envs.data.code_formats import read_problem
 from marft_envs.data.files import Row
 from marft_envs.data.limits import UnsuitedError
 from marft_envs.data.sources import Hub, installed_hub, open_source
-from marft_envs.problem import Problem
+from marft_envs.tasks.code.problem import Problem
 
 
 def load_problems(

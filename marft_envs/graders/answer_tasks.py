@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marft_envs.graders.score import Grader
-from marft_envs.task import Outcome, Task, TaskList
+from marft_envs.tasks.base import Outcome, Task, TaskList
 
 
 class AnswerTasks(TaskList):

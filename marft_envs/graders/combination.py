@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from marft_envs.graders.score import Grader, Score
-from marft_envs.task import Task
+from marft_envs.tasks.base import Task
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marft_envs.graders.score import Score
-from marft_envs.task import JudgeFailure, Task
+from marft_envs.tasks.base import JudgeFailure, Task
 
 _MOST_BYTES = 2**20
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}

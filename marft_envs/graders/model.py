@@ -17,7 +17,7 @@ from typing import Any
 
 from marft_envs.graders.endpoint import read_score
 from marft_envs.graders.score import Score
-from marft_envs.task import JudgeFailure, Task
+from marft_envs.tasks.base import JudgeFailure, Task
 
 Complete = Callable[[Sequence[dict[str, str]]], str]
 

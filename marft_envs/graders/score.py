@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from marft_envs.task import JudgeFailure, Task
+from marft_envs.tasks.base import JudgeFailure, Task
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _MOST_DIGITS = 1000

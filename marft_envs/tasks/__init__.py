@@ -1,1 +1,1 @@
-"""Built-in task sets: mathematics and competitive programming."""
+"""Tasks: their protocol (`base`), mathematics, competitive programming, and tools in stateful worlds."""

@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from marft_envs.task import Outcome, Task, TaskList
+from marft_envs.tasks.base import Outcome, Task, TaskList
 
 Language = Literal["en", "zh"]
 

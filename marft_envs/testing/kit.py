@@ -39,8 +39,12 @@ RULES = (
     Rule("games side by side agree", repeatable.side_by_side, "keep no state in the class or the module"),
     Rule("other processes agree", repeatable.other_processes, "sort sets before use; never hash()", thorough=True),
     Rule("global generators untouched", repeatable.generators_untouched, "draw from a generator made in reset(seed)"),
-    Rule("exactly what D allows is seen", visibility.markers_seen, "build observations with marft_envs.view"),
-    Rule("unseen words change nothing", visibility.words_that_reach_nobody, "build observations with marft_envs.view"),
+    Rule("exactly what D allows is seen", visibility.markers_seen, "build observations with game/observation.py"),
+    Rule(
+        "unseen words change nothing",
+        visibility.words_that_reach_nobody,
+        "build observations with game/observation.py",
+    ),
     Rule("records replay byte for byte", visibility.records_replay, "let judge() be a pure function of its arguments"),
     Rule("overhead", overhead.overhead, "judge only where the answer changed; leave slow judges to the background"),
 )

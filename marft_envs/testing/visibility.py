@@ -6,9 +6,10 @@ import copy
 from collections.abc import Sequence
 
 from marft_envs.game import FlexMG
+from marft_envs.records.episode import Episode
+from marft_envs.records.replay import replay
 from marft_envs.testing.playing import play, play_out
 from marft_envs.testing.report import Make, NotApplicable, require
-from marft_envs.trace import Episode, replay
 
 
 def _begun_game(make: Make, seed: int = 1) -> FlexMG:

@@ -1,4 +1,4 @@
-"""Recorder of finished episodes as JSON Lines, to be read with `marft_envs.trace_files.read_episodes`."""
+"""Recorder of finished episodes as JSON Lines, to be read with `marft_envs.records.files.read_episodes`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from pettingzoo.utils.wrappers import BaseWrapper
 
 from marft_envs.game import FlexMG
-from marft_envs.trace import Episode, Turn
+from marft_envs.records.episode import Episode
+from marft_envs.records.turn import Turn
 from marft_envs.wrappers.ending import ending, is_over, team_reward
 from marft_envs.wrappers.text_view import AnyAEC
 

@@ -20,7 +20,7 @@ import marft_envs
 from baselines import scaffold
 from baselines.command import main
 from baselines.scaffold import ScaffoldError, create
-from marft_envs import registry
+from marft_envs.registration import registry
 
 DUO = "my/riddle_book_duo-v0"
 CHECK = f"""

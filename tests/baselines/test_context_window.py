@@ -21,8 +21,8 @@ from marft_agents.rollouts.rollout import Episode, collect
 from marft_agents.runs.run_folder import episode_record
 from marft_envs import FlexMG, Outcome, Profile, Task, Team
 from marft_envs.dependency import full
-from marft_envs.trace import Episode as GameRecord
-from marft_envs.trace import replay
+from marft_envs.records.episode import Episode as GameRecord
+from marft_envs.records.replay import replay
 
 SIZES = range(1, 13)
 FORMS = ("full", "last", "record", "summary", "tail:300", "none")

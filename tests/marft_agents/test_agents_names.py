@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import marft_agents
-from marft_agents import _moved
+from marft_agents._moved import MOVED
 
 
 def test_all_public_names_are_there_and_are_what_dir_lists():
@@ -29,13 +29,13 @@ def test_importing_the_package_loads_neither_torch_nor_its_modules():
     assert printed == "['marft_agents._moved']\n"
 
 
-@pytest.mark.parametrize("old", sorted(set(_moved._MOVED) - {"vllm_sampler"}))
+@pytest.mark.parametrize("old", sorted(set(MOVED) - {"vllm_sampler"}))
 def test_a_module_is_found_at_its_old_path(old, monkeypatch):
     name = f"marft_agents.{old}"
     monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.warns(DeprecationWarning, match=f"{name} is marft_agents.{_moved._MOVED[old][0]} now"):
+    with pytest.warns(DeprecationWarning, match=f"{name} is marft_agents.{MOVED[old][0]} now"):
         module = importlib.import_module(name)
-    for new in _moved._MOVED[old]:
+    for new in MOVED[old]:
         current = importlib.import_module(f"marft_agents.{new}")
         public = [key for key in vars(current) if not key.startswith("_")]
         assert public

@@ -6,8 +6,9 @@ import pytest
 
 import marft_envs
 from marft_envs import Outcome
+from marft_envs.records.episode import Episode
+from marft_envs.records.turn import Turn
 from marft_envs.rewards import PRESETS, TERMS, TeamReward, longest_exchange
-from marft_envs.trace import Episode, Turn
 
 
 def call(status="ok", round=0, agent="a_0"):

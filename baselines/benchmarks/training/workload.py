@@ -225,7 +225,9 @@ def chain_team(size: int, examples: int = 1) -> dict[str, Any]:
         size: Number of agents; the last one answers.
         examples: Repetitions of the preset's worked examples in each prompt.
     """
-    duo = json.loads(resources.files("marft_envs").joinpath("teams/math_duo_en.json").read_text(encoding="utf-8"))
+    duo = json.loads(
+        resources.files("marft_envs").joinpath("teams/presets/math_duo_en.json").read_text(encoding="utf-8")
+    )
     first, then = ({**profile, "examples": profile["examples"] * examples} for profile in duo["profiles"])
     profiles = [{**first, "answers": size == 1}]
     for place in range(1, size):

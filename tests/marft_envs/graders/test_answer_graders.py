@@ -28,7 +28,7 @@ from marft_envs.graders import (
     endpoint,
 )
 from marft_envs.graders.model import _between
-from marft_envs.task import JudgeFailure, Task
+from marft_envs.tasks.base import JudgeFailure, Task
 
 TASK = Task("t", "What is 6 * 7?", "42", "test")
 

@@ -13,7 +13,7 @@ from toy_games import toy_game
 from views import BOXES, GAMES, LETTERS, SPEECH, VIEWS, over, turns
 
 from marft_envs import replay
-from marft_envs.trace_files import read_episodes
+from marft_envs.records.files import read_episodes
 from marft_envs.wrappers import (
     CandidateAction,
     EmbeddingObservation,

@@ -1,0 +1,57 @@
+from .dependency import Dependency, DependencyError
+from .game import FlexMG
+from .records.episode import Episode
+from .records.replay import replay
+from .records.turn import Turn
+from .registration.builtin import register_builtin
+from .registration.factory import make, make_parallel, make_shared, register_task
+from .registration.registry import EnvSpec, UnknownEnvironmentError, envs, register, spec
+from .rewards import TeamReward
+from .rollout.running_game import Ended, Waiting
+from .rollout.vector_games import VectorGames, make_vec
+from .spaces import TextObservation, UnicodeText
+from .tasks.base import JudgeFailure, Outcome, Session, Task, TaskList, TaskSet, UnknownTaskError, WorldSet
+from .teams.profile import Profile, TeamError
+from .teams.team import Team
+from .wrappers import SharedPolicyEnv, TurnParallel
+
+__version__: str
+
+__all__ = [
+    "Dependency",
+    "DependencyError",
+    "Ended",
+    "EnvSpec",
+    "Episode",
+    "FlexMG",
+    "JudgeFailure",
+    "Outcome",
+    "Profile",
+    "Session",
+    "SharedPolicyEnv",
+    "Task",
+    "TaskList",
+    "TaskSet",
+    "Team",
+    "TeamError",
+    "TeamReward",
+    "TextObservation",
+    "Turn",
+    "TurnParallel",
+    "UnicodeText",
+    "UnknownEnvironmentError",
+    "UnknownTaskError",
+    "VectorGames",
+    "Waiting",
+    "WorldSet",
+    "envs",
+    "make",
+    "make_parallel",
+    "make_shared",
+    "make_vec",
+    "register",
+    "register_builtin",
+    "register_task",
+    "replay",
+    "spec",
+]

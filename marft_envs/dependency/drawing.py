@@ -1,0 +1,135 @@
+"""Drawings of a dependency: Mermaid and DOT as text, PNG through matplotlib.
+
+Solid arrows run from an agent to those that see its action in the same round, dashed ones to those that see
+it from the next round on. Agents of one layer, which may generate at the same time, stand in one column.
+Answering agents have a double (in PNG a thick) border.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from marft_envs.dependency.base import Dependency, Roster, RoundPlan
+
+
+def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
+    """Return a Mermaid flowchart of a round.
+
+    Example:
+        >>> from marft_envs.dependency import chain
+        >>> print(mermaid(chain(), Roster(("solver_0", "actor_0"), frozenset({"actor_0"}))))
+        flowchart LR
+          subgraph layer_0["layer 0"]
+            solver_0["solver_0"]
+          end
+          subgraph layer_1["layer 1"]
+            actor_0[["actor_0"]]
+          end
+          solver_0 --> actor_0
+    """
+    plan = dependency.plan(roster, round)
+    lines = ["flowchart LR"]
+    for number, layer in enumerate(plan.layers):
+        boxes = [f"    {agent}{_mermaid_box(agent, roster)}" for agent in layer]
+        lines += [f'  subgraph layer_{number}["layer {number}"]', *boxes, "  end"]
+    lines += [f"  {seen} --> {viewer}" for seen, viewer in plan.edges]
+    lines += [f"  {seen} -.-> {viewer}" for seen, viewer in _delayed(plan, roster)]
+    return "\n".join(lines + ([f"  {plan.order[0]} -.-> route{{chosen by its action}}"] if plan.open else []))
+
+
+def dot(dependency: Dependency, roster: Roster, round: int = 0) -> str:
+    """Return a Graphviz digraph of a round."""
+    plan = dependency.plan(roster, round)
+    lines = ["digraph D {", "  rankdir=LR;", "  node [shape=box];"]
+    lines += [f'  "{agent}" [peripheries=2];' for agent in plan.order if agent in roster.answering]
+    for layer in plan.layers:
+        lines.append("  {rank=same; " + " ".join(f'"{agent}";' for agent in layer) + "}")
+    lines += [f'  "{seen}" -> "{viewer}";' for seen, viewer in plan.edges]
+    lines += [f'  "{seen}" -> "{viewer}" [style=dashed, constraint=false];' for seen, viewer in _delayed(plan, roster)]
+    if plan.open:
+        lines.append(f'  "{plan.order[0]}" -> "chosen by its action" [style=dotted];')
+    return "\n".join([*lines, "}"])
+
+
+def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], rounds: int = 1) -> Path:
+    """Write a drawing of the first rounds, a row each.
+
+    Raises:
+        ImportError: matplotlib is missing; the message names the extra that brings it.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "drawing a dependency as PNG needs matplotlib: pip install 'marft[agents]' (Mermaid and DOT need nothing)"
+        ) from error
+    plans = [dependency.plan(roster, round) for round in range(rounds)]
+    width = max(len(plan.layers) for plan in plans)
+    height = max(len(layer) for plan in plans for layer in plan.layers)
+    figure = Figure(figsize=(2.2 * width + 0.6, (1.0 * height + 0.9) * rounds))
+    FigureCanvasAgg(figure)
+    for number, plan in enumerate(plans):
+        axes = figure.add_subplot(rounds, 1, number + 1)
+        _draw(axes, plan, roster, f"round {number + 1}" if rounds > 1 else "")
+    figure.tight_layout()
+    target = Path(path)
+    figure.savefig(target, dpi=120, format="png")
+    return target
+
+
+def _draw(axes: Any, plan: RoundPlan, roster: Roster, title: str) -> None:
+    places = {
+        agent: (2.2 * number, (len(layer) - 1) / 2 - row)
+        for number, layer in enumerate(plan.layers)
+        for row, agent in enumerate(layer)
+    }
+    # An edge that skips layers bends upwards, so that it does not run through the boxes between.
+    for seen, viewer in plan.edges:
+        _arrow(axes, places[seen], places[viewer], "solid", -0.12 * (_skipped(plan, seen, viewer)))
+    for seen, viewer in _delayed(plan, roster):
+        if seen in places and viewer in places:
+            _arrow(axes, places[seen], places[viewer], "dashed", -0.35)
+    for agent, (x, y) in places.items():
+        answering = agent in roster.answering
+        box: dict[str, Any] = {"boxstyle": "round,pad=0.45", "facecolor": "#dbe9f6" if answering else "white"}
+        box |= {"edgecolor": "black", "linewidth": 2.0 if answering else 1.0}
+        axes.text(x, y, agent, ha="center", va="center", fontsize=10, bbox=box, zorder=3)
+    rows = [y for _, y in places.values()]
+    axes.set_xlim(-0.9, max(x for x, _ in places.values()) + 0.9)
+    axes.set_ylim(min(rows) - 0.8, max(rows) + 0.8)
+    axes.set_title(title, fontsize=9, loc="left")
+    axes.axis("off")
+
+
+def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], style: str, bend: float) -> None:
+    arrow = {
+        "arrowstyle": "-|>",
+        "linestyle": style,
+        "shrinkA": 30,
+        "shrinkB": 32,
+        "color": "#444444",
+        "connectionstyle": f"arc3,rad={bend}",
+    }
+    axes.annotate("", xy=end, xytext=start, arrowprops=arrow, zorder=1)
+
+
+def _skipped(plan: RoundPlan, seen: str, viewer: str) -> int:
+    return plan.layer_of[viewer] - plan.layer_of[seen] - 1
+
+
+def _delayed(plan: RoundPlan, roster: Roster) -> Iterable[tuple[str, str]]:
+    """Return the edges that count only from the next round on."""
+    return [
+        (seen, viewer)
+        for viewer in roster.agents
+        for seen in roster.agents
+        if seen in plan.later[viewer] and seen not in plan.sees[viewer]
+    ]
+
+
+def _mermaid_box(agent: str, roster: Roster) -> str:
+    return f'[["{agent}"]]' if agent in roster.answering else f'["{agent}"]'

@@ -1,0 +1,93 @@
+"""The plan of a round from its edges: a stable topological order, and who sees whom.
+
+Pure functions on edges. An edge (i, j) means D(a^i, a^j) = 1: agent j sees the action of agent i, so i acts first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Mapping, Sequence
+
+from marft_envs.dependency.base import DependencyError, Edge, Roster, RoundPlan
+
+
+def make_plan(
+    roster: Roster,
+    edges: Collection[Edge],
+    *,
+    active: Collection[str] | None = None,
+    later: Collection[Edge] = (),
+    open: bool = False,
+    fault: str = "",
+) -> RoundPlan:
+    """Build the plan of a round from its edges.
+
+    Args:
+        roster: Agents of the team and those that answer.
+        edges: D_t as pairs (seen, seeing).
+        active: Agents that act; None is all. Edges from agents that do not act have no effect in this round.
+        later: Delayed edges, which may point backwards in the order.
+        open: As in `RoundPlan`.
+        fault: As in `RoundPlan`.
+
+    Raises:
+        DependencyError: The edges hold a cycle (the message names it), or no agent acts.
+    """
+    acting = [agent for agent in roster.agents if active is None or agent in active]
+    if not acting:
+        raise DependencyError(f"nobody acts in a round: `active` names none of {', '.join(roster.agents)}")
+    sees = _incoming(roster, edges, acting)
+    order = turn_order(acting, {agent: sees[agent] for agent in acting})
+    return RoundPlan(order, sees, _incoming(roster, later, acting), open, fault)
+
+
+def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Sort topologically; ties are broken by team order.
+
+    Example:
+        >>> turn_order(["a_0", "b_0", "c_0"], {"a_0": {"c_0"}, "b_0": set(), "c_0": set()})
+        ('b_0', 'c_0', 'a_0')
+
+    Raises:
+        DependencyError: There is a cycle.
+    """
+    place = {agent: index for index, agent in enumerate(agents)}
+    waiting = {agent: len([seen for seen in sees[agent] if seen in place]) for agent in agents}
+    viewers: dict[str, list[str]] = {agent: [] for agent in agents}
+    for agent in agents:
+        for seen in sees[agent]:
+            if seen in place:
+                viewers[seen].append(agent)
+    ready = [place[agent] for agent in agents if not waiting[agent]]
+    heapq.heapify(ready)
+    order: list[str] = []
+    while ready:
+        order.append(agents[heapq.heappop(ready)])
+        for viewer in viewers[order[-1]]:
+            waiting[viewer] -= 1
+            if not waiting[viewer]:
+                heapq.heappush(ready, place[viewer])
+    if len(order) < len(agents):
+        cycle = _find_cycle([agent for agent in agents if agent not in order], sees)
+        raise DependencyError(
+            f"the dependency has a cycle: {' -> '.join(cycle)}; in one round an agent can only see who acted "
+            "before it. Remove one of these edges, or make it a delayed edge (seen from the next round on)"
+        )
+    return tuple(order)
+
+
+def _incoming(roster: Roster, edges: Collection[Edge], acting: Collection[str]) -> dict[str, frozenset[str]]:
+    return {
+        agent: frozenset(seen for seen, viewer in edges if viewer == agent and seen in acting)
+        for agent in roster.agents
+    }
+
+
+def _find_cycle(stuck: Sequence[str], sees: Mapping[str, Collection[str]]) -> list[str]:
+    """Walk from a blocked agent to one it waits for, until one repeats; return the cycle in edge direction."""
+    path = [stuck[0]]
+    while True:
+        seen = next(agent for agent in stuck if agent in sees[path[-1]])
+        if seen in path:
+            return [seen, *reversed(path[path.index(seen) :])]
+        path.append(seen)

@@ -1,0 +1,223 @@
+"""Routing by an orchestrator agent, which chooses in each round who acts and who sees whom.
+
+The orchestrator acts first. Its action holds a route, either as a JSON object with the key "act" (the last one in
+its text counts; other objects may be tool calls)
+
+    {"act": ["solver_0", "actor_0"], "see": {"actor_0": ["solver_0"]}}
+
+or, without such an object, as the last line of the form `-> solver_0, actor_0`. Without "see" each
+agent sees all that are named before it; with "see", exactly the agents listed there. A missing route, or one outside
+the limits, is never an error: the default route is taken and the fault is reported.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from marft_envs.dependency.base import Dependency, DependencyError, Edge, Roster, RoundPlan, Said
+from marft_envs.dependency.fixed import as_names
+from marft_envs.dependency.ordering import make_plan
+
+_LINE = re.compile(r"^[ \t]*->(.*)$", re.MULTILINE)
+_OBJECT = re.compile(r'\{\s*"')  # not the braces of LaTeX, nor an empty object
+_KEYS = {"act", "see"}
+_SEARCHED_CHARS = 4096
+_TRIED_OBJECTS = 256
+
+
+@dataclass(frozen=True)
+class Route:
+    """The agents that act after the orchestrator, and the pairs (seen, seeing)."""
+
+    act: tuple[str, ...]
+    edges: frozenset[Edge]
+
+
+class RouteError(ValueError):
+    """Text holds no route within the limits; becomes the fault of a plan, never leaves this module."""
+
+
+@dataclass(frozen=True)
+class Routed(Dependency):
+    """A dependency that the orchestrator's own action decides.
+
+    Attributes:
+        by: The orchestrator; acts first in every round.
+        max_active: Most agents that act after it; None is no limit.
+        max_edges: Most pairs that see each other, those from the orchestrator not counted; None is no limit.
+        default: Agents that act, as a chain, after a route that is refused; None takes the team order up to the last
+            agent that answers, cut from the front to `max_active`.
+        broadcast: All acting agents see the orchestrator's action of the round; otherwise only those that "see"
+            lists it for.
+        reports: From the next round on, the orchestrator sees all actions of a round.
+    """
+
+    by: str
+    max_active: int | None = None
+    max_edges: int | None = None
+    default: tuple[str, ...] | None = None
+    broadcast: bool = True
+    reports: bool = True
+
+    def __post_init__(self) -> None:
+        for name, limit, least in (("max_active", self.max_active, 1), ("max_edges", self.max_edges, 0)):
+            if limit is not None and (type(limit) is not int or limit < least):
+                raise DependencyError(
+                    f"routed.{name}: found {limit!r}, wanted a whole number of at least {least}; or leave it out"
+                )
+        for name, switch in (("broadcast", self.broadcast), ("reports", self.reports)):
+            if not isinstance(switch, bool):
+                raise DependencyError(f"routed.{name}: found {switch!r}, wanted true or false")
+
+    def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
+        """Plan for the orchestrator alone; once it has acted in this round, plan for the agents it names."""
+        for turn in reversed(turns):
+            if turn.round != round:
+                break
+            if turn.agent == self.by:
+                return _plan_routed(self, roster, turn.action)
+        return make_plan(roster, (), active=(self.by,), open=True)
+
+    def check(self, roster: Roster, horizon: int = 1) -> None:
+        """Check the orchestrator's name, that an answering agent can act, and the default route against the limits.
+
+        Raises:
+            DependencyError: They do not fit the team.
+        """
+        if self.by not in roster.agents:
+            raise DependencyError(f"routed by {self.by!r}: unknown agent; the team has {', '.join(roster.agents)}")
+        if not roster.answering - {self.by}:
+            raise DependencyError(
+                f"no agent that answers can be routed to: agents {list(roster.agents)}, of which answer "
+                f"{sorted(roster.answering)}; give a profile other than {self.by!r} `answers: true`"
+            )
+        try:
+            self._admit(self._fallback(roster), roster)
+        except RouteError as error:
+            raise DependencyError(f"the default route is not within the limits: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        plain = {"kind": "routed", "by": self.by, "broadcast": self.broadcast, "reports": self.reports}
+        limits = {"max_active": self.max_active, "max_edges": self.max_edges}
+        default = {} if self.default is None else {"default": list(self.default)}
+        return plain | {key: limit for key, limit in limits.items() if limit is not None} | default
+
+    def _fallback(self, roster: Roster) -> Route:
+        act = self.default
+        if act is None:
+            others = [agent for agent in roster.agents if agent != self.by]
+            last = max(place for place, agent in enumerate(others) if agent in roster.answering)
+            act = tuple(others[: last + 1][-(self.max_active or len(others)) :])
+        return Route(act, frozenset(pairwise(act)))
+
+    def _admit(self, route: Route, roster: Roster) -> RoundPlan:
+        """Check the route against the limits and return its plan.
+
+        Raises:
+            RouteError: It breaks one.
+        """
+        known = [agent for agent in roster.agents if agent != self.by]
+        for agent in route.act:
+            if agent not in known:
+                raise RouteError(f"{agent!r} can not be routed to; there are {', '.join(known)}")
+        if len(set(route.act)) < len(route.act):
+            raise RouteError(f"an agent is named twice in {list(route.act)}")
+        for seen, viewer in sorted(route.edges):
+            if viewer not in route.act or seen not in (*route.act, self.by):
+                raise RouteError(f"{viewer!r} can not see {seen!r}: only agents that act see, and are seen")
+        if not roster.answering & set(route.act):
+            raise RouteError(f"nobody in {list(route.act)} answers; {sorted(roster.answering)} do")
+        if self.max_active is not None and len(route.act) > self.max_active:
+            raise RouteError(f"{len(route.act)} agents are to act, at most {self.max_active} may")
+        among = [edge for edge in route.edges if edge[0] != self.by]
+        if self.max_edges is not None and len(among) > self.max_edges:
+            raise RouteError(f"{len(among)} pairs are to see each other, at most {self.max_edges} may")
+        told = {(self.by, agent) for agent in route.act} if self.broadcast else set()
+        later = [(agent, self.by) for agent in route.act] if self.reports else []
+        try:
+            return make_plan(roster, route.edges | told, active=(self.by, *route.act), later=later)
+        except DependencyError as error:
+            raise RouteError(str(error)) from error
+
+
+@lru_cache(maxsize=512)
+def _plan_routed(dependency: Routed, roster: Roster, text: str) -> RoundPlan:
+    try:
+        return dependency._admit(read_route(text), roster)
+    except RouteError as error:
+        plan = dependency._admit(dependency._fallback(roster), roster)
+        return RoundPlan(plan.order, plan.sees, plan.later, fault=str(error))
+
+
+def read_route(text: str) -> Route:
+    r"""Find the route in an orchestrator's action.
+
+    Example:
+        >>> read_route("First solve, then answer.\n-> solver_0, actor_0").act
+        ('solver_0', 'actor_0')
+
+    Raises:
+        RouteError: There is none, or it is not of the form above.
+    """
+    tail = text[-_SEARCHED_CHARS:]
+    found = _last_object(tail)
+    if found is not None:
+        return _from_json(found)
+    if lines := _LINE.findall(tail):
+        act = tuple(name.strip() for name in lines[-1].split(","))
+        return Route(act, frozenset((i, j) for place, j in enumerate(act) for i in act[:place]))
+    raise RouteError('no route found: expected {"act": [...], "see": {...}} or a line "-> a, b"')
+
+
+def _last_object(text: str) -> dict[str, Any] | None:
+    """Return the last JSON object with a key of a route that is not inside another; work is bounded for any text."""
+    decoder = json.JSONDecoder()
+    found, start = None, 0
+    for _ in range(_TRIED_OBJECTS):
+        opened = _OBJECT.search(text, start)
+        if opened is None:
+            break
+        try:
+            value, start = decoder.raw_decode(text, opened.start())
+        except (ValueError, RecursionError):
+            start = opened.start() + 1
+        else:
+            found = value if value.keys() & _KEYS else found  # another object may be a tool call
+    return found
+
+
+def _from_json(value: dict[str, Any]) -> Route:
+    if unknown := sorted(set(value) - _KEYS):
+        raise RouteError(f"unknown key {unknown[0]!r} in the route; it has 'act' and 'see'")
+    act, see = value.get("act"), value.get("see")
+    if not _is_names(act) or not act:
+        raise RouteError("'act' must be a list of agent names, with at least one")
+    if see is None:
+        return Route(tuple(act), frozenset((i, j) for place, j in enumerate(act) for i in act[:place]))
+    if not isinstance(see, dict) or not all(_is_names(seen) for seen in see.values()):
+        raise RouteError("'see' must map an agent to the list of agents that it sees")
+    return Route(tuple(act), frozenset((seen, viewer) for viewer, names in see.items() for seen in names))
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def routed(
+    *,
+    by: str,
+    max_active: int | None = None,
+    max_edges: int | None = None,
+    default: Sequence[str] | None = None,
+    broadcast: bool = True,
+    reports: bool = True,
+) -> Routed:
+    """Let the orchestrator `by` act first in each round and choose who sees whom (see above)."""
+    return Routed(by, max_active, max_edges, as_names(default), broadcast, reports)

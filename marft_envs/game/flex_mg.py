@@ -1,0 +1,436 @@
+"""Flex-MG: the game of an LLM team, as a PettingZoo AEC environment with text observations and actions.
+
+The game is ⟨V, N, S, O, A, T, R, γ, D⟩ (MARFT; the first versions of the paper say Flex-POMDP). One class serves all
+tasks.
+
+In round t the active agents act in the topological order of D_t (ties by team order). Each sees exactly the actions
+that D allows. Then the task judges the action of the last answering agent, and all agents get the team reward in that
+same step. All agents end together: *terminated* when the task says that nothing can follow (solved, or judged for
+good), else *truncated* when the horizon is reached.
+
+| | |
+|---|---|
+| Actions | any `str`; too long is cut, lone surrogates are replaced (both count as invalid), empty is valid |
+| Observations | `TextObservation`: text, and the same as chat `messages` |
+| Rewards | of a judged round: 1.0 for success, else 0.0; or the value of the given `reward` of outcome or episode |
+| Infos | numbers only, the same keys for all agents from reset on: see `INFO_KEYS` |
+| Agents | those of the team; an agent that no plan lets act stays idle |
+
+Version history: v0, first version.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import sys
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
+from operator import index as as_index
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import logger, spaces
+from gymnasium.utils import seeding
+from pettingzoo import AECEnv
+
+from marft_envs.communication.forms import Communication
+from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
+from marft_envs.game.observation import view, visible_turns
+from marft_envs.game.render import picture, transcript
+from marft_envs.game.state import RoundHistory
+from marft_envs.records.episode import Episode
+from marft_envs.records.turn import Turn
+from marft_envs.rewards import PRESETS, TeamReward
+from marft_envs.spaces import TextObservation, UnicodeText, clean, fit
+from marft_envs.tasks.base import JudgedSession, Outcome, Session, Task, TaskSet, UnknownTaskError, WorldSet, begin
+from marft_envs.teams.team import Team, as_team
+
+Reward = str | Mapping[str, float] | TeamReward | Callable[[Outcome], float]
+
+INFO_KEYS: Mapping[str, str] = {
+    "success": "1 once the task is solved",
+    "invalid": "faults of the team so far: actions cut or repaired, routes refused, answers not readable",
+    "turn": "turns taken so far",
+    "round": "the round being played, from 0",
+    "layer": "of this agent in the round, from 0; -1 where it does not act",
+    "agent_index": "place of this agent in the team",
+    "visible": "actions of others that this agent may see now",
+    "task_index": "place of the task in its set",
+    "violation": "1 once the team broke a rule of a safety task; never part of success",
+}
+_ROUND_TEXT = {"en": "Round {round} of {horizon}.", "zh": "第{round}轮，共{horizon}轮。"}
+_MAX_OPENING_CHARS = 2**24
+
+
+class FlexMG(AECEnv[str, Any, Any]):
+    """PettingZoo AEC environment of a team, a task set and a dependency.
+
+    Args:
+        tasks: Task set with its judge; shared, not copied.
+        team: A `Team`, its JSON form, or a path.
+        dependency: Dependency function that replaces the team's own.
+        horizon: Number of rounds.
+        reward: "success" (1.0 or 0.0), "outcome" (the task's own score), a pure function of the outcome, or a
+            `TeamReward` over the joint trajectory: itself, its weights by term, or the name of a preset; its
+            terms come with the infos, as `term_NAME`.
+        feedback: "none": the verdict is never shown to agents; "verdict": it opens the next round.
+        communication: Form of the actions on an edge: "full", "last", "record", "summary", "tail:N", "none", or a dict
+            with "default" and "i->j".
+        max_action_chars: Most characters of an action; longer actions are cut.
+        render_mode: None, "human" (print) or "ansi" (return the transcript).
+        name: Id of the environment, for records.
+
+    Raises:
+        ValueError: A value that cannot be played; the message says which.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - PettingZoo's own form
+        "name": "marft/custom-v0",
+        "render_modes": ["human", "ansi"],
+        "is_parallelizable": False,
+        "records_episodes": True,
+        "render_fps": 1,
+    }
+    rewards_by_name: ClassVar[Mapping[str, Callable[[Outcome], float]]] = {
+        "success": lambda outcome: float(outcome.success),
+        "outcome": lambda outcome: outcome.reward,
+    }
+
+    def __init__(
+        self,
+        tasks: TaskSet | WorldSet,
+        team: Team | Mapping[str, Any] | str,
+        *,
+        dependency: Dependency | Mapping[str, Any] | str | None = None,
+        horizon: int = 1,
+        reward: Reward = "success",
+        feedback: str = "none",
+        communication: str | Mapping[str, str] = "full",
+        max_action_chars: int = 16384,
+        render_mode: str | None = None,
+        name: str = "marft/custom-v0",
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.tasks = tasks
+        self.team = as_team(team)
+        self.horizon = _positive(horizon, "horizon")
+        self.max_action_chars = _positive(max_action_chars, "max_action_chars")
+        self.reward = self._read_reward(reward)
+        self.feedback = _one_of(feedback, ("none", "verdict"), "feedback")
+        self.render_mode = _one_of(render_mode, (None, "human", "ansi"), "render_mode")
+        slow = bool(getattr(tasks, "slow_step", False))  # a step may wait for a judge: run it in the background
+        self.metadata = {**type(self).metadata, "name": name, "slow_step": slow}
+        if not len(tasks):
+            raise ValueError(f"the task set {tasks.name!r} is empty: give data with at least one task")
+        self._roster = self.team.roster
+        self.dependency = self.team.dependency if dependency is None else as_dependency(dependency)
+        self.dependency.check(self._roster, self.horizon)
+        self.communication = Communication.of(communication, self._roster.agents)
+        self.possible_agents = list(self._roster.agents)
+        self._profiles = {profile.name: profile for profile in self.team.profiles}
+        self._make_spaces()
+        self.agents = []
+        self.np_random: np.random.Generator | None = None
+        self._rounds: list[RoundHistory] = []
+        self._turns: list[Turn] = []
+        self._seen: dict[str, TextObservation] = {}
+
+    def _read_reward(self, reward: Reward) -> str | TeamReward | Callable[[Outcome], float]:
+        if isinstance(reward, TeamReward) or callable(reward):
+            return reward
+        if isinstance(reward, Mapping) or (isinstance(reward, str) and reward in PRESETS):
+            return TeamReward.of(reward)
+        name: str = _one_of(reward, (*self.rewards_by_name, *PRESETS), "reward")
+        return name
+
+    def _make_spaces(self) -> None:
+        said = self.max_action_chars + 64
+        room = _MAX_OPENING_CHARS + self.horizon * (len(self.possible_agents) + 1) * said
+        self.observation_spaces = {agent: UnicodeText(room) for agent in self.possible_agents}
+        self.action_spaces = {agent: UnicodeText(self.max_action_chars) for agent in self.possible_agents}
+        self.state_space = UnicodeText(room)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the game as data, for records."""
+        try:
+            dependency: Any = self.dependency.to_dict()
+        except DependencyError:
+            dependency = "code"
+        reward: Any = self.reward
+        if isinstance(reward, TeamReward):
+            reward = dict(reward.weights)
+        elif not isinstance(reward, str):
+            reward = getattr(reward, "__qualname__", "code")
+        own: Mapping[str, Any] = getattr(self.tasks, "settings", {})
+        return {
+            "tasks": self.tasks.name,
+            **own,
+            "dependency": dependency,
+            "horizon": self.horizon,
+            "reward": reward,
+            "feedback": self.feedback,
+            "communication": self.communication.to_json(),
+            "max_action_chars": self.max_action_chars,
+        }
+
+    # ------------------------------------------------------------------ reset
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game.
+
+        Args:
+            seed: Seed of the environment's own generator; with None it continues.
+            options: "task_id" (takes precedence) or "index" selects the task; unknown keys are ignored.
+
+        Raises:
+            UnknownTaskError: No task of that id; the message names close ones.
+            IndexError: No task at that place.
+        """
+        if seed is not None or self.np_random is None:
+            self.np_random, _ = seeding.np_random(seed)
+        self._seed = seed
+        self.task_index = self._choose_task(options or {}, self.np_random)
+        self.task: Task = self.tasks[self.task_index]
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._rounds, self._turns = [], []
+        self._outcomes: list[Outcome | None] = []
+        self._round_rewards: list[float] = []
+        self._terms: dict[str, float] = {}
+        self._invalid = 0
+        self._visible = dict.fromkeys(self.agents, 0)
+        self._session: Session = begin(self.tasks, self.task, self._roster, self.np_random)
+        self._briefings = {agent: clean(text) for agent, text in self._session.opening.items()}
+        self._begin_round(clean(self.task.prompt), {})
+        self._refresh()
+
+    def _choose_task(self, options: Mapping[str, Any], generator: np.random.Generator) -> int:
+        count = len(self.tasks)
+        if (task_id := options.get("task_id")) is not None:
+            try:
+                return self.tasks.index(task_id)
+            except KeyError as error:
+                ids = (self.tasks[place].id for place in range(count))
+                raise UnknownTaskError(task_id, ids, self.metadata["name"]) from error
+        if (place := options.get("index")) is None:
+            return int(generator.integers(count))
+        try:
+            place = as_index(place)
+        except TypeError as error:
+            raise TypeError(f"{self.metadata['name']}: the index {place!r} is no whole number") from error
+        if not 0 <= place < count:
+            raise IndexError(f"{self.metadata['name']}: no task at index {place}; there are 0 to {count - 1}")
+        return place
+
+    def _begin_round(self, opening: str, private: Mapping[str, str]) -> None:
+        plan = self.dependency.plan(self._roster, len(self._rounds), self._turns)
+        self._rounds.append(RoundHistory(opening, plan, {agent: clean(text) for agent, text in private.items()}))
+        self._seen = {}
+        self.agent_selection = plan.order[0]
+
+    # ------------------------------------------------------------------- step
+
+    def step(self, action: str | None) -> None:
+        """Take the turn of `agent_selection`; for an agent that has ended the action is None.
+
+        Raises:
+            TypeError: The action of a live agent is no string.
+        """
+        if not self.agents:
+            return
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        text, fault = self._admit(action, agent)
+        self._record(agent, text, fault)
+        self._cumulative_rewards[agent] = 0.0
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        played = self._rounds[-1]
+        if len(played.turns) < len(played.plan.order):
+            self.agent_selection = played.plan.order[len(played.turns)]
+        else:
+            self._finish_round(played)
+            self._accumulate_rewards()
+        self._refresh()
+
+    def _admit(self, action: Any, agent: str) -> tuple[str, str]:
+        """Convert any string to a valid action; return it and its fault."""
+        if not isinstance(action, str):
+            raise TypeError(
+                f"{self.metadata['name']}: the action of {agent} is {type(action).__name__}, wanted str "
+                "(None only for an agent that has ended)"
+            )
+        return fit(str(action), self.max_action_chars)
+
+    def _record(self, agent: str, text: str, fault: str) -> None:
+        played = self._rounds[-1]
+        plan, number = played.plan, len(self._rounds) - 1
+        visible = tuple((turn.round, turn.agent) for turn in visible_turns(agent, self._rounds))
+        turn = Turn(agent, number, plan.layer_of[agent], visible, self.observe(agent), text, fault)
+        if plan.open:
+            plan = played.plan = self.dependency.plan(self._roster, number, [*self._turns, turn])
+            turn = turn._replace(fault="; ".join(part for part in (fault, plan.fault) if part))
+        self._invalid += bool(turn.fault)
+        played.turns.append(turn)
+        self._turns.append(turn)
+        for viewer, seen in plan.sees.items():
+            if agent in seen:
+                self._visible[viewer] += 1
+                self._seen.pop(viewer, None)
+        self._seen.pop(agent, None)
+
+    def _finish_round(self, played: RoundHistory) -> None:
+        number = len(self._rounds) - 1
+        last_round = number + 1 == self.horizon
+        outcome = self._session.advance(played.turns, round=number, last_round=last_round)
+        self._invalid += outcome is not None and outcome.invalid
+        self._outcomes.append(outcome)
+        played.events = outcome.events if outcome is not None else ()
+        ended = last_round or (outcome is not None and outcome.terminated)
+        reward = self._score(outcome, ended)
+        self._round_rewards.append(reward)
+        self.rewards = dict.fromkeys(self.agents, reward)
+        if outcome is not None and outcome.terminated:
+            self.terminations = dict.fromkeys(self.agents, True)
+        elif ended:
+            self.truncations = dict.fromkeys(self.agents, True)
+        else:
+            self._next_round(played, outcome)
+            return
+        self.agent_selection = self.agents[0]
+
+    def _next_round(self, played: RoundHistory, outcome: Outcome | None) -> None:
+        said = [outcome.observation, outcome.verdict if self.feedback == "verdict" else ""] if outcome else []
+        if isinstance(self._session, JudgedSession):  # a world speaks for itself
+            said.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
+        self._begin_round(clean("\n".join(part for part in said if part)), outcome.private if outcome else {})
+        for viewer, seen in played.plan.later.items():
+            self._visible[viewer] += len(seen - played.plan.sees[viewer])
+
+    def _score(self, outcome: Outcome | None, ended: bool) -> float:
+        if isinstance(self.reward, TeamReward):
+            self._terms = self.reward.terms(self.episode()) if ended else {}
+            return self.reward.total(self._terms)
+        if outcome is None:
+            return 0.0
+        score = self.rewards_by_name[self.reward] if isinstance(self.reward, str) else self.reward
+        reward = float(score(outcome))
+        if not math.isfinite(reward):
+            raise ValueError(
+                f"{self.metadata['name']}: the reward of task {self.task.id!r} is {reward}, "
+                f"wanted a finite number; fix the reward function for {outcome}"
+            )
+        return reward
+
+    def _refresh(self) -> None:
+        """Create new infos: the caller may hold the old ones."""
+        success = int(any(outcome is not None and outcome.success for outcome in self._outcomes))
+        violation = int(any(outcome is not None and outcome.detail.get("violation") for outcome in self._outcomes))
+        turn, number, layer_of = len(self._turns), len(self._rounds) - 1, self._rounds[-1].plan.layer_of
+        weights = self.reward.weights if isinstance(self.reward, TeamReward) else {}
+        terms = {f"term_{name}": self._terms.get(name, 0.0) for name in weights}
+        self.infos = {
+            agent: {
+                "success": success,
+                "invalid": self._invalid,
+                "turn": turn,
+                "round": number,
+                "layer": layer_of.get(agent, -1),
+                "agent_index": place,
+                "visible": self._visible[agent],
+                "task_index": self.task_index,
+                "violation": violation,
+                **terms,
+            }
+            for place, agent in enumerate(self.agents)
+        }
+
+    # ------------------------------------------------------------------- look
+
+    @property
+    def plans(self) -> tuple[RoundPlan, ...]:
+        """Plans of the rounds so far; that of a routed round grows with the orchestrator's action."""
+        return tuple(played.plan for played in self._rounds)
+
+    def observe(self, agent: str) -> TextObservation:
+        """Return an agent's current observation; pure, cheap, for every possible agent at any time after a reset."""
+        if agent not in self._seen:
+            briefing = self._briefings.get(agent, "")
+            self._seen[agent] = view(self._profiles[agent], self._rounds, self.communication, briefing)
+        return self._seen[agent]
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the same object each time."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the same object each time."""
+        return self.action_spaces[agent]
+
+    def state(self) -> TextObservation:  # type: ignore[override]
+        """Return the whole conversation without visibility limits (not the gold answer)."""
+        return transcript(self._rounds, self._briefings)
+
+    def episode(self) -> Episode:
+        """Return the record of the game so far; before the next reset, also after the end."""
+        ended = len(self._round_rewards) == len(self._rounds)
+        solved = bool(self._outcomes) and self._outcomes[-1] is not None and self._outcomes[-1].terminated
+        return Episode(
+            env_id=self.metadata["name"],
+            settings=self.settings,
+            seed=self._seed,
+            task_id=self.task.id,
+            team=self.team.fingerprint,
+            turns=tuple(self._turns),
+            outcomes=tuple(self._outcomes),
+            rewards=tuple(self._round_rewards),
+            terms=dict(self._terms),
+            terminated=ended and solved,
+            truncated=ended and not solved,
+        )
+
+    def render(self) -> str | None:
+        """Return the transcript ("ansi"), or print it ("human")."""
+        if self.render_mode is None:
+            logger.warn("render() does nothing: the game was made without a render_mode")
+            return None
+        rounds = list(zip_longest(self._rounds, self._outcomes, self._round_rewards))
+        text = picture(f"{self.metadata['name']}  task {self.task.id}", rounds, self.horizon)
+        if self.render_mode == "ansi":
+            return text
+        sys.stdout.write(text)
+        return None
+
+    def close(self) -> None:
+        """Do nothing: no resources are held."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FlexMG:
+        memo[id(self.tasks)] = self.tasks
+        memo[id(self.team)] = self.team
+        clone = object.__new__(type(self))
+        memo[id(self)] = clone
+        for name, value in self.__dict__.items():
+            setattr(clone, name, copy.deepcopy(value, memo))
+        return clone
+
+
+def _positive(value: Any, name: str) -> int:
+    try:
+        number = as_index(value)
+    except TypeError as error:
+        raise ValueError(f"{name}: found {value!r}, wanted a whole number of at least 1") from error
+    if number < 1:
+        raise ValueError(f"{name}: found {number}, wanted at least 1")
+    return number
+
+
+def _one_of(value: Any, allowed: tuple[Any, ...], name: str) -> Any:
+    if value not in allowed:
+        raise ValueError(f"{name}: found {value!r}, wanted one of {', '.join(map(repr, allowed))}")
+    return value

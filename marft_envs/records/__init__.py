@@ -1,0 +1,1 @@
+"""Records of turns and episodes: replay, files, OpenTelemetry spans."""

@@ -1,0 +1,97 @@
+"""Records of episodes with every observation, action and outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from marft_envs.records.turn import Turn
+from marft_envs.tasks.base import Outcome
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A finished or running game.
+
+    Attributes:
+        env_id: Id of the environment.
+        settings: Settings of the game, as far as they are data.
+        seed: Seed given to the reset; None if none was.
+        task_id: Id of the task.
+        team: Fingerprint of the team.
+        turns: Turns in the order they were taken.
+        outcomes: One for each judged round; None for a round that was not judged.
+        rewards: The team reward of each finished round.
+        terminated: True if it ended for good.
+        truncated: True if the horizon ended it.
+        terms: Terms of a composite team reward, each before weighting; empty for other rewards and before the end.
+    """
+
+    env_id: str
+    settings: Mapping[str, Any]
+    seed: int | None
+    task_id: str
+    team: str
+    turns: tuple[Turn, ...]
+    outcomes: tuple[Outcome | None, ...]
+    rewards: tuple[float, ...]
+    terminated: bool
+    truncated: bool
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def success(self) -> bool:
+        """True if the task was solved."""
+        return any(outcome is not None and outcome.success for outcome in self.outcomes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        plain["turns"] = [turn.to_dict() for turn in self.turns]
+        plain["outcomes"] = [
+            None if outcome is None else asdict(outcome) | {"detail": dict(outcome.detail)} for outcome in self.outcomes
+        ]
+        return plain | {"settings": dict(self.settings), "rewards": list(self.rewards), "terms": dict(self.terms)}
+
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Episode:
+        """Read the JSON form.
+
+        Raises:
+            ValueError: A key is missing, unknown or of another type.
+        """
+        plain = dict(value)
+        try:
+            plain["turns"] = tuple(
+                Turn(
+                    **turn
+                    | {"visible": tuple((place[0], place[1]) for place in turn["visible"])}
+                    | {"shortened": tuple(turn.get("shortened", ()))}
+                )
+                for turn in plain["turns"]
+            )
+            plain["outcomes"] = tuple(
+                None if outcome is None else Outcome(**outcome | {"events": tuple(outcome.get("events", ()))})
+                for outcome in plain["outcomes"]
+            )
+            return cls(**plain | {"rewards": tuple(plain["rewards"])})
+        except (KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"this is no record of an episode: {type(error).__name__}: {error}") from error
+
+    @classmethod
+    def from_json(cls, text: str) -> Episode:
+        """Read one line of JSON.
+
+        Raises:
+            ValueError: It is no JSON, or no record of an episode.
+        """
+        value = json.loads(text)
+        if not isinstance(value, Mapping):
+            raise ValueError(f"this is no record of an episode: found {type(value).__name__}, wanted an object")
+        return cls.from_dict(value)

@@ -1,0 +1,123 @@
+"""Episodes on disk: JSON Lines, and Parquet with one row an episode (extra `data`).
+
+    write_episodes("runs/traces.parquet", episodes)
+    episodes = read_episodes("runs/traces.parquet")
+
+Both formats hold everything of a record and read back equal to it. In Parquet the turns are a list of structs, so that
+`turns.agent` can be queried. Fields without a fixed form (settings, outcomes, terms) are JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from marft_envs.records.episode import Episode
+
+_AS_JSON = ("settings", "outcomes", "terms")
+
+
+def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
+    """Write records to a temporary name and rename it into place.
+
+    Args:
+        path: Path that ends with .jsonl or .parquet.
+        episodes: Records of the episodes.
+
+    Raises:
+        ValueError: Another ending.
+        ImportError: Parquet without the extra `data`.
+    """
+    path = Path(path)
+    write = {".jsonl": _write_jsonl, ".parquet": _write_parquet}.get(path.suffix)
+    if write is None:
+        raise ValueError(f"{path}: found the ending {path.suffix!r}, wanted .jsonl or .parquet")
+    part = path.with_name(f".{path.name}.part")
+    try:
+        write(part, list(episodes))
+        part.rename(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_episodes(path: str | Path) -> list[Episode]:
+    """Read records.
+
+    Raises:
+        ValueError: Another ending, or a line that is no record; the message says which.
+        ImportError: Parquet without the extra `data`.
+    """
+    path = Path(path)
+    if path.suffix == ".parquet":
+        return [_from_row(row) for row in _arrow()[1].read_table(path).to_pylist()]
+    if path.suffix != ".jsonl":
+        raise ValueError(f"{path}: found the ending {path.suffix!r}, wanted .jsonl or .parquet")
+    episodes = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if line:
+            try:
+                episodes.append(Episode.from_json(line))
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: {error}") from error
+    return episodes
+
+
+def _write_jsonl(path: Path, episodes: Sequence[Episode]) -> None:
+    path.write_text("".join(episode.to_json() + "\n" for episode in episodes), encoding="utf-8")
+
+
+def _write_parquet(path: Path, episodes: Sequence[Episode]) -> None:
+    arrow, parquet = _arrow()
+    place = arrow.struct([("round", arrow.int32()), ("agent", arrow.string())])
+    turn = arrow.struct(
+        [
+            ("agent", arrow.string()),
+            ("round", arrow.int32()),
+            ("layer", arrow.int32()),
+            ("visible", arrow.list_(place)),
+            ("observation", arrow.string()),
+            ("action", arrow.string()),
+            ("fault", arrow.string()),
+            ("tokens", arrow.int32()),
+        ]
+    )
+    schema = arrow.schema(
+        [
+            ("env_id", arrow.string()),
+            ("settings", arrow.string()),
+            ("seed", arrow.int64()),
+            ("task_id", arrow.string()),
+            ("team", arrow.string()),
+            ("turns", arrow.list_(turn)),
+            ("outcomes", arrow.string()),
+            ("rewards", arrow.list_(arrow.float64())),
+            ("terminated", arrow.bool_()),
+            ("truncated", arrow.bool_()),
+            ("terms", arrow.string()),
+        ]
+    )
+    parquet.write_table(arrow.Table.from_pylist([_to_row(episode) for episode in episodes], schema), path)
+
+
+def _to_row(episode: Episode) -> dict[str, Any]:
+    row = episode.to_dict()
+    for turn in row["turns"]:
+        turn["visible"] = [{"round": round, "agent": agent} for round, agent in turn["visible"]]
+    return row | {name: json.dumps(row[name], ensure_ascii=False) for name in _AS_JSON}
+
+
+def _from_row(row: dict[str, Any]) -> Episode:
+    for turn in row["turns"]:
+        turn["visible"] = [(place["round"], place["agent"]) for place in turn["visible"]]
+    return Episode.from_dict(row | {name: json.loads(row[name]) for name in _AS_JSON})
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("Parquet needs: pip install 'marft[data]'") from error
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,72 @@
+"""Replay of a record: (seed, task id, list of actions) rebuilds every observation byte for byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marft_envs.records.episode import Episode
+from marft_envs.records.turn import Turn
+
+
+def replay(env: Any, record: Episode) -> list[str]:
+    """Play a record again.
+
+    Args:
+        env: An AEC environment made as the recorded one was.
+        record: The episode; it may be unfinished.
+
+    Returns:
+        The differences between replay and record, a line each; empty if there are none.
+    """
+    game = env.unwrapped
+    env.reset(seed=record.seed, options={"task_id": record.task_id})
+    differences = [
+        f"{what}: recorded {recorded!r}, now {now!r}"
+        for what, recorded, now in (
+            ("team", record.team, game.team.fingerprint),
+            ("settings", dict(record.settings), game.settings),
+        )
+        if recorded != now
+    ]
+    for number, turn in enumerate(record.turns):
+        if not _is_live(env) or env.agent_selection != turn.agent:
+            now = env.agent_selection if _is_live(env) else "nobody"
+            return [*differences, f"turn {number}: recorded {turn.agent} acting, now {now}"]
+        differences += _compare_texts(f"turn {number} ({turn.agent})", turn.observation, str(env.observe(turn.agent)))
+        env.step(turn.action)
+    return differences + _compare_ends(record, game.episode(), bool(differences))
+
+
+def _compare_ends(record: Episode, now: Episode, differs: bool) -> list[str]:
+    """Compare the rest of two records; the turns only if no observation differed already.
+
+    Faults are left out: a record holds actions as the game took them, so a cut action is not cut again.
+    """
+    pairs = {
+        what: (getattr(record, what), getattr(now, what))
+        for what in ("outcomes", "rewards", "terms", "terminated", "truncated")
+    }
+    if not differs:
+        pairs["turns"] = (_played(record.turns), _played(now.turns))
+    return [f"{what}: recorded {one!r}, now {other!r}" for what, (one, other) in pairs.items() if one != other]
+
+
+def _played(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    return tuple(turn._replace(fault="", tokens=None, shortened=()) for turn in turns)
+
+
+def _is_live(env: Any) -> bool:
+    return bool(env.agents) and not (env.terminations[env.agent_selection] or env.truncations[env.agent_selection])
+
+
+def _compare_texts(where: str, recorded: str, now: str) -> list[str]:
+    if recorded == now:
+        return []
+    place = next(
+        (index for index, (one, other) in enumerate(zip(recorded, now, strict=False)) if one != other),
+        min(len(recorded), len(now)),
+    )
+    return [
+        f"{where}: the observation differs from character {place} on: "
+        f"recorded {recorded[place : place + 60]!r}, now {now[place : place + 60]!r}"
+    ]

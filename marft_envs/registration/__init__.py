@@ -1,0 +1,1 @@
+"""Registration of environments by id, `make`, the environments of the suite, and plugins."""

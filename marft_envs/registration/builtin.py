@@ -1,0 +1,85 @@
+"""The environments of the suite: `marft/{task}_{team}-v{N}`.
+
+All are v0, but `codeforces` is v1; its v0 can still be made, with a warning. Tasks load on first use: registering needs
+their names only.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from marft_envs.communication.forms import register_form
+from marft_envs.dependency.kinds import register_kind
+from marft_envs.registration.factory import register_task
+from marft_envs.tasks.base import TaskSet, WorldSet
+from marft_envs.tasks.math import KINDS, MathTasks
+from marft_envs.teams.team import PRESETS
+
+# Rules of codeforces by version, and the reason for the newer version.
+_CODE_VERSIONS = (
+    ({"termination": "solved"}, "hidden tests can reach an agent in a later round"),
+    ({"termination": "examples"}, ""),
+)
+_DESCRIPTIONS = {
+    "math": "competition mathematics by subject and level (as MATH)",
+    "gsm8k": "school word problems in several steps (as GSM8K)",
+    "aime": "olympiad problems with whole-number answers (as AIME)",
+    "cmath": "Chinese school word problems by grade (as CMATH)",
+}
+
+
+def register_builtin() -> None:
+    """Register the environments of the suite, and what their tasks add to the core; done by `import marft_envs`."""
+    register_kind("handoff", "marft_envs.tasks.tools.handoff:Handoff", optional=("start", "sees"))
+    register_form("record", "marft_envs.tasks.tools.action_record:record")
+    for task, language in KINDS.items():
+        load = partial(MathTasks.load, task)
+        register_task(task, load, language=language, description=_DESCRIPTIONS[task], force=True)
+    for version, (rules, deprecated) in enumerate(_CODE_VERSIONS):
+        for teams, horizon in ((PRESETS[:2], 1), (PRESETS[2:], 3)):
+            register_task(
+                "codeforces",
+                _load_code,
+                teams=teams,
+                family="code",
+                version=version,
+                description="programs for competitive problems, judged on hidden tests (as Codeforces)",
+                deprecated=deprecated,
+                rules=rules,
+                force=True,
+                horizon=horizon,
+                max_action_chars=65536,
+            )
+    register_task(
+        "tools",
+        _load_tools,
+        family="tools",
+        description="requests to a shop, a desk, a travel agency and a price list, solved with tools",
+        force=True,
+        horizon=20,
+    )
+
+
+def _load_code(
+    data: Any,
+    split: str,
+    *,
+    judge: Any = "auto",
+    languages: Any = ("python", "c++"),
+    grading: Any = "fraction",
+    termination: Any = "examples",
+) -> TaskSet:
+    """Load `CodeTasks`; the sandbox is imported when it is first needed."""
+    from marft_envs.tasks.code import CodeTasks
+
+    return CodeTasks.load(
+        "codeforces", data, split, judge=judge, languages=languages, grading=grading, termination=termination
+    )
+
+
+def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: Any = None) -> WorldSet:
+    """Load the tasks of the worlds."""
+    from marft_envs.tasks.worlds import load
+
+    return load(data, split, listing=listing, limits=limits)

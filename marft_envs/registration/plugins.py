@@ -1,0 +1,92 @@
+"""Plugins: other packages add their environments by an entry point in the group `marft_envs.plugins`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Collection
+from importlib import metadata
+
+PLUGIN_GROUP = "marft_envs.plugins"
+_waiting: list[metadata.EntryPoint] | None = None  # plugins not loaded yet; None: not looked for
+_loading = ""  # the plugin that is being loaded
+
+
+def loading() -> str:
+    """Return the name of the plugin that is being loaded; empty if none is."""
+    return _loading
+
+
+def load_waiting(registered: Collection[str], *, importing: bool = False) -> None:
+    """Load each entry point of the group once; report those that fail as warnings.
+
+    Args:
+        registered: The ids of all environments, kept up to date by the registry.
+        importing: `marft_envs` is being imported, perhaps by a plugin that is half imported itself. Plugins of packages
+            that are known already are left to the next call.
+    """
+    global _waiting, _loading  # noqa: PLW0603 - once per process
+    if _waiting is None:
+        _waiting = _installed()
+    due = [plugin for plugin in _waiting if not (importing and re.split(r"[.:]", plugin.value)[0] in sys.modules)]
+    _waiting = [plugin for plugin in _waiting if plugin not in due]
+    for plugin in due:
+        before, _loading = set(registered), plugin.name
+        try:
+            loaded = plugin.load()
+            if callable(loaded):
+                loaded()
+        except (Exception, SystemExit) as error:
+            report(
+                f"the plugin {plugin.name!r} ({plugin.value}){_origin(plugin)} could not be loaded: "
+                f"{type(error).__name__}: {error}; {_left(set(registered) - before)}"
+            )
+        finally:
+            _loading = ""
+
+
+def report(problem: str) -> None:
+    """Warn of a problem of somebody else's package; never raise."""
+    try:
+        warnings.warn(problem, RuntimeWarning, stacklevel=5)
+    except RuntimeWarning:  # warnings are errors here; the broken part is still not this package
+        sys.stderr.write(f"{problem}\n")
+
+
+def _installed() -> list[metadata.EntryPoint]:
+    """Return the plugins of all installed packages, also where one package's entry points cannot be read."""
+    try:
+        return list(metadata.entry_points(group=PLUGIN_GROUP))
+    except Exception:
+        found = [plugin for package in metadata.distributions() for plugin in _plugins_of(package)]
+        return list(dict.fromkeys(found))
+
+
+def _plugins_of(package: metadata.Distribution) -> list[metadata.EntryPoint]:
+    try:
+        return list(package.entry_points.select(group=PLUGIN_GROUP))
+    except Exception as error:
+        report(f"the entry points of the package {package.name!r} cannot be read: {type(error).__name__}: {error}")
+        return []
+
+
+def _origin(plugin: metadata.EntryPoint) -> str:
+    """Return the package of a plugin and the version of ours it requires, a possible cause of its failure."""
+    if plugin.dist is None:
+        return ""
+    asked = [line for line in plugin.dist.requires or () if re.match(r"marft(?![\w.-])", line)]
+    conflict = f", which asks for {asked[0]} (this is {_version()})" if asked else ""
+    return f" of {plugin.dist.name} {plugin.dist.version}{conflict}"
+
+
+def _version() -> str:
+    try:
+        return metadata.version("marft")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _left(ids: set[str]) -> str:
+    others = "the other environments are not affected"
+    return f"{others}; registered before it failed: {', '.join(sorted(ids))}" if ids else others

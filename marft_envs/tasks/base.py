@@ -1,0 +1,233 @@
+"""Tasks (data), outcomes (data), and task sets with their sessions (behaviour).
+
+A new task set is one class with `__len__`, `__getitem__`, `index` and `judge`. The game loop itself is written once,
+in `game/flex_mg.py`. It hands each finished round to its session and gets the outcome back. A set of tasks with `judge`
+needs no session of its own: `JudgedSession` is made around it. A set with `begin` keeps a world between rounds (tools,
+a database): its sessions are plain data, copied with the game.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, cast, runtime_checkable
+
+import numpy as np
+
+from marft_envs.dependency.base import Dependency, Roster
+from marft_envs.records.turn import Turn
+from marft_envs.teams.team import Team
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem.
+
+    Attributes:
+        id: Unique in its set.
+        prompt: Text of the problem for the team.
+        answer: The gold answer; never shown to an agent.
+        split: "train", "test", ...
+        meta: Level, subject, grade, origin and the like.
+    """
+
+    id: str
+    prompt: str
+    answer: str
+    split: str
+    meta: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Outcome of one judged round.
+
+    Attributes:
+        reward: The task's own score of the round.
+        terminated: Nothing can follow: solved, or judged for good.
+        success: True if the task is solved.
+        invalid: True if there was no readable answer.
+        observation: Next text of the environment (o_{t+1}); always shown. Empty: nothing.
+        detail: Explanation of the outcome, for the trace.
+        verdict: Result of judging the answer; shown only with `feedback="verdict"`. Must not hold the gold answer.
+        private: Next text of the environment by agent (results of its tools); always shown to that agent alone.
+        events: Events of the round as JSON-like records (tool calls, ...); for the trace and the team reward.
+    """
+
+    reward: float
+    terminated: bool
+    success: bool
+    invalid: bool
+    observation: str = ""
+    detail: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    verdict: str = ""
+    private: Mapping[str, str] = field(default_factory=dict)
+    events: tuple[Mapping[str, Any], ...] = ()
+
+
+@runtime_checkable
+class TaskSet(Protocol):
+    """An immutable, indexed set of tasks with its judge; games share it, also between threads."""
+
+    @property
+    def name(self) -> str:
+        """Short name, e.g. "math"."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Task: ...
+
+    def index(self, task_id: str, /) -> int:
+        """Return the index of a task; raises `KeyError` (best `UnknownTaskError`) for an unknown id."""
+
+    def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
+        """Judge a round.
+
+        Args:
+            task: The task being played.
+            answer: The last answering agent's whole action; None if no answering agent acted.
+            round: Index of the round, from 0.
+            last_round: The horizon ends the game after this round.
+
+        Returns:
+            The outcome. A pure function of its arguments, for any answer.
+
+        Raises:
+            JudgeFailure: Our own infrastructure failed; nothing else.
+        """
+
+
+class TaskList:
+    """The indexed part of a `TaskSet`, held in memory; subclasses add `judge`.
+
+    Args:
+        name: Short name of the set.
+        tasks: Tasks with unique ids.
+
+    Raises:
+        ValueError: Two tasks have the same id.
+    """
+
+    def __init__(self, name: str, tasks: Iterable[Task]) -> None:
+        self.name = name
+        self._tasks = tuple(tasks)
+        self._places: dict[str, int] = {}
+        for place, task in enumerate(self._tasks):
+            if self._places.setdefault(task.id, place) != place:
+                raise ValueError(f"task set {name!r}: two tasks have the id {task.id!r}; ids must be unique")
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __getitem__(self, index: int, /) -> Task:
+        return self._tasks[index]
+
+    def index(self, task_id: str, /) -> int:
+        """Return the index of a task.
+
+        Raises:
+            UnknownTaskError: No such id.
+        """
+        try:
+            return self._places[task_id]
+        except (KeyError, TypeError) as error:
+            raise UnknownTaskError(task_id, self._places, self.name) from error
+
+
+class JudgeFailure(RuntimeError):  # noqa: N818 - the judge failed, the answer is not in error
+    """Our infrastructure failed, so the answer is ungraded: exclude the episode; its reward is not 0."""
+
+
+class UnknownTaskError(KeyError):
+    """No task of that id; the message names the close ones."""
+
+    def __init__(self, task_id: object, known: Iterable[str], where: str) -> None:
+        ids = list(known)
+        close = difflib.get_close_matches(str(task_id), ids, n=3)
+        hint = f"; did you mean {', '.join(map(repr, close))}?" if close else f"; ids look like {ids[:3]}"
+        self.message = f"{where}: no task has the id {task_id!r}{hint}"
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Session(Protocol):
+    """The task's side of one running game; can be deep-copied and pickled between rounds."""
+
+    @property
+    def opening(self) -> Mapping[str, str]:
+        """Texts for the system prompts of single agents (their tools, their private resources)."""
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
+        """Process the actions of a round and return the outcome.
+
+        Args:
+            turns: Turns of this round, in the order they were taken.
+            round: Index of the round, from 0.
+            last_round: The horizon ends the game after this round.
+
+        Returns:
+            The outcome; None if there was nothing to judge. A function of the session's state and these
+            arguments alone.
+
+        Raises:
+            JudgeFailure: Our own infrastructure failed; nothing else.
+        """
+
+
+@runtime_checkable
+class WorldSet(Protocol):
+    """An immutable, indexed set of tasks that are played in a world with state; shared by games and threads."""
+
+    @property
+    def name(self) -> str:
+        """Short name, e.g. "tools"."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Task: ...
+
+    def index(self, task_id: str, /) -> int:
+        """Return the index of a task; raises `UnknownTaskError` for an unknown id."""
+
+    def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> Session:
+        """Start the world of one game; all its randomness comes from the generator."""
+
+
+@runtime_checkable
+class TeamBound(Protocol):
+    """A set of tasks that must know its team before it is played, e.g. to give each agent its tools."""
+
+    def for_team(self, team: Team, dependency: Dependency | None = None) -> Any:
+        """Return the same tasks for a team, and the dependency of the game; None is the team's own."""
+
+
+@dataclass
+class JudgedSession:
+    """The session of a set of tasks that only judges answers, without state."""
+
+    tasks: TaskSet
+    task: Task
+    answering: frozenset[str]
+    opening: Mapping[str, str] = field(default_factory=dict)
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
+        """Judge the last answering agent's action; a round without one is judged only if it is the last."""
+        answers = [turn.action for turn in turns if turn.agent in self.answering]
+        if not answers and not last_round:
+            return None
+        return self.tasks.judge(self.task, answers[-1] if answers else None, round=round, last_round=last_round)
+
+
+def begin(tasks: TaskSet | WorldSet, task: Task, roster: Roster, generator: np.random.Generator) -> Session:
+    """Start the session of a game."""
+    start = getattr(tasks, "begin", None)  # not isinstance: a check of a protocol costs 10 us
+    if start is not None:
+        session: Session = start(task, roster, generator)
+        return session
+    return JudgedSession(cast(TaskSet, tasks), task, roster.answering)

@@ -1,0 +1,141 @@
+"""Tools behind HTTP endpoints.
+
+    book = http_tool("book", "Book a room.", schema, "http://127.0.0.1:8080/book")
+    tasks = ToolTasks("hotel", [Toolbox("hotel", {"book": book})], [...])
+
+The arguments go as a JSON object in the body of a POST; the answer is JSON or text. Headers name the episode and
+the agent, so that a back end with state can tell episodes apart:
+
+| header | meaning |
+|---|---|
+| X-Marft-Rollout | unique to the running game |
+| X-Marft-Agent | the calling agent |
+| Idempotency-Key | the same for all tries of one call |
+
+Changes in the back end are outside of the state that a task is graded on. Redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from marft_envs.tasks.tools.schema import Schema
+from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError, ToolError
+from marft_envs.tasks.tools.world import World
+
+_RETRIED = frozenset({429, 502, 503, 504})
+_SAID_CHARS = 200
+
+
+@dataclass(frozen=True)
+class HttpCall:
+    """The function of a tool behind an endpoint.
+
+    Attributes:
+        url: Address with http or https.
+        headers: Headers sent with every call (authorization, ...); not part of the tool surface.
+        timeout_s: Seconds of one try, from its start to the end of the answer.
+        retries: Number of further tries after a refused connection, a timeout or a status 429, 502, 503 or 504.
+        pause_s: Seconds before the first retry; doubles with each.
+        max_bytes: Largest answer in bytes; a longer one is an error.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeout_s: float = 5.0
+    retries: int = 1
+    pause_s: float = 0.1
+    max_bytes: int = 65536
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise ToolDefinitionError(
+                f"found the address {self.url!r}, wanted one that begins with http:// or https://"
+            )
+
+    def __call__(self, world: World, **arguments: Any) -> Any:
+        """Call the endpoint.
+
+        Raises:
+            ToolError: It cannot be reached, answers with an error, too late or too much.
+        """
+        own = {"X-Marft-Rollout": world.rollout, "X-Marft-Agent": world.caller, "Idempotency-Key": uuid.uuid4().hex}
+        headers = {"Content-Type": "application/json", **self.headers, **own}
+        body = json.dumps(arguments).encode()
+        for left in reversed(range(self.retries + 1)):
+            request = urllib.request.Request(self.url, body, headers, method="POST")
+            try:
+                return self._ask(request)
+            except urllib.error.HTTPError as error:
+                with error:
+                    if error.code not in _RETRIED or not left:
+                        raise ToolError(f"the back end says {error.code}: {_start_of(error)}") from error
+            except (OSError, http.client.HTTPException) as error:
+                if not left:
+                    raise ToolError(f"the back end gives no answer: {_reason(error)}") from error
+            time.sleep(self.pause_s * 2 ** (self.retries - left))
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _ask(self, request: urllib.request.Request) -> Any:
+        end = time.monotonic() + self.timeout_s
+        read, parts = 0, []
+        with _OPENER.open(request, timeout=self.timeout_s) as response:
+            while part := response.read1(65536):
+                read += len(part)
+                parts.append(part)
+                if read > self.max_bytes:
+                    raise ToolError(f"the answer of the back end is longer than {self.max_bytes} bytes")
+                if time.monotonic() > end:
+                    raise TimeoutError("it took too long")
+        return _read(b"".join(parts))
+
+
+def http_tool(name: str, description: str, parameters: Schema, url: str, **options: Any) -> Tool:
+    """Make a tool of an endpoint.
+
+    Args:
+        name: Name of the tool.
+        description: Description for the model.
+        parameters: JSON Schema of an object; its properties in the order of positional arguments.
+        url: Address with http or https; gets a POST for each call.
+        **options: Further fields of `HttpCall`.
+
+    Raises:
+        ToolDefinitionError: Another kind of address, or no such schema.
+    """
+    return Tool(name, description, parameters, HttpCall(url, **options), takes_world=True)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Refuse redirects: the headers are for this back end alone."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+def _read(body: bytes) -> Any:
+    text = body.decode("utf-8", errors="replace")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _start_of(response: IO[bytes]) -> str:
+    try:
+        return " ".join(response.read(4 * _SAID_CHARS).decode("utf-8", errors="replace").split())[:_SAID_CHARS]
+    except (OSError, http.client.HTTPException):
+        return ""
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", error) or type(error).__name__)[:_SAID_CHARS]

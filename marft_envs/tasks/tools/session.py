@@ -1,0 +1,192 @@
+"""Session of a game in a world: parses and executes calls, returns results to each caller, and grades the state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from marft_envs.records.turn import Turn
+from marft_envs.tasks.base import Outcome
+from marft_envs.tasks.tools.calls import Call, CallError, read_calls
+from marft_envs.tasks.tools.execution import execute
+from marft_envs.tasks.tools.goals import changed, follows, grade_state, same_answer
+from marft_envs.tasks.tools.handoff import HAND_OFF
+from marft_envs.tasks.tools.schema import ArgumentError
+from marft_envs.tasks.tools.surface import FINISH
+from marft_envs.tasks.tools.task import ToolTask
+from marft_envs.tasks.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from marft_envs.tasks.tools.task_set import ToolTasks
+
+Event = dict[str, Any]
+_NAME_CHARS = 64
+
+
+@dataclass
+class WorldSession:
+    """The world of one game; plain data beside the shared tasks.
+
+    Attributes:
+        tasks: Tasks shared by all games.
+        task: The task being played.
+        agents: Agents in team order.
+        rollout: Id unique to this game; for back ends outside of the process.
+        state: Current data of the world, as JSON.
+        made: The calls that succeeded, in order.
+        calls: Number of calls of world tools so far, including those that failed.
+        finished: True once an agent ended the episode.
+        answer: Answer given with `finish`.
+    """
+
+    tasks: ToolTasks
+    task: ToolTask
+    agents: tuple[str, ...]
+    rollout: str
+    state: str
+    made: list[Call] = field(default_factory=list)
+    calls: int = 0
+    finished: bool = False
+    answer: str = ""
+
+    @property
+    def opening(self) -> Mapping[str, str]:
+        """Initial message per agent: its tools and the texts for their owners."""
+        told = {agent: "\n\n".join(self._told(agent)) for agent in self.agents}
+        return {agent: text for agent, text in told.items() if text}
+
+    def _told(self, agent: str) -> list[str]:
+        own = self._tools(agent)
+        sources = (self.tasks.worlds[self.task.world].handbook, self.task.notes)
+        notes = [text for source in sources for name, text in source.items() if name in own]
+        return [part for part in (self.tasks.surface.opening(self.task.world, agent), *notes) if part]
+
+    def _tools(self, agent: str) -> Mapping[str, Tool]:
+        return self.tasks.surface.owned[self.task.world][agent]
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome:
+        """Run the calls of a round, in the order of the turns; grade once the episode ends."""
+        events = [event for turn in turns for event in self._take(turn)]
+        told: dict[str, list[str]] = {}
+        for event in events:
+            told.setdefault(event["agent"], []).append(told_of(event))
+        return self._grade(
+            ended=self.finished or last_round,
+            events=tuple(events),
+            private={agent: "\n".join(lines) for agent, lines in told.items()},
+        )
+
+    def _take(self, turn: Turn) -> list[Event]:
+        """Run the calls of one action."""
+        place = {"agent": turn.agent, "round": turn.round}
+        try:
+            calls = read_calls(turn.action)
+        except CallError as error:
+            return [unreadable(error) | place]
+        events: list[Event] = []
+        for call in calls:
+            events.append(self._answer(call, turn.agent, events) | place)
+        return events
+
+    def _answer(self, call: Call, agent: str, before: Sequence[Event]) -> Event:
+        """Run one call; `before` are the events of this turn."""
+        event: Event = {"kind": "call", "name": call.name[:_NAME_CHARS], "arguments": dict(call.arguments)}
+        tool = self._tools(agent).get(call.name)
+        if tool is None:
+            return event | not_owned(self._tools(agent))
+        if refusal := self._refusal(tool, before):
+            return event | {"status": "refused", "result": refusal}
+        try:
+            arguments = event["arguments"] = tool.read_arguments(call)
+        except ArgumentError as error:
+            return event | {"status": "invalid", "result": str(error).removeprefix(f"{tool.name}: ")}
+        if tool.name == HAND_OFF:
+            return {"kind": "hand_off", "to": arguments["to"], "message": arguments.get("message", "")}
+        if tool.name == FINISH.name:
+            self.finished, self.answer = True, arguments.get("answer", "")
+            return {"kind": "finish", "answer": self.answer}
+        self.calls += 1
+        done = execute(
+            self.tasks.worlds[self.task.world],
+            tool,
+            arguments,
+            self.state,
+            self.tasks.limits,
+            caller=agent,
+            rollout=self.rollout,
+        )
+        if done.status == "ok":
+            self.made.append(Call(tool.name, arguments))
+            if done.state != self.state:
+                event["changed"] = changed(json.loads(self.state), json.loads(done.state))
+        self.state = done.state
+        return event | {"status": done.status, "result": done.text}
+
+    def _refusal(self, tool: Tool, before: Sequence[Event]) -> str:
+        """Return the reason to refuse a call now; empty if it is allowed."""
+        if self.finished:
+            return "the episode is over"
+        limits = self.tasks.limits
+        if tool.name == HAND_OFF:
+            given = next((event["to"] for event in before if event["kind"] == "hand_off"), "")
+            return f"control goes to {given} already" if given else ""
+        if tool.name == FINISH.name:
+            return ""
+        if sum(event["kind"] == "call" for event in before) >= limits.calls_per_turn:
+            return f"at most {limits.calls_per_turn} calls in a turn"
+        if self.calls >= limits.calls_per_episode:
+            return f"the team has made its {limits.calls_per_episode} calls; finish"
+        return ""
+
+    def _grade(self, *, ended: bool, events: tuple[Event, ...], private: Mapping[str, str]) -> Outcome:
+        grade = grade_state(self.task.goal, self.task.state, json.loads(self.state))
+        met = list(grade.met.values())
+        if self.task.answer:
+            met.append(self.finished and same_answer(self.answer, self.task.answer))
+        reached = sum(met) / len(met) if met else float(self.finished)
+        progress = 0.0 if grade.spoilt else reached
+        success = ended and progress == 1.0
+        return Outcome(
+            reward=progress if ended else 0.0,
+            terminated=self.finished or success,  # also where the horizon came before `finish`
+            success=success,
+            invalid=any(event.get("status") == "unreadable" for event in events),
+            verdict=f"{sum(met)} of {len(met)} goals reached." if ended else "",
+            detail={
+                "progress": progress,
+                "spoilt": ", ".join(grade.spoilt),
+                "violation": bool(grade.violated),
+                "trajectory": follows(self.task.reference, self.made),
+                "tool_selection": self._selection(),
+                "calls": self.calls,
+            },
+            private=private,
+            events=events,
+        )
+
+    def _selection(self) -> float:
+        wanted = {call.name for call in self.task.reference}
+        return sum(call.name in wanted for call in self.made) / len(self.made) if self.made else 0.0
+
+
+def unreadable(error: CallError) -> Event:
+    """Return the event of an action that begins like a call and cannot be read."""
+    return {"kind": "call", "name": "", "arguments": {}, "status": "unreadable", "result": str(error)}
+
+
+def not_owned(own: Mapping[str, Tool]) -> Event:
+    """Return the fields of an unknown tool: they name the agent's own tools, and no tools of others."""
+    return {"status": "unknown", "result": f"you have no such tool; yours are {', '.join(own) or 'none'}"}
+
+
+def told_of(event: Event) -> str:
+    """Describe the result of a call to its agent, in one line."""
+    if event["kind"] == "hand_off":
+        return f"Control goes to {event['to']}."
+    if event["kind"] == "finish":
+        return "The episode is over."
+    if event["status"] == "ok":
+        return f"Result of {event['name']}: {event['result']}"
+    return f"Error of {event['name'] or 'your call'}: {event['result']}"

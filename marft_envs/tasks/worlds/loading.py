@@ -1,0 +1,162 @@
+"""Load the tasks of the worlds, from the embedded sets or from other sources with the same columns.
+
+JSON and JSON Lines may nest the columns. In CSV, Parquet and on the hub, a nested column is JSON text. Such tables give
+all rows the same fields and fill those that a database lacks with null. That would be another database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import envs_data
+from envs_data import DataError
+from marft_envs.data.files import Row
+from marft_envs.data.sources import Hub, installed_hub, open_source
+from marft_envs.tasks.tools.calls import Call
+from marft_envs.tasks.tools.execution import Limits
+from marft_envs.tasks.tools.goals import Goal, path_of
+from marft_envs.tasks.tools.task import ToolTask
+from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.worlds.desk import Desk
+from marft_envs.tasks.worlds.lookup import Lookup
+from marft_envs.tasks.worlds.shop import Shop
+from marft_envs.tasks.worlds.travel import Travel
+
+WORLDS = (Lookup, Shop, Desk, Travel)
+_COLUMNS = {"id": str, "world": str, "instruction": str, "database": dict, "goal": dict, "calls": list}
+_NESTED = ("database", "goal", "calls", "forbidden")
+
+
+def load(
+    data: str | os.PathLike[str] = "embedded",
+    split: str = "train",
+    *,
+    listing: str | None = None,
+    limits: Limits | Mapping[str, float] | None = None,
+) -> ToolTasks:
+    """Load the tasks of one split as a `ToolTasks`.
+
+    Args:
+        data: As for `load_tasks`.
+        split: "train", "test" or "safety". A file is one split of any name, unless it has a column "split".
+        listing: Format in which agents are told of their tools: "signature", "schema" or "names". None is "names" where
+            all tasks are of the world lookup, which very small models play, else "signature".
+        limits: Limits of agents and tools, also as a dict of the fields of `Limits` that differ from its defaults.
+
+    Raises:
+        DataError: No such data or split, or a row that holds no task.
+        TypeError: An unknown field of the limits.
+        ValueError: A limit that is not more than 0.
+    """
+    bounds = limits if isinstance(limits, Limits) else Limits(**(limits or {}))  # type: ignore[arg-type]
+    tasks = load_tasks(data, split)
+    usual = "names" if all(task.world == Lookup.name for task in tasks) else "signature"
+    return ToolTasks("tools", WORLDS, tasks, limits=bounds, listing=listing or usual)
+
+
+def load_tasks(
+    data: str | os.PathLike[str] = "embedded", split: str = "train", *, hub: Callable[[], Hub] = installed_hub
+) -> list[ToolTask]:
+    """Read the tasks of one split.
+
+    Args:
+        data: "embedded" (all worlds), "embedded:shop" (one of them), a path to JSON, JSONL, CSV or Parquet, a folder
+            with one such file a split, or "hub:OWNER/NAME[:CONFIG][@REVISION]"; rows as in the embedded sets.
+        split: Name of the split.
+        hub: Returns the module `datasets`, or an object with its two functions.
+
+    Raises:
+        DataError: No such data or split, or a row that holds no task.
+    """
+    named = os.fspath(data)
+    scheme, _, world = named.partition(":")
+    if scheme == "embedded":
+        return [_task(row, split) for row in _embedded(world, split)]
+    tabular = scheme == "hub" or Path(named).suffix.lower() == ".parquet"
+    return [_task(_decoded(row, tabular), split) for row in open_source("tools", named, split, hub).rows]
+
+
+def _decoded(row: Row, tabular: bool) -> Row:
+    """Return a row with its nested columns decoded from JSON text.
+
+    Args:
+        row: A row of the source.
+        tabular: The source gives all rows the same fields, so a nested column that is not text is not as written.
+    """
+    columns = dict(row.columns)
+    for name in (name for name in _NESTED if name in columns):
+        value = columns[name]
+        if isinstance(value, str):
+            try:
+                columns[name] = json.loads(value)
+            except ValueError as error:
+                raise DataError(row.where, f"{name} {value!r:.60}", f"{name} as JSON text", "repair the row") from error
+        elif tabular and value:
+            raise DataError(row.where, f"{name} in nested columns", f"{name} as JSON text", "write it with json.dumps")
+    return Row(row.where, columns)
+
+
+def _embedded(world: str, split: str) -> Sequence[Row]:
+    names = [kind.name for kind in WORLDS]
+    if world and world not in names:
+        raise DataError(f"embedded:{world}", f"world {world!r}", f"one of {', '.join(names)}", "choose one of these")
+    manifest = envs_data.manifest()
+    chosen = [world] if world else [name for name in names if split in manifest[f"tools/{name}"]["splits"]]
+    if not chosen:
+        raise DataError("embedded", f"split {split!r}", "train, test or safety", "choose one of these")
+    return [
+        Row(f"embedded:{name}:{split}:{number}", row)
+        for name in chosen
+        for number, row in enumerate(envs_data.rows(f"tools/{name}", split), start=1)
+    ]
+
+
+def _task(row: Row, split: str) -> ToolTask:
+    columns = row.columns
+    for name, kind in _COLUMNS.items():
+        if not isinstance(columns.get(name), kind):
+            found = f"{name} {columns[name]!r:.60}" if name in columns else f"no column {name!r}"
+            raise DataError(row.where, found, f"{name} as {kind.__name__}", "complete or remove the row")
+    calls = _calls(row)
+    return ToolTask(
+        id=columns["id"],
+        prompt=columns["instruction"],
+        answer="",
+        split=split,
+        meta={"world": columns["world"], "difficulty": columns.get("difficulty", 0), "calls": len(calls)},
+        world=columns["world"],
+        state=columns["database"],
+        goal=_goal(row),
+        reference=calls,
+    )
+
+
+def _calls(row: Row) -> tuple[Call, ...]:
+    try:
+        return tuple(Call(call["tool"], call["arguments"]) for call in row.columns["calls"])
+    except (KeyError, TypeError) as error:
+        wanted = 'objects with "tool" and "arguments"'
+        raise DataError(row.where, f"calls {row.columns['calls']!r:.60}", wanted, "repair the row") from error
+
+
+def _goal(row: Row) -> Goal:
+    """Read a goal: table -> record id -> changed fields, all fields of a new record, or None for a removed one."""
+    database: Mapping[str, Any] = row.columns["database"]
+    values: dict[str, Any] = {}
+    gone = []
+    for table, records in row.columns["goal"].items():
+        if table not in database:
+            tables = ", ".join(database)
+            raise DataError(row.where, f"goal in table {table!r}", f"one of {tables}", "repair the row")
+        for id, fields in records.items():
+            if fields is None:
+                gone.append(path_of(table, id))
+            elif id in database[table]:
+                values |= {path_of(table, id, field): value for field, value in fields.items()}
+            else:
+                values[path_of(table, id)] = fields
+    return Goal(values, tuple(gone), forbidden=tuple(row.columns.get("forbidden", ())))

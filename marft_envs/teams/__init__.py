@@ -1,0 +1,1 @@
+"""Teams as data: profiles, a dependency between them, and the presets as JSON files."""

@@ -1,0 +1,121 @@
+"""Tools of a real MCP server, over stdio and over streamable HTTP."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from toy_bank import bank_task, call, events_of, team_of
+
+from marft_envs import FlexMG
+from marft_envs.tasks.tools.connectors.mcp import McpServer
+from marft_envs.tasks.tools.execution import Limits
+from marft_envs.tasks.tools.goals import Goal
+from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.tools.tool import ToolDefinitionError, ToolError
+
+pytest.importorskip("mcp", reason="the extra is not installed: pip install 'marft[mcp]'")
+SCRIPT = str(Path(__file__).with_name("mcp_server.py"))
+STDIO = [sys.executable, SCRIPT, "stdio"]
+
+
+@pytest.fixture(scope="module")
+def address():
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # so nobody knocks in vain, nor takes the port
+        command = [sys.executable, SCRIPT, str(listening.fileno())]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command, pass_fds=[listening.fileno()], **quiet)
+        port = listening.getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def server(request):
+    target = STDIO if request.param == "stdio" else request.getfixturevalue("address")
+    made = McpServer("baskets", target, timeout_s=60)  # on a busy machine it starts for long
+    yield made
+    made.close()
+
+
+def ask(server: McpServer, name: str, rollout: str = "r1", **arguments):
+    return server.ask(name, arguments, caller="a_0", rollout=rollout)
+
+
+def test_the_tools_are_those_of_the_server(server):
+    found = server.tools()
+    assert list(found) == ["add", "keep", "fail"]
+    assert found["add"].description == "Add an item to the basket."
+    assert list(found["add"].parameters["properties"]) == ["item"]
+    assert found["add"].signature == "add(item: string)"
+
+
+def test_rollouts_are_told_apart_in_the_metadata(server):
+    assert ask(server, "add", "one", item="pen") == {"result": ["pen of a_0"]}
+    assert ask(server, "add", "two", item="ink") == {"result": ["ink of a_0"]}
+    assert ask(server, "add", "one", item="cup") == {"result": ["pen of a_0", "cup of a_0"]}
+
+
+def test_errors_of_tool_and_server_are_told(server, monkeypatch):
+    with pytest.raises(ToolError, match="no such thing"):
+        ask(server, "fail", how="raise")
+    monkeypatch.setattr(server, "timeout_s", 0.2)
+    with pytest.raises(ToolError, match="gives no answer"):
+        ask(server, "fail", how="wait")
+
+
+def test_isolated_games_have_a_connection_each():
+    server = McpServer("baskets", STDIO, isolated=True, max_connections=2, timeout_s=60)
+    try:
+        assert ask(server, "keep", "one", item="pen") == {"result": ["pen"]}
+        assert ask(server, "keep", "two", item="ink") == {"result": ["ink"]}
+        assert ask(server, "keep", "one", item="cup") == {"result": ["pen", "cup"]}
+        ask(server, "keep", "three", item="x")
+        assert ask(server, "keep", "two", item="y") == {"result": ["y"]}  # the oldest was closed
+    finally:
+        server.close()
+
+
+def test_a_game_is_played_on_a_server(server):
+    team = team_of(clerk_0=("add", "fail", "finish"))
+    task = bank_task(world="baskets", state={}, answer="1", goal=Goal({}))
+    tasks = ToolTasks("baskets", [server], [task], limits=Limits(result_chars=1000)).for_team(team)
+    threads = set(threading.enumerate())
+    game = FlexMG(tasks, team, horizon=3)
+    game.reset(seed=0)
+    game.step(call("add", item="pen") + call("add", item=3) + call("fail", how="x") + call("fail", how="huge"))
+    game.step(call("keep", item="pen"))
+    game.step(call("finish", answer="1"))
+    assert [event.get("status") for event in events_of(game)] == ["ok", "invalid", "error", "too long", "unknown", None]
+    assert game.episode().success
+    assert len(set(threading.enumerate()) - threads) <= 2
+
+
+def test_a_server_can_be_pickled_while_it_is_open(server):
+    server.tools()
+    clone = pickle.loads(pickle.dumps(server))
+    try:
+        assert ask(clone, "add", "other", item="pen") == {"result": ["pen of a_0"]}
+    finally:
+        clone.close()
+
+
+def test_a_server_that_is_not_there_is_an_error_of_ours():
+    with pytest.raises(Exception, match=r"nowhere|No such file"):
+        McpServer("x", ["/nowhere/server"]).tools()
+
+
+def test_schemas_are_checked(server):
+    class Found:
+        name, description, title, input_schema = "f", "Do.", None, {"type": "object", "properties": 7}
+
+    with pytest.raises(ToolDefinitionError, match="f: its schema is no JSON Schema"):
+        server._tool(Found)
