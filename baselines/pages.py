@@ -30,7 +30,7 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "gsm8k": ("marft_envs.tasks.math",),
     "aime": ("marft_envs.tasks.math",),
     "cmath": ("marft_envs.tasks.math",),
-    "codeforces": ("marft_envs.tasks.code",),
+    "codeforces": ("marft_envs.tasks.code.tasks",),
     "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.task_set"),
 }
 DRAWN = "trio"
