@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from marft_envs.grading import grade_math
-from marft_envs.grading.answer import read
+from marft_envs.grading.answer_parser import read
 from marft_envs.grading.grade import decide, decide_bounded
 
 NUM_RESPONSES = 2_000

@@ -4,8 +4,7 @@ r"""Grading of mathematical answers with bounded time and memory.
 True
 """
 
-from marft_envs.grading.extraction import boxed_answers, extract
-from marft_envs.grading.gold import differing_boxes, last_boxed
+from marft_envs.grading.extraction import boxed_answers, differing_boxes, extract, last_boxed
 from marft_envs.grading.grade import Grade, equivalent, grade_math
 
 __all__ = ["Grade", "boxed_answers", "differing_boxes", "equivalent", "extract", "grade_math", "last_boxed"]

@@ -1,32 +1,88 @@
-"""Recursive-descent parser for whole answers: lists, relations, words."""
+"""Parser for whole answers: `read` turns the text of an answer into tokens and an expression tree, with a cache.
+
+An answer is a list of elements. An element is a text, or a relation between sets, ratios, quantities or expressions.
+"""
 
 from __future__ import annotations
 
 import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
 
-from marft_envs.grading.atoms import variable
-from marft_envs.grading.expression import Node, number
-from marft_envs.grading.limits import NotReadableError
-from marft_envs.grading.numerals import english_value
-from marft_envs.grading.phrases import ANOTHER_NUMBER, CONDITION_WORDS, SEPARATORS, text_node
-from marft_envs.grading.quantities import ratio, with_unit
-from marft_envs.grading.scalar_parser import ScalarParser
-from marft_envs.grading.set_literals import matrix
-from marft_envs.grading.tokens import Token
+from marft_envs.grading.expression import Node, is_scalar, number
+from marft_envs.grading.expression_parser import ExpressionParser
+from marft_envs.grading.extraction import boxed_answers
+from marft_envs.grading.lexer import Token, plain_characters, tokenize
+from marft_envs.grading.limits import MAX_ANSWER_CHARS, LimitExceededError, NotReadableError
+from marft_envs.grading.numerals import chinese_to_digits, english_value
+from marft_envs.grading.units import combined
 
 _RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "in", "notin", "approx", "equiv"})
+_SEPARATORS = frozenset({",", ";", "and", "or", "newline", "和", "或", "或者", "与", "及"})
+_NUMBER_SETS = frozenset("RZNQC")
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_MONEY = frozenset({"dollar", "euro", "pound", "yen"})
+_PERCENT_WORDS = frozenset({"percent", "pct", "per cent", "percentage"})
+
 _LEADING_WORDS = frozenset({"option", "choice", "answer", "approximately", "about", "exactly", "approx"})
 _ANSWER_PHRASES = frozenset({"the final answer is", "the answer is", "answer is"})
+_CONDITION_WORDS = frozenset({"where", "for", "if", "when", "with", "given", "such", "because", "since"})
+_CHINESE_INEQUALITY = re.compile(r"不是|不等|并非|不到|不足|不超|不少|不多|不满|少于|多于|小于|大于|低于|高于|超过")
+_NOTHING = re.compile(
+    r"(?:there (?:is|are|exists?) )?(?:no(?: (?:real|integer|such|valid|possible|positive)){0,2}"
+    r"(?: (?:solutions?|roots?|answers?|values?|integers?|numbers?|functions?|pairs?|triples?|[a-z]))"
+    r"|none|null|null set|empty|empty set)(?: exists?)?|无解|空集"
+)
+_UNDEFINED = frozenset({"undefined", "dne", "does not exist", "doesnotexist", "indeterminate"})
 _FUNCTION_HEAD = re.compile(r"[A-Za-z](?:_\{?\w{1,4}\}?)?(?:'{1,3}|\^\{?-1\}?)?\([A-Za-z](?:,[A-Za-z]){0,4}\)=")
+_PLAIN_NUMBER = re.compile(r"(-?)([0-9]{1,40}(?:\.[0-9]{1,40})?)")
 
 
-def parse(tokens: tuple[Token, ...]) -> Node:
-    """Parse tokens to the expression tree of an answer.
+class Reading(NamedTuple):
+    """Result of parsing an answer.
 
-    Raises:
-        NotReadableError: The tokens are not an answer of this grammar.
-        LimitExceededError: Too many nodes or too deep.
+    Attributes:
+        tokens: Canonical tokens; empty for a blank text or one beyond the length bound.
+        tree: Expression tree; None if the text is not in the grammar or beyond a bound.
+        problem: Reason for a missing tree; empty if there is a tree.
+        too_large: True if a bound of `limits` was exceeded.
     """
+
+    tokens: tuple[Token, ...]
+    tree: Node | None
+    problem: str = ""
+    too_large: bool = False
+
+
+@lru_cache(maxsize=4096)
+def read(text: str, language: str = "en") -> Reading:
+    """Parse an answer; the result is cached, and problems are returned instead of raised."""
+    if len(text) > MAX_ANSWER_CHARS:
+        return Reading((), None, f"longer than {MAX_ANSWER_CHARS} characters", True)
+    plain_number = _PLAIN_NUMBER.fullmatch(text)
+    if plain_number:  # most answers: the same reading as below, without tokenizer and parser
+        sign, literal = plain_number.groups()
+        tree = number(int(literal)) if literal.isdigit() else number(Fraction(literal), literal)
+        token = Token("number", literal)
+        if sign:
+            return Reading((Token("mark", "-"), token), Node("neg", (tree,)))
+        return Reading((token,), tree)
+    if "boxed" in text:
+        text = (boxed_answers(text) or [text])[-1]
+    tokens: tuple[Token, ...] = ()
+    try:
+        if language == "zh":
+            text = chinese_to_digits(text)
+        tokens = tokenize(plain_characters(text))
+        return Reading(tokens, _parse(tokens))
+    except LimitExceededError as error:
+        return Reading(tokens, None, str(error), True)
+    except NotReadableError as error:
+        return Reading(tokens, None, str(error))
+
+
+def _parse(tokens: tuple[Token, ...]) -> Node:
     if not tokens:
         raise NotReadableError("empty")
     parser = AnswerParser(tokens)
@@ -39,12 +95,10 @@ def parse(tokens: tuple[Token, ...]) -> Node:
     return tree
 
 
-class AnswerParser(ScalarParser):
-    """Parser for lists, relations and words around expressions."""
+class AnswerParser(ExpressionParser):
+    """Parser for the lists, relations, units and words around expressions."""
 
-    def atom(self) -> Node:
-        """Read an atom; a matrix may also be inside brackets and lists."""
-        return matrix(self) if self.next.text == "begin" else super().atom()
+    # ------------------------------------------------------------------ lists
 
     def choice_label(self) -> Node | None:
         """Read the label of ``(C) 12`` if a value follows."""
@@ -58,35 +112,34 @@ class AnswerParser(ScalarParser):
 
     def listing(self) -> Node:
         """Read elements separated by commas, semicolons, "and" or "or"."""
-        groups = [[self.element()]]
+        groups = [[self.element()]]  # semicolons separate groups
         separators = set()
-        while self.next.text.lower() in SEPARATORS and self.next.kind in ("mark", "word"):
-            while self.next.text.lower() in SEPARATORS:
+        while self.next.text.lower() in _SEPARATORS and self.next.kind in ("mark", "word"):
+            while self.next.text.lower() in _SEPARATORS:
                 separator = self.next.text.lower()
                 separators.add(separator)
                 self.index += 1
             if self.next.text in (")", "]", "set}", "}", ""):
                 break
-            if self.next.text in CONDITION_WORDS:
+            if self.next.text in _CONDITION_WORDS:
                 self.rest_of_element()
                 break
             if separator == ";":
                 groups.append([])
             groups[-1].append(self.element())
-        if separators == {",", ";"}:
+        if separators == {",", ";"}:  # (1, 2; 3, 4) is a list of lists
             return self.node("list", *[self.joined(group) for group in groups])
-        return self.joined([item for group in groups for item in group], separators)
+        items = [item for group in groups for item in group]
+        word = separators.pop() if len(separators) == 1 else ""
+        return self.joined(items, word if word in ("or", "and") else "")
 
-    def joined(self, items: list[Node], separators: set[str] | None = None) -> Node:
-        """Return one element as itself, several as a list named "or" or "and" if that is the only separator.
+    def joined(self, items: list[Node], word: str = "") -> Node:
+        """Return one element as itself, several as a list with the name `word`.
 
         Elements that only give the domain of a variable, such as k ∈ Z, are dropped.
         """
         kept = [item for item in items if not _is_domain(item)] or items
-        if len(kept) == 1:
-            return kept[0]
-        word = "".join(separators or ()) if separators in ({"or"}, {"and"}) else ""
-        return self.node("list", *kept, name=word)
+        return kept[0] if len(kept) == 1 else self.node("list", *kept, name=word)
 
     def element(self) -> Node:
         """Read one element: words or a relation between expressions."""
@@ -95,34 +148,68 @@ class AnswerParser(ScalarParser):
         self.depth -= 1
         return node
 
+    def rest_of_element(self, stop: tuple[str, ...] = ()) -> str:
+        """Skip to the next separator, closing bracket or `stop` token; return the skipped tokens as text."""
+        start = self.index
+        depth = 0
+        while self.next.kind != "end":
+            text = self.next.text
+            if text in ("(", "[", "{", "{set"):
+                depth += 1
+            elif text in (")", "]", "}", "set}"):
+                depth -= 1
+            if depth < 0 or (depth == 0 and (text.lower() in _SEPARATORS or text in stop)):
+                break
+            self.index += 1
+        return " ".join(token.text for token in self.tokens[start : self.index])
+
+    # ------------------------------------------------------------------ words
+
     def words(self) -> Node:
         """Read an element that begins with a word: a number in words, a name before a value, or a text."""
-        self.introduction()
+        self.skip_introduction()
         if self.next.kind != "word":
             return self.element()
-        return self.amount_in_words() or self.text()
-
-    def introduction(self) -> None:
-        """Skip words before the answer: "approximately", "the answer is", 一共买了."""
-        chinese = not self.next.text.isascii() and self.peek(1).kind in ("number", "repeating")
-        if chinese and ANOTHER_NUMBER.search(self.next.text):
-            return  # "not 7" and "more than 7" differ from 7
-        leading = self.next.text.lower() in _LEADING_WORDS and self.peek(1).kind not in ("word", "end")
-        if chinese or leading:
-            self.index += 1
-            self.take(":")
-        else:
-            self.answer_phrase()
-
-    def amount_in_words(self) -> Node | None:
-        """Read "three" or "twenty-five cents"; return None for longer texts, which are prose."""
+        # "three" or "twenty-five cents"; with more words behind the number it is prose
         start = self.index
         value = self.english_number()
-        rest = [token for token in self.tokens[self.index :] if token.kind != "end"]
-        if value is not None and len(rest) <= 2 and all(token.kind == "word" for token in rest):
-            return with_unit(self, number(value))
+        rest = [token.kind for token in self.tokens[self.index :] if token.kind != "end"]
+        if value is not None and rest in ([], ["word"], ["word", "word"]):
+            return self.with_unit(number(value))
         self.index = start
-        return None
+        return self.text()
+
+    def skip_introduction(self) -> None:
+        """Skip words before the answer: "approximately", "the answer is", 一共买了."""
+        is_chinese = not self.next.text.isascii() and self.peek(1).kind in ("number", "repeating")
+        if is_chinese and _CHINESE_INEQUALITY.search(self.next.text):
+            return  # "not 7" and "more than 7" differ from 7
+        is_leading = self.next.text.lower() in _LEADING_WORDS and self.peek(1).kind not in ("word", "end")
+        if is_chinese or is_leading:
+            self.index += 1
+            self.take(":")
+            return
+        for length in (4, 3, 2):
+            phrase = " ".join(token.text.lower() for token in self.tokens[self.index : self.index + length])
+            if phrase in _ANSWER_PHRASES and self.peek(length).kind != "end":
+                self.index += length
+                self.take(":")
+                return
+
+    def english_number(self) -> int | None:
+        """Read one or two number words."""
+        first = self.next.text
+        offset = 2 if self.peek(1).text == "-" else 1
+        second = self.peek(offset)
+        if second.kind == "word":
+            value = english_value(f"{first} {second.text}")
+            if value is not None:
+                self.index += offset + 1
+                return value
+        value = english_value(first)
+        if value is not None:
+            self.index += 1
+        return value
 
     def text(self) -> Node:
         """Read words, or a name in words followed by its value."""
@@ -134,44 +221,10 @@ class AnswerParser(ScalarParser):
             self.index += 1
             return self.node("rel", Node("text", name=text), self.set_operation(), name="=")
         if len(first) == 1 and text == first:
-            return variable(self, Token("variable", first))
-        return text_node(text)
+            return self.variable(Token("variable", first))
+        return _text_node(text)
 
-    def answer_phrase(self) -> None:
-        """Skip "the (final) answer is" before the answer."""
-        for length in (4, 3, 2):
-            words = " ".join(token.text.lower() for token in self.tokens[self.index : self.index + length])
-            if words in _ANSWER_PHRASES and self.peek(length).kind != "end":
-                self.index += length
-                self.take(":")
-                return
-
-    def english_number(self) -> int | None:
-        """Read one or two number words."""
-        first, second = self.next, self.peek(1)
-        offset = 2 if second.text == "-" else 1
-        second = self.peek(offset)
-        if second.kind == "word":
-            value = english_value(f"{first.text} {second.text}")
-            if value is not None:
-                self.index += offset + 1
-                return value
-        value = english_value(first.text)
-        self.index += value is not None
-        return value
-
-    def rest_of_element(self, stop: tuple[str, ...] = ()) -> str:
-        """Skip to the next separator, closing bracket or `stop` token; return the skipped tokens as text."""
-        start = self.index
-        depth = 0
-        while self.next.kind != "end":
-            text = self.next.text
-            depth += text in ("(", "[", "{", "{set")
-            depth -= text in (")", "]", "}", "set}")
-            if depth < 0 or (depth == 0 and (text.lower() in SEPARATORS or text in stop)):
-                break
-            self.index += 1
-        return " ".join(token.text for token in self.tokens[start : self.index])
+    # ------------------------------------------------------------------ relations
 
     def relation(self) -> Node:
         """Read expressions joined by relation signs such as =, <, ≤ and ∈."""
@@ -185,25 +238,14 @@ class AnswerParser(ScalarParser):
                 self.index += 1
             parts.append(self.set_operation())
             if operators[-1] == "equiv":
-                parts.extend(self.modulus())
+                modulus = self.modulus()
+                if modulus is not None:
+                    parts.append(modulus)
         if not operators:
             return parts[0]
-        if self.next.kind == "word" and self.next.text.lower() in CONDITION_WORDS:
+        if self.next.kind == "word" and self.next.text.lower() in _CONDITION_WORDS:
             self.rest_of_element()
         return self.node("rel", *parts, name=" ".join(operators))
-
-    def modulus(self) -> list[Node]:
-        r"""Read ``\pmod{5}`` or ``(mod 5)``."""
-        if self.take("pmod"):
-            return [self.argument()]
-        bracket = self.take("(")
-        if self.take("mod") or (self.next.text == "mod" and self.next.kind in ("letters", "word")):
-            self.index += self.next.text == "mod"
-            modulus = self.sum()
-            if bracket:
-                self.expect(")")
-            return [modulus]
-        return []
 
     def function_head(self) -> Node | None:
         """Read ``f(x)`` before an equals sign: the name of a function, not a product."""
@@ -220,16 +262,216 @@ class AnswerParser(ScalarParser):
             self.index += 1
         return self.node("apply", name=head)
 
+    def modulus(self) -> Node | None:
+        r"""Read ``\pmod{5}`` or ``(mod 5)``; the word mod is a command or three letters."""
+        if self.take("pmod"):
+            return self.argument()
+        has_bracket = self.take("(")
+        is_command = self.take("mod")
+        if self.next.text == "mod":
+            self.index += 1
+        elif not is_command:
+            return None
+        modulus = self.sum()
+        if has_bracket:
+            self.expect(")")
+        return modulus
+
+    # ------------------------------------------------------------------ sets and matrices
+
     def set_operation(self) -> Node:
         r"""Read sets joined by ∪, ∩ and ∖."""
-        left = ratio(self)
+        left = self.ratio()
         while self.next.kind == "mark" and self.next.text in ("cup", "cap", "setminus"):
             kind = self.next.text
             self.index += 1
-            left = self.node(kind, left, ratio(self))
+            left = self.node(kind, left, self.ratio())
         return left
+
+    def special_set(self) -> Node | None:
+        r"""Read ``\emptyset``, ``\mathbb{R}``, ``\mathbb{R}^2``, ``\mathbb{R} - \{0\}``, an ellipsis or a matrix."""
+        if self.take("emptyset"):
+            return Node("emptyset")
+        if self.take("..."):
+            return Node("text", name="...")
+        if self.next.text == "begin":
+            return self.matrix()
+        if self.next.text != "mathbb":
+            return None
+        self.index += 1
+        has_braces = self.take("{")
+        letter = self.take_any().text
+        if has_braces:
+            self.expect("}")
+        if letter not in _NUMBER_SETS:
+            raise NotReadableError(f"unknown set {letter!r}")
+        node = self.node("numbers", name=letter)
+        if self.take("^"):
+            node = self.node("numbers", name=letter + "^" + self.index_text())
+        if self.next.text == "-":
+            self.index += 1
+            return self.node("setminus", node, self.sum())
+        return node
+
+    def atom(self) -> Node:
+        """Read an atom; a matrix may also be inside brackets and lists."""
+        return self.matrix() if self.next.text == "begin" else super().atom()
+
+    def matrix(self) -> Node:
+        r"""Read ``\begin{pmatrix} ... \end{pmatrix}``, a determinant or a system of equations."""
+        self.index += 1
+        name = self.index_text()
+        if "matrix" not in name and name not in ("array", "cases", "aligned"):
+            raise NotReadableError(f"unknown environment {name!r}")
+        if name == "array":
+            self.index_text()  # the alignment of its columns
+        self.enter()
+        rows: list[Node] = []
+        cells: list[Node] = []
+        while not self.take("end"):
+            if self.take("newline"):
+                rows.append(self.node("row", *cells))
+                cells = []
+            elif not self.take("&"):
+                cells.append(self.element())
+        if cells:
+            rows.append(self.node("row", *cells))
+        self.index_text()
+        self.depth -= 1
+        if name in ("cases", "aligned") and all(len(row.args) == 1 for row in rows):
+            return self.joined([row.args[0] for row in rows])
+        if name.lower() == "vmatrix":
+            return self.node("func", *rows, name="det")
+        return self.node("matrix", *rows)
+
+    # ------------------------------------------------------------------ ratios, times of day, quantities
+
+    def ratio(self) -> Node:
+        """Read ``a:b`` or a time of day; the name of a ratio begins with "clock" if it may be a time."""
+        start = self.index
+        first = self.quantity()
+        if self.next.text != ":" or self.next.kind != "mark":
+            if first.kind == "quantity" and first.name.lower() in ("am", "pm"):  # 3 pm
+                return self.node("ratio", first.args[0], number(0), name=f"clock {first.name.lower()}")
+            return first
+        parts = [first]
+        while self.next.text == ":" and self.next.kind == "mark":
+            self.index += 1
+            parts.append(self.sum())
+        hour, *others = self.tokens[start : self.index : 2]
+        is_clock = hour.kind == "number" and len(hour.text) <= 2 and len(others) <= 2
+        if not (is_clock and all(token.kind == "number" and len(token.text) == 2 for token in others)):
+            return self.node("ratio", *parts)
+        return self.node("ratio", *parts, name=f"clock {self.meridiem()}".strip())
+
+    def meridiem(self) -> str:
+        """Read the suffix am or pm, also in brackets; return "" if there is none."""
+        has_brackets = self.next.text == "(" and self.peek(2).text == ")"
+        token = self.peek(1) if has_brackets else self.next
+        if token.kind in ("word", "letters") and token.text.lower() in ("am", "pm"):
+            self.index += 3 if has_brackets else 1
+            return token.text.lower()
+        return ""
+
+    def quantity(self) -> Node:
+        """Read an expression with a currency before or a unit after it."""
+        is_negative = self.next.text == "-" and self.peek(1).text in _MONEY
+        if is_negative:
+            self.index += 1
+        money = ""
+        if self.next.kind == "mark" and self.next.text in _MONEY:
+            money = self.next.text
+            self.index += 1
+        amount = self.special_set() or self.sum()
+        if is_negative:
+            amount = self.node("neg", amount)
+        if money:
+            amount = self.scaled(amount)
+            self.unit_phrase()  # $5 per hour
+            return self.node("quantity", amount, name=money)
+        return self.with_unit(amount)
+
+    def with_unit(self, amount: Node) -> Node:
+        """Read the unit after an amount, and further amounts as in 2 h 30 min."""
+        if not is_scalar(amount):
+            return amount
+        amount = self.scaled(amount)
+        unit = self.bracketed_unit() or self.unit_phrase()
+        if not unit:
+            return amount
+        if unit.lower() in _PERCENT_WORDS:
+            return self.node("percent", amount)
+        result = self.node("quantity", amount, name=unit)
+        while self.next.kind == "number":
+            other = self.with_unit(self.sum())
+            scale = combined(unit, other.name) if other.kind == "quantity" else None
+            if scale is None:
+                raise NotReadableError("two amounts side by side")
+            added = self.node("add", result.args[0], self.node("mul", other.args[0], number(scale)))
+            result = self.node("quantity", added, name=unit)
+        return result
+
+    def scaled(self, amount: Node) -> Node:
+        """Read a scale word such as "million" after an amount."""
+        scale = _SCALES.get(self.next.text.lower()) if self.next.kind == "word" else None
+        if scale is None:
+            return amount
+        self.index += 1
+        return self.node("mul", amount, number(scale))
+
+    def bracketed_unit(self) -> str:
+        """Read a unit in brackets: 18 (cm)."""
+        if self.next.text != "(" or self.peek(1).kind != "word":
+            return ""
+        start = self.index
+        self.index += 1
+        phrase = self.unit_phrase()
+        if phrase and self.take(")"):
+            return phrase
+        self.index = start
+        return ""
+
+    def unit_phrase(self) -> str:
+        """Read words (with / ^ and numbers between them) as one phrase; empty if there are none."""
+        start = self.index
+        while self.next.kind != "end" and self.continues_unit(is_first=self.index == start):
+            self.index += 1
+        return " ".join(token.text for token in self.tokens[start : self.index])
+
+    def continues_unit(self, is_first: bool) -> bool:
+        """True if the next token belongs to a unit; letters and powers do so only behind its first token."""
+        (kind, text), ahead = self.next, self.peek(1)
+        if kind == "word":
+            return text.lower() not in _SEPARATORS and text not in _CONDITION_WORDS
+        if kind == "mark" and text in _MONEY:
+            return True
+        if text in ("/", "*"):
+            return ahead.kind == "word" or (ahead.kind == "variable" and not is_first)
+        if is_first:
+            return False
+        if kind in ("variable", "letters") or text == "^":
+            return True
+        before = self.tokens[self.index - 1].text
+        return (  # ^2, ^-2, ^{2} and ^{-2}
+            (text in ("{", "-") and before == "^")
+            or (text.isdigit() and before in ("^", "{", "-"))
+            or (text == "}" and self.tokens[self.index - 2].text in ("{", "-", "^"))
+        )
 
 
 def _is_domain(item: Node) -> bool:
     """True if an element only gives the domain of a variable: k ∈ Z."""
     return item.kind == "rel" and item.name == "in" and item.args[1].kind == "numbers"
+
+
+def _text_node(text: str) -> Node:
+    """Return the node of words in canonical form, without case, articles and quotes."""
+    words = re.sub(r"[\"'.`{}]", "", text.lower())
+    words = re.sub(r"^(?:the|a|an) ", "", " ".join(words.split()))
+    if _NOTHING.fullmatch(words):
+        return Node("emptyset")
+    if words in ("all real numbers", "all reals", "real numbers", "reals"):
+        return Node("numbers", name="R")
+    if words in ("infinity", "infinite", "positive infinity"):
+        return Node("const", name="oo")
+    return Node("text", name="undefined" if words in _UNDEFINED else words)

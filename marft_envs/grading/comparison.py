@@ -6,21 +6,17 @@ brackets matter. A unit may be absent but must not conflict. A factor of 100 is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from marft_envs.grading.evaluation import NUM_POINTS, evaluate, real, sample_point, variables
 from marft_envs.grading.expression import Node, is_scalar
 from marft_envs.grading.limits import MAX_COMPARISONS, MAX_SET_ITEMS, LimitExceededError, NotReadableError
-from marft_envs.grading.regions import region, same_region
-from marft_envs.grading.relations import (
-    assigned_value,
-    assigned_variable,
-    is_assignment,
-    same_relation,
-)
-from marft_envs.grading.scalars import same_scalar
+from marft_envs.grading.number_comparison import same_scalar
+from marft_envs.grading.real_sets import real_set, same_real_set
 
-Equality = Callable[[Node, Node], bool | None]
+_APPROXIMATION = Fraction(1, 100)  # largest relative error for A ≈ B to count as rounding
+_DIRECTION = {"<": 1, "<=": 1, ">": -1, ">=": -1}
 
 
 def compare(first: Node, second: Node) -> bool | None:
@@ -40,6 +36,7 @@ class _Comparison:
         self.left = MAX_COMPARISONS
 
     def equal(self, first: Node, second: Node) -> bool | None:
+        """Compare two trees: as numbers, as sets of real numbers, or as structures."""
         self.left -= 1
         if self.left < 0:
             raise LimitExceededError(f"more than {MAX_COMPARISONS} comparisons")
@@ -49,36 +46,50 @@ class _Comparison:
         if is_scalar(first) and is_scalar(second):
             return same_scalar(first, second)
         kinds = {first.kind, second.kind}
-        if "tuple" not in kinds or len(kinds) > 1:
-            same = self.as_regions(first, second)
-            if same is not None:
-                return same
-        return self.as_structures(first, second)
+        # Two tuples may be points, and two lists or sets of elements are compared one by one.
+        if kinds != {"tuple"} and not ("set" in kinds and kinds <= {"set", "list"}):
+            try:
+                one = real_set(first)
+                other = real_set(second) if one is not None else None
+                if one is not None and other is not None:
+                    return same_real_set(one, other)
+            except NotReadableError:
+                pass
+        return self.same_structure(first, second)
 
-    def as_regions(self, first: Node, second: Node) -> bool | None:
-        """Compare two real sets; return None unless both trees are real sets."""
-        if "set" in (first.kind, second.kind) and first.kind in ("set", "list") and second.kind in ("set", "list"):
-            return None
-        try:
-            one = region(first)
-            other = region(second) if one is not None else None
-        except NotReadableError:
-            return None
-        return same_region(one, other) if one is not None and other is not None else None
-
-    def as_structures(self, first: Node, second: Node) -> bool | None:
+    def same_structure(self, first: Node, second: Node) -> bool | None:
+        """Compare by the rule for the kinds of the trees; without one compare a part that stands for its tree."""
         for one, other in ((first, second), (second, first)):
-            handler = _HANDLERS.get((one.kind, other.kind))
-            if handler:
-                return handler(self, one, other)
+            rule = _RULES.get((one.kind, other.kind))
+            if rule:
+                return rule(self, one, other)
         for one, other in ((first, second), (second, first)):
-            opener = _OPENERS.get(one.kind)
-            opened = opener(self, one, other) if opener else None
-            if opened:
-                return any(self.equal(part, other) for part in opened)
+            parts = self.stand_ins(one, other)
+            if parts:
+                return any(self.equal(part, other) for part in parts)
         return False
 
+    def stand_ins(self, node: Node, other: Node) -> Sequence[Node]:
+        """Return the parts of a tree that may be its value in comparison with a tree of another kind."""
+        match node.kind:
+            case "choice":  # (C) 12: its label or its value
+                return node.args
+            case "rel":
+                value = self.assigned_value(node, other)
+                return () if value is None else (value,)
+            case "list":  # "1/2 or 0.5": equal values
+                return node.args[:1] if node.name == "or" and len(self.distinct(node.args)) == 1 else ()
+            case "ratio":
+                return (Node("div", node.args),) if is_scalar(other) and len(node.args) == 2 else ()
+            case "text":  # a word; its letters without \text were read as a product named after them
+                is_named = other.kind in ("mul", "var", "const") and other.name.lower() == node.name
+                return (other,) if other.name and is_named else ()
+        return ()
+
+    # ------------------------------------------------------------------ lists, matrices, ratios
+
     def ordered(self, first: Sequence[Node], second: Sequence[Node]) -> bool | None:
+        """Compare element by element."""
         if len(first) != len(second):
             return False
         verdicts = []
@@ -90,6 +101,7 @@ class _Comparison:
         return None if None in verdicts else True
 
     def unordered(self, first: Sequence[Node], second: Sequence[Node]) -> bool | None:
+        """Match each element with an equal one of the other side that is not matched yet."""
         if len(first) != len(second):
             return False
         if len(first) > MAX_SET_ITEMS:
@@ -111,6 +123,7 @@ class _Comparison:
         return None if undecided else True
 
     def distinct(self, items: Sequence[Node]) -> list[Node]:
+        """Return the elements without repetitions."""
         if len(items) > MAX_SET_ITEMS:
             raise LimitExceededError(f"more than {MAX_SET_ITEMS} elements")
         kept: list[Node] = []
@@ -118,6 +131,126 @@ class _Comparison:
             if not any(self.equal(item, other) for other in kept):
                 kept.append(item)
         return kept
+
+    def same_list(self, first: Node, second: Node) -> bool | None:
+        """Compare two lists or sets; repetitions count only in lists of anything but points."""
+        if "set" in (first.kind, second.kind) or any(item.kind == "tuple" for item in first.args):
+            return self.unordered(self.distinct(first.args), self.distinct(second.args))
+        one, other = ({item.args[0].name for item in node.args if is_assignment(item)} for node in (first, second))
+        if (len(one) > 1) != (len(other) > 1) and not (one and other):
+            return self.ordered(first.args, second.args)  # x=1, y=2 versus 1, 2
+        return self.unordered(first.args, second.args)
+
+    def same_tuple(self, first: Node, second: Node) -> bool | None:
+        """Compare two tuples; the brackets of a pair matter, as it may be an interval."""
+        is_pair = len(first.args) == 2
+        return False if is_pair and first.name != second.name else self.ordered(first.args, second.args)
+
+    def same_tuple_as_list(self, first: Node, second: Node) -> bool | None:
+        """Compare a tuple with a list, unless the tuple is an interval."""
+        is_interval = len(first.args) == 2 and first.name != "()"
+        return False if is_interval else self.ordered(first.args, second.args)
+
+    def same_matrix(self, first: Node, second: Node) -> bool | None:
+        """Compare two matrices of the same shape cell by cell."""
+        if [len(row.args) for row in first.args] != [len(row.args) for row in second.args]:
+            return False
+        return self.ordered(_cells(first), _cells(second))
+
+    def same_matrix_as_tuple(self, matrix: Node, other: Node) -> bool | None:
+        """Compare a matrix with a tuple of its rows, or a vector with its components."""
+        if other.args and all(item.kind == "tuple" for item in other.args):
+            rows = tuple(Node("row", item.args) for item in other.args)
+            return self.same_matrix(matrix, Node("matrix", rows))
+        if len(matrix.args) == 1 or all(len(row.args) == 1 for row in matrix.args):
+            return self.ordered(_cells(matrix), other.args)
+        return False
+
+    def same_ratio(self, first: Node, second: Node) -> bool | None:
+        """Compare two ratios or times of day: a:b:c = d:e:f if a*e = d*b and a*f = d*c."""
+        if first.name and second.name:
+            return _same_time(first, second)
+        if len(first.args) != len(second.args):
+            return False
+        head, other_head = first.args[0], second.args[0]
+        undecided = False
+        for one, other in zip(first.args[1:], second.args[1:], strict=True):
+            verdict = self.equal(Node("mul", (head, other)), Node("mul", (other_head, one)))
+            if verdict is False:
+                return False
+            if verdict is None:
+                undecided = True
+        return None if undecided else True
+
+    # ------------------------------------------------------------------ relations
+
+    def assigned_value(self, relation: Node, other: Node) -> Node | None:
+        r"""Return the value that a relation asserts, for comparison with an answer that is not a relation.
+
+        ``x = 5`` gives 5, ``x \in S`` gives S, ``2 + 3 = 5`` (if true) gives 5, ``22/7 \approx 3.14`` gives either.
+        """
+        operators = relation.name.split()
+        first, last = relation.args[0], relation.args[-1]
+        if operators == ["in"]:
+            return last if _is_name(first) else None
+        if any(operator not in ("=", "approx") for operator in operators):
+            return None
+        parts = relation.args[1:] if _is_name(first) else relation.args
+        if operators[-1] == "approx" and len(parts) > 1:
+            *exact, rounded = parts
+            if not _is_rounding(exact[-1], rounded) or not self.all_equal(exact):
+                return None
+            return exact[-1] if self.equal(exact[-1], other) else rounded
+        return parts[-1] if self.all_equal(parts) else None
+
+    def all_equal(self, parts: Sequence[Node]) -> bool:
+        """True if all expressions are surely equal to the last."""
+        return all(self.equal(part, parts[-1]) for part in parts[:-1])
+
+    def same_relation(self, first: Node, second: Node) -> bool | None:
+        """Compare two relations; return None if undecided."""
+        one, other = first.name.split(), second.name.split()
+        if "equiv" in one and one == other:
+            return _same_congruence(first, second)
+        if set(one) | set(other) <= {"=", "approx"}:
+            return self.same_equation(first, second)
+        if one == other == ["in"]:
+            return self.equal(first.args[1], second.args[1])
+        if len(one) == len(other) == 1 and one[0] in _DIRECTION and other[0] in _DIRECTION:
+            return _same_inequality(first, second)
+        return None if set(one) & set(other) else False
+
+    def same_equation(self, first: Node, second: Node) -> bool | None:
+        """Compare the values of assignments to the same name, otherwise the curves: y = 2x and 2x - y = 0."""
+        head, other_head = first.args[0], second.args[0]
+        if is_assignment(first) and is_assignment(second):
+            if head == other_head or "apply" in (head.kind, other_head.kind):
+                return self.equal(first.args[-1], second.args[-1])
+            if head.kind == other_head.kind == "tuple":
+                return self.equal(head, other_head) and self.equal(first.args[-1], second.args[-1])
+        if len(first.args) != 2 or len(second.args) != 2:
+            return self.equal(first.args[-1], second.args[-1]) and self.equal(head, other_head)
+        factor = _constant_factor(first, second)
+        return None if factor is None else factor != 0
+
+
+_RULES: dict[tuple[str, str], Callable[[_Comparison, Node, Node], bool | None]] = {  # by the kinds of the two trees
+    ("list", "list"): _Comparison.same_list,
+    ("list", "set"): _Comparison.same_list,
+    ("set", "set"): _Comparison.same_list,
+    ("tuple", "tuple"): _Comparison.same_tuple,
+    ("tuple", "list"): _Comparison.same_tuple_as_list,
+    ("matrix", "matrix"): _Comparison.same_matrix,
+    ("matrix", "tuple"): _Comparison.same_matrix_as_tuple,
+    ("matrix", "list"): _Comparison.same_matrix_as_tuple,
+    ("ratio", "ratio"): _Comparison.same_ratio,
+    ("rel", "rel"): _Comparison.same_relation,
+    ("choice", "choice"): lambda self, first, second: self.ordered(first.args, second.args),
+    ("text", "text"): lambda self, first, second: first.name == second.name,
+}
+
+
+# ---------------------------------------------------------------------- signs ±
 
 
 def expanded(node: Node) -> Node:
@@ -128,150 +261,124 @@ def expanded(node: Node) -> Node:
     if not _has_sign(node):
         return node
     if node.kind in ("list", "set"):
-        items = [expanded(item) for item in node.args]
-        flat = [part for item in items for part in (item.args if item.kind == "list" else (item,))]
+        flat: list[Node] = []
+        for item in map(expanded, node.args):
+            flat.extend(item.args if item.kind == "list" else (item,))
         return node._replace(args=tuple(flat))
     if not is_scalar(node) and node.kind not in ("tuple", "rel"):
         return node
-    return Node("list", (_signed(node, plus=True), _signed(node, plus=False)))
+    return Node("list", (_with_sign(node, upper=True), _with_sign(node, upper=False)))
 
 
 def _has_sign(node: Node) -> bool:
     return node.kind in ("pm", "mp") or any(map(_has_sign, node.args))
 
 
-def _signed(node: Node, plus: bool) -> Node:
-    args = tuple(_signed(child, plus) for child in node.args)
+def _with_sign(node: Node, upper: bool) -> Node:
+    args = tuple(_with_sign(child, upper) for child in node.args)
     if node.kind in ("pm", "mp"):
-        second = args[1] if plus == (node.kind == "pm") else Node("neg", (args[1],))
-        return Node("add", (args[0], second))
+        is_plus = upper == (node.kind == "pm")
+        return Node("add", (args[0], args[1] if is_plus else Node("neg", (args[1],))))
     return node._replace(args=args)
 
 
-def _open_choice(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
-    """Return the label and the value of a labelled choice: either may be the answer."""
-    return node.args
-
-
-def _open_relation(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
-    value = assigned_value(node, other, self.equal)
-    return () if value is None else (value,)
-
-
-def _open_list(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
-    """Return the first element of an "or" list of equal values, such as 1/2 or 0.5."""
-    return node.args[:1] if node.name == "or" and len(self.distinct(node.args)) == 1 else ()
-
-
-def _open_ratio(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
-    return (Node("div", node.args),) if is_scalar(other) and len(node.args) == 2 else ()
-
-
-def _open_text(self: _Comparison, node: Node, other: Node) -> Sequence[Node]:
-    r"""Match a word with letters without ``\text``, which were read as a product named after them."""
-    named = other.kind in ("mul", "var", "const") and other.name.lower() == node.name
-    return (other,) if other.name and named else ()
-
-
-_OPENERS: dict[str, Callable[[_Comparison, Node, Node], Sequence[Node]]] = {
-    "choice": _open_choice, "rel": _open_relation, "list": _open_list, "ratio": _open_ratio, "text": _open_text,
-}  # fmt: skip
-
-
-def _lists(self: _Comparison, first: Node, second: Node) -> bool | None:
-    one, other = first.args, second.args
-    if "set" in (first.kind, second.kind):
-        return self.unordered(self.distinct(one), self.distinct(other))
-    if any(item.kind == "tuple" for item in one):
-        return self.unordered(self.distinct(one), self.distinct(other))  # points: repetitions do not count
-    named, bare = _names(one), _names(other)
-    if (len(named) > 1) != (len(bare) > 1) and not (named and bare):
-        return self.ordered(one, other)  # x=1, y=2 versus 1, 2
-    return self.unordered(one, other)
-
-
-def _names(items: Sequence[Node]) -> set[str]:
-    return {assigned_variable(item) for item in items if is_assignment(item)}
-
-
-def _tuples(self: _Comparison, first: Node, second: Node) -> bool | None:
-    if len(first.args) == 2 and first.name != second.name:
-        return False
-    return self.ordered(first.args, second.args)
-
-
-def _tuple_and_list(self: _Comparison, first: Node, second: Node) -> bool | None:
-    if first.name != "()" and len(first.args) == 2:
-        return False
-    return self.ordered(first.args, second.args)
-
-
-def _matrices(self: _Comparison, first: Node, second: Node) -> bool | None:
-    if [len(row.args) for row in first.args] != [len(row.args) for row in second.args]:
-        return False
-    return self.ordered(_cells(first), _cells(second))
-
-
-def _matrix_and_tuple(self: _Comparison, first: Node, second: Node) -> bool | None:
-    if second.args and all(item.kind == "tuple" for item in second.args):
-        rows = tuple(Node("row", item.args) for item in second.args)
-        return _matrices(self, first, Node("matrix", rows))
-    if len(first.args) == 1 or all(len(row.args) == 1 for row in first.args):
-        return self.ordered(_cells(first), second.args)
-    return False
+# ---------------------------------------------------------------------- parts of structures
 
 
 def _cells(matrix: Node) -> list[Node]:
     return [cell for row in matrix.args for cell in row.args]
 
 
-def _ratios(self: _Comparison, first: Node, second: Node) -> bool | None:
-    if first.name and second.name:
-        return _clocks(first, second)
-    if len(first.args) != len(second.args):
-        return False
-    pairs = zip(first.args[1:], second.args[1:], strict=True)
-    return _all(
-        self.equal(Node("mul", (first.args[0], other)), Node("mul", (second.args[0], one))) for one, other in pairs
-    )
-
-
-def _clocks(first: Node, second: Node) -> bool:
-    times = []
-    halves = [node.name.removeprefix("clock").strip() for node in (first, second)]
-    for node, half in zip((first, second), halves, strict=True):
-        hour, *rest = [part.value or 0 for part in node.args]
-        if half:
-            hour = hour % 12 + (12 if half == "pm" else 0)
-        times.append([hour, *rest, *[Fraction(0)] * (2 - len(rest))])
-    if times[0] == times[1]:
+def _same_time(first: Node, second: Node) -> bool:
+    """Compare two times of day; 3:45 is also 3:45 pm."""
+    (time, half), (other_time, other_half) = _clock(first), _clock(second)
+    if time == other_time:
         return True
-    bare = next((time for time, half in zip(times, halves, strict=True) if not half), None)
-    if bare is None or halves[0] == halves[1] or bare[0] > 12:
+    if half == other_half or (half and other_half):
         return False
-    return times[0][1:] == times[1][1:] and (times[0][0] - times[1][0]) % 12 == 0  # 3:45 versus 3:45 pm
+    bare_hour = other_time[0] if half else time[0]
+    same_hour = (time[0] - other_time[0]) % 12 == 0
+    return bare_hour <= 12 and same_hour and time[1:] == other_time[1:]
 
 
-def _all(verdicts: Iterable[bool | None]) -> bool | None:
-    undecided = False
-    for verdict in verdicts:
-        if verdict is False:
-            return False
-        undecided |= verdict is None
-    return None if undecided else True
+def _clock(node: Node) -> tuple[list[Fraction], str]:
+    """Return hour, minute and second of a time of day on the 24-hour clock, and "am", "pm" or ""."""
+    half = node.name.removeprefix("clock").strip()
+    time = [part.value or Fraction(0) for part in node.args]
+    if half:
+        time[0] = time[0] % 12 + (12 if half == "pm" else 0)
+    return time + [Fraction(0)] * (3 - len(time)), half
 
 
-def _relations(self: _Comparison, first: Node, second: Node) -> bool | None:
-    return same_relation(first, second, self.equal)
+def is_assignment(node: Node) -> bool:
+    """True if a node is ``x = value`` with a name on the left."""
+    return node.kind == "rel" and node.name.split()[0] in ("=", "approx") and _is_name(node.args[0])
 
 
-def _texts(self: _Comparison, first: Node, second: Node) -> bool | None:
-    return first.name == second.name
+def _is_name(node: Node) -> bool:
+    """True if the left side only names the value on the right: x, f(x), AB, (x, y), a+b, P(A)."""
+    if node.kind in ("var", "text", "apply"):
+        return True
+    if node.kind in ("tuple", "ratio"):
+        return all(item.kind == "var" for item in node.args)
+    return is_scalar(node) and bool(variables(node)) and not _has_number(node)
 
 
-_HANDLERS: dict[tuple[str, str], Callable[[_Comparison, Node, Node], bool | None]] = {
-    ("list", "list"): _lists, ("set", "set"): _lists, ("list", "set"): _lists, ("tuple", "tuple"): _tuples,
-    ("tuple", "list"): _tuple_and_list, ("matrix", "matrix"): _matrices, ("matrix", "tuple"): _matrix_and_tuple,
-    ("matrix", "list"): _matrix_and_tuple, ("ratio", "ratio"): _ratios, ("rel", "rel"): _relations,
-    ("text", "text"): _texts, ("choice", "choice"): _tuples,
-}  # fmt: skip
+def _has_number(node: Node) -> bool:
+    return node.kind == "num" or any(map(_has_number, node.args))
+
+
+def _same_congruence(first: Node, second: Node) -> bool | None:
+    """Compare x ≡ a (mod m) with x ≡ b (mod n)."""
+    if len(first.args) != 3 or len(second.args) != 3:
+        return None
+    rest, modulus = (evaluate(part, {}) for part in first.args[1:])
+    other_rest, other_modulus = (evaluate(part, {}) for part in second.args[1:])
+    if modulus != other_modulus or modulus == 0:
+        return False
+    return bool((rest - other_rest) % modulus == 0)
+
+
+def _same_inequality(first: Node, second: Node) -> bool | None:
+    factor = _constant_factor(first, second)
+    if factor is None:
+        return None
+    if ("=" in first.name) != ("=" in second.name):
+        return False
+    return factor * _DIRECTION[first.name] * _DIRECTION[second.name] > 0
+
+
+def _constant_factor(first: Node, second: Node) -> int | None:
+    """Return the sign of c if left - right of one relation is c times that of the other.
+
+    Return 0 if the variables differ, and None if there is no such c. None does not imply that the relations differ.
+    """
+    if not all(is_scalar(part) for part in (*first.args, *second.args)):
+        return None
+    names = variables(first)
+    if names != variables(second):
+        return 0
+    ratios = []
+    for index in range(NUM_POINTS):
+        point = sample_point(names, index)
+        sides = []
+        for relation in (first, second):
+            left, right = (real(evaluate(part, point)) for part in relation.args)
+            sides.append(left - right)
+        if sides[1] == 0 or sides[0] == 0:
+            return None
+        ratios.append(sides[0] / sides[1])
+    spread = max(abs(ratio - ratios[0]) for ratio in ratios)
+    if spread > abs(ratios[0]) * Fraction(1, 10**30) or getattr(ratios[0], "imag", 0) != 0:
+        return None
+    return 1 if ratios[0].real > 0 else -1
+
+
+def _is_rounding(exact: Node, rounded: Node) -> bool:
+    if not (is_scalar(exact) and is_scalar(rounded)) or variables(exact) or variables(rounded):
+        return False
+    try:
+        one, other = real(evaluate(exact, {})), real(evaluate(rounded, {}))
+    except NotReadableError:
+        return False
+    return bool(abs(one - other) <= abs(one) * real(_APPROXIMATION))

@@ -1,4 +1,4 @@
-"""Extraction of the final answer from a response: the last balanced box, a phrase or a number.
+"""Extraction of final answers from responses and worked solutions: the last balanced box, a phrase or a number.
 
 Phrases and numbers are tried only on request. All scans are linear in the text and read only its last
 `TAIL_CHARS` characters.
@@ -18,7 +18,7 @@ METHODS: tuple[Method, ...] = ("boxed", "answer", "number")
 TAIL_CHARS = 65_536  # final answers are at the end; bounds the work on megabyte responses
 BARE_BOX_CHARS = 200  # `\boxed 9$`: without braces the answer ends at the next delimiter
 
-_BRACE = re.compile(r"\\{1,3}(?:boxed|fbox)(?![A-Za-z])[ \t\n]?|\\[\s\S]|[{}]")
+_BOX_OR_BRACE = re.compile(r"\\{1,3}(?:boxed|fbox)(?![A-Za-z])[ \t\n]?|\\[\s\S]|[{}]")
 _BARE = re.compile(r"[^$\n{}\\]{1,200}")
 _MATH_SEGMENT = re.compile(r"\$\$?([^$\n]{1,2000})\$|\\\(((?:[^\\\n]|\\(?!\))){1,2000})\\\)")
 _PHRASES: dict[str, re.Pattern[str]] = {
@@ -42,6 +42,9 @@ _NUMBER_ZH = re.compile(
     r"|\d{1,100}(?:,\d{3}){0,30}(?:\.\d{1,100})?(?:/\d{1,40})?(?:\\?[%％]|[万亿](?![\w]))?"
     rf"|(?!一[共样起些定般直边])[{_ZH_DIGIT}]{{1,40}}(?:点[{_ZH_DIGIT}]{{1,40}})?(?![克米瓦]))"
 )
+_ELEMENT_MARK = re.compile(
+    r"\\?[{}()\[\]]|\\(?:left|right)?\\?[{}()\[\].|]|[,;]|\\text\s?\{\s?(?:and|or),?\s?\}|\b(?:and|or)\b"
+)
 
 
 def boxed_answers(text: str) -> list[str]:
@@ -60,7 +63,53 @@ def boxed_answers(text: str) -> list[str]:
     text = text[-TAIL_CHARS:]
     if "\\boxed" not in text and "\\fbox" not in text:
         return []
-    return [text[start:end].strip() for start, end in _outermost(_box_spans(text))]
+    answers = []
+    box_end = -1
+    for start, end in sorted(_box_spans(text)):
+        if start > box_end:  # boxes inside a box are part of its answer
+            answers.append(text[start:end].strip())
+            box_end = end
+    return answers
+
+
+def last_boxed(solution: str) -> str | None:
+    r"""Return the last box of a worked solution, the gold answer of most MATH problems.
+
+    If several boxes differ (`differing_boxes`), the last may be incomplete: check such rows by hand.
+
+    Example:
+        >>> last_boxed(r"First $\boxed{3}$, so \boxed{\frac{1}{2}}.")
+        '\\frac{1}{2}'
+    """
+    boxes = boxed_answers(solution)
+    return boxes[-1] if boxes else None
+
+
+def differing_boxes(solution: str) -> list[str]:
+    """Return the distinct boxes of a solution in order; a single box leaves no doubt about the gold answer."""
+    return list(dict.fromkeys(box for box in boxed_answers(solution) if box))
+
+
+def split_elements(text: str) -> list[str]:
+    r"""Split an answer at the commas, semicolons, "and" and "or" outside its brackets.
+
+    Example:
+        >>> split_elements(r"(1,2), (3,4) \text{ and } \{5,6\}")
+        ['(1,2)', '(3,4)', '\\{5,6\\}']
+    """
+    parts: list[str] = []
+    depth = start = 0
+    for mark in _ELEMENT_MARK.finditer(text):
+        symbol = mark.group()
+        if symbol[-1] in "([{" and len(symbol) <= 2:
+            depth += 1
+        elif symbol[-1] in ")]}" and len(symbol) <= 2:
+            depth -= 1
+        elif depth <= 0 and (symbol in (",", ";") or symbol[-1].isalpha() or symbol.startswith(r"\text")):
+            parts.append(text[start : mark.start()])
+            start = mark.end()
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
 
 
 def extract(response: str, language: Language = "en", extraction: Sequence[Method] = ("boxed",)) -> str | None:
@@ -107,34 +156,21 @@ def _box_spans(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     stack: list[int] = []  # content start for the brace of a box, -1 for any other brace
     box_end = -1
-    for token in _BRACE.finditer(text):
-        mark = token.group()
+    for match in _BOX_OR_BRACE.finditer(text):
+        mark = match.group()
         if mark == "{":
-            stack.append(token.end() if token.start() == box_end else -1)
+            stack.append(match.end() if match.start() == box_end else -1)
         elif mark == "}":
             start = stack.pop() if stack else -1
             if start >= 0:
-                spans.append((start, token.start()))
-        elif len(mark) > 2:
-            box_end = token.end()
+                spans.append((start, match.start()))
+        elif len(mark) > 2:  # a box; other commands are escaped braces and the like
+            box_end = match.end()
             if not text.startswith("{", box_end):
                 bare = _BARE.match(text, box_end)
                 if bare:
                     spans.append((box_end, min(bare.end(), box_end + BARE_BOX_CHARS)))
-    return sorted(spans)
-
-
-def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    kept: list[tuple[int, int]] = []
-    for span in spans:
-        if not kept or span[0] > kept[-1][1]:
-            kept.append(span)
-    return kept
-
-
-def _last_box(text: str, language: str) -> str | None:
-    boxes = boxed_answers(text)
-    return boxes[-1] if boxes else None
+    return spans
 
 
 def _after_phrase(text: str, language: str) -> str | None:
@@ -143,7 +179,9 @@ def _after_phrase(text: str, language: str) -> str | None:
     if not last:
         return None
     rest = text[last[0].end() :].lstrip(_EDGE)[:2_000]
-    rest = rest[: end.start()] if (end := _SENTENCE_END.search(rest)) else rest
+    sentence_end = _SENTENCE_END.search(rest)
+    if sentence_end:
+        rest = rest[: sentence_end.start()]
     boxes = boxed_answers(rest)
     if boxes:
         return boxes[-1]
@@ -151,23 +189,22 @@ def _after_phrase(text: str, language: str) -> str | None:
     if formula:
         return (formula.group(1) or formula.group(2)).strip()
     phrase = rest.strip(_EDGE + "$")
-    return _last_number(phrase, language) or phrase if _is_prose(phrase) else phrase or None
-
-
-def _is_prose(phrase: str) -> bool:
-    chinese = sum("\u4e00" <= char <= "\u9fff" for char in phrase)
-    return chinese > 3 or len(phrase.split()) > 3
+    num_chinese = sum("\u4e00" <= char <= "\u9fff" for char in phrase)
+    is_prose = num_chinese > 3 or len(phrase.split()) > 3
+    number = _last_number(phrase, language) if is_prose else None
+    return number or phrase or None
 
 
 def _last_number(text: str, language: str) -> str | None:
-    text = _OUT_OF.sub("", text) if "out of" in text else text  # the answer of "3 apples out of 5" is 3
+    if "out of" in text:
+        text = _OUT_OF.sub("", text)  # the answer of "3 apples out of 5" is 3
     pattern = _NUMBER_ZH if language == "zh" else _NUMBER_EN
     last = deque(pattern.finditer(text), maxlen=1)
     return last[0].group().strip() if last else None
 
 
 _FINDERS: dict[str, Callable[[str, str], str | None]] = {
-    "boxed": _last_box,
+    "boxed": lambda text, language: last_boxed(text),
     "answer": _after_phrase,
     "number": _last_number,
 }

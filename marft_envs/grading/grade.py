@@ -9,11 +9,18 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from marft_envs.grading import symbolic
-from marft_envs.grading.answer import Reading, read
+from marft_envs.grading.answer_parser import Reading, read
 from marft_envs.grading.comparison import compare
 from marft_envs.grading.expression import Node, is_scalar
-from marft_envs.grading.extraction import Language, Method, boxed_answers, check_methods, extract, final_part
-from marft_envs.grading.gold import joined, split_elements
+from marft_envs.grading.extraction import (
+    Language,
+    Method,
+    boxed_answers,
+    check_methods,
+    extract,
+    final_part,
+    split_elements,
+)
 from marft_envs.grading.limits import MAX_SYMBOLIC_CHARS, LimitExceededError, NotReadableError
 
 Mode = Literal["single", "any", "all", "ordered"]
@@ -226,11 +233,11 @@ def _listed_in_boxes(gold: str, answer: str, response: str, language: str) -> st
     listed = next((parts for parts in (boxes, distinct) if len(parts) == len(tree.args)), None)
     if listed is None or any(len(split_elements(part)) != 1 for part in listed):
         return None
-    return joined(listed)
+    return ", ".join(listed)
 
 
 def _grade_all(golds: list[str], answer: str, response: str, language: str, use_symbolic: bool) -> Verdict:
-    verdict = decide(joined(golds), answer, language, use_symbolic and len(golds) == 1)
+    verdict = decide(", ".join(golds), answer, language, use_symbolic and len(golds) == 1)
     if verdict.same or len(golds) == 1:
         return verdict
     for parts in _candidates(golds, answer, response):

@@ -14,12 +14,13 @@ _MYRIADS = {"万": 10_000, "亿": 100_000_000}
 _CHARS = "".join(_DIGITS) + "".join(_TENS) + "".join(_MYRIADS)
 _NUMBER = rf"(?:\d{{1,100}}(?:\.\d{{1,100}})?|[{_CHARS}]{{1,40}}(?:点[{_CHARS}]{{1,40}})?)"
 _CHINESE = re.compile(
-    rf"一(?=[共样起些定般直边切])|负(?=[\d{_CHARS}])|一半|百分之(?P<percent>{_NUMBER})"
-    rf"|(?P<whole>{_NUMBER})又(?P<slash>\d{{1,40}}/\d{{1,40}})"
-    rf"|(?:(?P<units>{_NUMBER})又)?(?P<below>{_NUMBER})分之(?P<above>{_NUMBER})"
-    rf"|(?P<big>\d{{1,100}}(?:\.\d{{1,100}})?)(?P<myriad>[百千]?[万亿]|[百千](?![克米瓦卡帕]))"
-    rf"|(?P<word>[{_CHARS}]{{1,40}}(?:点[{_CHARS}]{{1,40}})?)(?![克米瓦卡帕])"
-    rf"|(?P<unit>[{_CHARS}]{{1,40}}?)(?=[十百千][克米瓦卡帕])"
+    rf"一(?=[共样起些定般直边切])|负(?=[\d{_CHARS}])|一半"  # 一 as part of a word; minus; one half
+    rf"|百分之(?P<percent>{_NUMBER})"  # 百分之四十 is 40%
+    rf"|(?P<whole>{_NUMBER})又(?P<slash>\d{{1,40}}/\d{{1,40}})"  # 3又1/2
+    rf"|(?:(?P<units>{_NUMBER})又)?(?P<below>{_NUMBER})分之(?P<above>{_NUMBER})"  # 二又三分之一 is 2 1/3
+    rf"|(?P<big>\d{{1,100}}(?:\.\d{{1,100}})?)(?P<myriad>[百千]?[万亿]|[百千](?![克米瓦卡帕]))"  # 1.5万
+    rf"|(?P<word>[{_CHARS}]{{1,40}}(?:点[{_CHARS}]{{1,40}})?)(?![克米瓦卡帕])"  # 一百零五
+    rf"|(?P<unit>[{_CHARS}]{{1,40}}?)(?=[十百千][克米瓦卡帕])"  # 五千米 is 5 千米
 )
 _AND_A_HALF = re.compile(r"(\d{1,40})(个?[^\W\d_]{0,3}?)半(?!径)")
 _HALF = re.compile(r"(?<![^\W_])半(?=[个小天年])")
@@ -71,9 +72,10 @@ def english_value(words: str) -> int | None:
     parts = words.lower().replace("-", " ").split()
     if not 1 <= len(parts) <= 2 or any(part not in _ENGLISH for part in parts):
         return None
-    first, second = _ENGLISH[parts[0]], _ENGLISH[parts[1]] if len(parts) > 1 else None
-    if second is None:
+    first = _ENGLISH[parts[0]]
+    if len(parts) == 1:
         return first
+    second = _ENGLISH[parts[1]]
     if second == 100 and 1 <= first <= 9:
         return first * 100
     return first + second if 20 <= first < 100 and 1 <= second <= 9 else None
@@ -82,21 +84,22 @@ def english_value(words: str) -> int | None:
 def _chinese_integer(word: str) -> int:
     if all(char in _DIGITS for char in word):
         return int("".join(str(_DIGITS[char]) for char in word))
-    total = section = digit = 0
+    total = section = digit = 0  # 一万二千三: total 10000, section 2000, digit 3
     last_unit = 1
     for char in word:
         if char in _DIGITS:
             digit = _DIGITS[char]
             last_unit = 10 if digit == 0 else last_unit  # 一百零五 is 105: no shorthand after a zero
         elif char in _TENS:
-            section += (digit or (1 if not section else 0)) * _TENS[char]
+            if digit == 0 and section == 0:
+                digit = 1  # 十二 is 12
+            section += digit * _TENS[char]
             digit, last_unit = 0, _TENS[char]
+        elif char == "亿":
+            total = (total + section + digit) * _MYRIADS[char]
+            section, digit, last_unit = 0, 0, _MYRIADS[char]
         else:
-            total = (
-                (total + section + digit) * _MYRIADS[char]
-                if char == "亿"
-                else (total + (section + digit) * _MYRIADS[char])
-            )
+            total += (section + digit) * _MYRIADS[char]
             section, digit, last_unit = 0, 0, _MYRIADS[char]
     shorthand = last_unit // 10 if last_unit >= 100 else 1  # 一百五 is 150
     return total + section + digit * shorthand
@@ -118,7 +121,7 @@ def _rewritten(match: re.Match[str]) -> str:
     if part["big"]:
         scale = Decimal(1)
         for char in part["myriad"]:
-            scale *= {**_TENS, **_MYRIADS}[char]
+            scale *= _TENS.get(char) or _MYRIADS[char]
         return f"{_EXACT.normalize(_EXACT.multiply(Decimal(part['big']), scale)):f}"
     if part["word"] or part["unit"]:
         return _digits(part["word"] or part["unit"])

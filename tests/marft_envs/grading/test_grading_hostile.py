@@ -9,7 +9,7 @@ import grading_hostile
 import pytest
 
 from marft_envs.grading import grade_math, symbolic
-from marft_envs.grading.answer import read
+from marft_envs.grading.answer_parser import read
 from marft_envs.grading.grade import decide_bounded
 
 CPU_BOUND_S = 3.0  # 20 ms on a quiet machine; the benchmark measures, this only catches a hang

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marft_envs.grading import grade_math
-from marft_envs.grading.gold import split_elements
+from marft_envs.grading.extraction import split_elements
 
 POINTS = ["(-2, 23)", "(0, 1)"]
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from marft_envs.grading.characters import plain_characters
+from marft_envs.grading.lexer import plain_characters
 from marft_envs.grading.numerals import chinese_to_digits, english_value
 from marft_envs.grading.units import combined, conflict, unit
 

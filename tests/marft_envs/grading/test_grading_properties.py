@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marft_envs.grading import boxed_answers, equivalent, extract, grade_math
-from marft_envs.grading.answer import read
+from marft_envs.grading.answer_parser import read
 from marft_envs.grading.extraction import METHODS
 from marft_envs.grading.grade import decide, decide_bounded
 

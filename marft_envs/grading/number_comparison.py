@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from marft_envs.grading.arithmetic import Value, real
 from marft_envs.grading.evaluation import (
     DIGITS,
     NUM_INTEGER_POINTS,
     NUM_POINTS,
     SURE_DIGITS,
+    Value,
     evaluate,
     integer_point,
+    real,
     same_number,
     sample_point,
     variables,
@@ -30,18 +31,14 @@ _TURN, _RADIAN = _DEGREES.dimension, unit("radians").dimension
 
 def same_scalar(first: Node, second: Node) -> bool | None:
     """Compare two scalars; None if they agree at all computable points but equality is not certain."""
-    if _same_choice(first, second) or _same_choice(second, first):
-        return True
+    for one, other in ((first, second), (second, first)):
+        if one.kind == "var" and one.name in _CHOICES and other.name.upper() == one.name:
+            return True  # a choice in lower case
     if "percent" in (first.kind, second.kind):
         return _same_percent(first, second)
     if "based" in (first.kind, second.kind):
         return _same_based(first, second)
     return _same_quantity(first, second)
-
-
-def _same_choice(first: Node, second: Node) -> bool:
-    """Compare the letter of a choice with its lower-case form."""
-    return first.kind == "var" and first.name in _CHOICES and second.name.upper() == first.name
 
 
 def _same_quantity(first: Node, second: Node) -> bool | None:
@@ -54,7 +51,9 @@ def _same_quantity(first: Node, second: Node) -> bool | None:
         other, other_unit = _trailing_unit(other) or (other, None)
     if one_unit is None or other_unit is None:
         same = same_value(one, other)
-        return same or _same_angle(one, one_unit, other, other_unit) or same
+        if not same and _same_angle(one, one_unit, other, other_unit):
+            return True  # 90° and π/2
+        return same
     if {one_unit.dimension, other_unit.dimension} == {_TURN, _RADIAN}:
         return _same_angle(one, one_unit, other, other_unit)
     if conflict(one_unit, other_unit):
@@ -86,9 +85,9 @@ def same_value(first: Node, second: Node) -> bool | None:
     Rational functions are compared exactly at fixed points, all others with 50 digits. Constants that agree
     are compared again with 120 digits. Equality at positive points only is undecided.
     """
-    same = _same_reading(first, second)
+    same = _same_function(first, second)
     if same is False and (_has_plain_log(first) or _has_plain_log(second)):
-        return _same_reading(_natural(first), _natural(second))
+        return _same_function(_natural(first), _natural(second))
     return same
 
 
@@ -102,7 +101,7 @@ def _natural(node: Node) -> Node:
     return node._replace(args=tuple(map(_natural, node.args)), name=name)
 
 
-def _same_reading(first: Node, second: Node) -> bool | None:
+def _same_function(first: Node, second: Node) -> bool | None:
     names = variables(first) | variables(second)
     if not names:
         return _same_constant(first, second)
@@ -117,9 +116,10 @@ def _same_reading(first: Node, second: Node) -> bool | None:
             same = None
         if same is False:
             return False if index < NUM_POINTS - 1 else None
-        agreed += same is True
-        if index == NUM_POINTS - 1 and not same:
-            return None
+        if same:
+            agreed += 1
+        elif index == NUM_POINTS - 1:
+            return None  # equal at positive points only
     return True if agreed >= NUM_POINTS - 1 else None
 
 
@@ -134,7 +134,8 @@ def _same_at_integers(first: Node, second: Node, names: set[str]) -> bool | None
             continue
         if same is False:
             return False
-        agreed += same is True
+        if same:
+            agreed += 1
     return True if agreed >= NUM_INTEGER_POINTS - 2 else None
 
 
@@ -158,18 +159,18 @@ def _same_constant(first: Node, second: Node) -> bool | None:
         if same is None and _is_tiny(one, surely[0]) and _is_tiny(other, surely[1]):
             return False
     if same is False:
-        places = [_decimal_places(node) for node in (first, second)]
-        if (places[0] is None) != (places[1] is None):
-            return _rounds_to(one, other, places[0] if places[1] is None else places[1])
+        places = [places for node in (first, second) if (places := _decimal_places(node)) is not None]
+        if len(places) == 1:  # a long decimal stands for the number that it rounds; two are exact
+            difference = abs(real(one) - real(other))
+            return bool(difference <= real(Fraction(1, 10 ** places[0])))
     return same
 
 
 def _is_tiny(value: Value, surer: Value) -> bool:
     """True if a small value is not a rounding error of zero, which would shrink at higher precision."""
-    return bool(
-        abs(real(surer)) < 1
-        and abs(real(value) - real(surer)) <= abs(real(surer)) * real(Fraction(1, 10 ** (DIGITS // 2)))
-    )
+    size = abs(real(surer))
+    change = abs(real(value) - real(surer))
+    return bool(size < 1 and change <= size * real(Fraction(1, 10 ** (DIGITS // 2))))
 
 
 def _decimal_places(node: Node) -> int | None:
@@ -178,11 +179,6 @@ def _decimal_places(node: Node) -> int | None:
     whole, point, decimals = literal.name.partition(".")
     digits = (whole + decimals).lstrip("0")
     return len(decimals) if point and digits.isdigit() and len(digits) >= LONG_DECIMAL_DIGITS else None
-
-
-def _rounds_to(first: Value, second: Value, places: int | None) -> bool:
-    difference = abs(real(first) - real(second))
-    return bool(difference <= real(Fraction(1, 10 ** (places or 0))))
 
 
 def _same_percent(first: Node, second: Node) -> bool | None:
@@ -221,24 +217,19 @@ def _radians(node: Node, stated: Unit) -> Node:
 
 def _trailing_unit(node: Node) -> tuple[Node, Unit] | None:
     """Read the letters of ``5m`` or ``5m/s`` as a unit, for comparison with an answer that has one."""
-    if node.kind in ("mul", "div") and len(node.args) == 2:
-        amount, last = node.args
-        phrase = _unit_factor(last)
-        if phrase is None:
+    if node.kind not in ("mul", "div") or len(node.args) != 2:
+        return None
+    amount, last = node.args
+    phrase = _unit_factor(last)
+    if phrase is None:
+        return None
+    if node.kind == "div":
+        above = _unit_factor(amount.args[1]) if amount.kind == "mul" else None
+        if not above:
             return None
-        if node.kind == "mul" and not variables(amount):
-            return _with_known_unit(amount, phrase)
-        inner = amount
-        if node.kind == "div" and inner.kind == "mul":
-            above = _unit_factor(inner.args[1])
-            if above and not variables(inner.args[0]):
-                return _with_known_unit(inner.args[0], f"{above} / {phrase}")
-    return None
-
-
-def _with_known_unit(amount: Node, phrase: str) -> tuple[Node, Unit] | None:
+        amount, phrase = amount.args[0], f"{above} / {phrase}"
     found = unit(phrase)
-    return (amount, found) if found.kind == "measure" else None
+    return (amount, found) if found.kind == "measure" and not variables(amount) else None
 
 
 def _unit_factor(node: Node) -> str | None:
