@@ -20,7 +20,7 @@ class Token(NamedTuple):
     Attributes:
         kind: "number", "repeating" (decimal), "based" (digits with a base), "variable", "function", "word", "letters"
             (a word or a product of variables), or "mark" for all others. The parser adds "end" tokens.
-        text: Canonical spelling.
+        text: Spelling, the same for all aliases.
     """
 
     kind: str
