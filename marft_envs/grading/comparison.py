@@ -336,7 +336,10 @@ def _same_congruence(first: Node, second: Node) -> bool | None:
     other_rest, other_modulus = (evaluate(part, {}) for part in second.args[1:])
     if modulus != other_modulus or modulus == 0:
         return False
-    return bool((rest - other_rest) % modulus == 0)
+    try:
+        return bool((rest - other_rest) % modulus == 0)
+    except TypeError as error:  # a fraction with a real number, or a complex number
+        raise NotReadableError("a congruence of irrational numbers") from error
 
 
 def _same_inequality(first: Node, second: Node) -> bool | None:

@@ -164,7 +164,7 @@ def _chinese_parts(word: str) -> list[tuple[str, int, Fraction]]:
 def _power_behind(words: list[str]) -> int:
     """Read ``^ 2``, ``^ { 2 }`` or "squared" after a unit."""
     if words and words[0].lower() in _POWER_BEHIND:
-        return _POWER_BEHIND[words[0]]
+        return _POWER_BEHIND[words[0].lower()]
     if words[:1] == ["^"]:
         negative = "-" in words[1:3]
         digits = next((word for word in words[1:4] if word.isdigit()), "1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marft_envs.grading import boxed_answers, differing_boxes, extract, grade_math, last_boxed
+from marft_envs.grading.extraction import split_elements
 
 ALL = ("boxed", "answer", "number")
 
@@ -89,6 +90,11 @@ def test_gold_of_a_solution():
     assert last_boxed(solution) == "3"
     assert differing_boxes(solution) == ["3", r"\frac{1}{2}"]
     assert last_boxed("no box") is None
+
+
+def test_split_elements():
+    assert split_elements(r"\{1,2\}, [3,4) \text{ or } \frac{1}{2}") == [r"\{1,2\}", "[3,4)", r"\frac{1}{2}"]
+    assert split_elements("") == []
 
 
 def test_unknown_options_are_named():

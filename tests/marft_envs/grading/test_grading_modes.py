@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marft_envs.grading import grade_math
-from marft_envs.grading.extraction import split_elements
 
 POINTS = ["(-2, 23)", "(0, 1)"]
 
@@ -81,11 +80,6 @@ def test_all_understands_plus_minus():
 def test_one_gold_works_in_every_mode():
     for mode in ("single", "any", "all", "ordered"):
         assert grade_math(r"\boxed{0.5}", r"\frac12", mode=mode).correct
-
-
-def test_split_elements():
-    assert split_elements(r"\{1,2\}, [3,4) \text{ or } \frac{1}{2}") == [r"\{1,2\}", "[3,4)", r"\frac{1}{2}"]
-    assert split_elements("") == []
 
 
 @pytest.mark.parametrize(
