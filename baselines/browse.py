@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,9 @@ def check_environment(arguments: argparse.Namespace) -> int:
 def manage_data(arguments: argparse.Namespace) -> int:
     """Run `marft data`."""
     if arguments.action == "build":
+        if find_spec("envs_data.build") is None:
+            found, wanted = "an installed package, which has no generators", "a checkout of the repository"
+            raise envs_data.DataError("envs_data.build", found, wanted, "run `make data` in one")
         from envs_data.build.__main__ import main as build
 
         build([])

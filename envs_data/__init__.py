@@ -132,7 +132,7 @@ def _verified(path: Path, wanted: str) -> bytes:
             str(path),
             f"sha256 {found[:12]}...",
             f"{wanted[:12]}... as in manifest.json",
-            "install the package again, or rebuild with `python -m envs_data.build`",
+            "install the package again; in a checkout, `make data` rebuilds it",
         )
     return content
 

@@ -2,7 +2,7 @@
 
 Each module or package `envs_data.build.NAME` holds `SPEC`, the specification of one set; a "/" in a name is a
 folder. Rebuilding writes the same bytes, which a test checks. These scripts may use sympy; `envs_data` itself has
-no dependencies.
+no dependencies. They are not part of the installed package: run them in a checkout of the repository.
 """
 
 from importlib import import_module

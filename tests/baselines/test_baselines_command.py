@@ -80,6 +80,14 @@ def test_data_lists_and_checks(capsys):
     assert "match" in out
 
 
+def test_an_installed_package_cannot_rebuild_the_data(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "envs_data.build", None)  # the wheel has no generators
+    code, out, error = run(capsys, "data", "build")
+    assert (code, out) == (1, "")
+    assert "found an installed package, which has no generators, wanted a checkout of the repository" in error
+    assert "make data" in error
+
+
 def test_every_command_has_complete_help():
     [subparsers] = [a for a in build_parser()._actions if hasattr(a, "choices") and isinstance(a.choices, dict)]
     assert set(subparsers.choices) == {

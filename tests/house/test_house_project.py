@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import subprocess
 import sys
 import tomllib
 from datetime import date
+from fnmatch import fnmatchcase
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 import yaml
@@ -72,8 +75,35 @@ def test_ci_builds_installs_and_uploads_wheel_and_sdist(jobs):
     assert "--constraint constraints.txt build\n" in commands
     assert "build" in _pins()
     assert "pip install --constraint constraints.txt dist/*.whl" in commands
+    assert "marft data check" in commands  # the wheel has the data
     uploads = [step["with"] for step in build["steps"] if step.get("uses", "").startswith("actions/upload-artifact@")]
     assert uploads == [{"name": "dist", "path": "dist/", "if-no-files-found": "error"}]
+
+
+def test_the_wheel_has_the_data_and_not_its_generators():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    find, patterns = settings["packages"]["find"], settings["package-data"]["envs_data"]
+    folders = {path.parent.relative_to(ROOT) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
+    chosen = {
+        folder
+        for folder in folders
+        if any(fnmatchcase(".".join(folder.parts), pattern) for pattern in find["include"])
+        and not any(fnmatchcase(".".join(folder.parts), pattern) for pattern in find["exclude"])
+    }
+    generators = {folder for folder in folders if folder.parts[:2] == ("envs_data", "build")}
+    assert len(generators) > 3
+    assert folders - chosen == generators
+    files = {
+        path.relative_to(ROOT / "envs_data") for pattern in patterns for path in (ROOT / "envs_data").glob(pattern)
+    }
+    assert {Path("manifest.json"), *map(Path, _data_files())} < files
+    assert [path for path in files if path.parts[0] == "build"] == []
+
+
+def _data_files():
+    for entry in json.loads((ROOT / "envs_data" / "manifest.json").read_text(encoding="utf-8")).values():
+        for part in (*entry["splits"].values(), *entry.get("attachments", {}).values()):
+            yield part["file"]
 
 
 def test_ci_may_write_nothing_and_pins_each_action_to_a_version(jobs):
