@@ -15,6 +15,7 @@ from rich.table import Table
 import envs_data
 import marft_envs
 from baselines.environment import add_environment_flags, read_keywords
+from marft_envs.capabilities import dependency_game
 from marft_envs.dependency import drawing
 
 
@@ -62,9 +63,9 @@ def show_environment(arguments: argparse.Namespace) -> int:
     """Run `marft show`: play one episode with placeholder actions and print each agent's first observation."""
     env = marft_envs.make(arguments.id, **read_keywords(arguments))
     env.reset(seed=0, options={"index": arguments.index})
-    game = env.unwrapped
+    game = dependency_game(env)
     print(f"{arguments.id}\n")
-    if isinstance(game, marft_envs.FlexMG):
+    if game is not None:
         _show_game(game, arguments.png)
     elif arguments.png is not None:
         raise ValueError(f"{arguments.id} is no Flex-MG: it has no dependency function to draw")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import marft_envs
+from marft_envs.capabilities import dependency_game, independent_games, listing_game
 from marft_envs.communication import FORMS
 from marft_envs.registration.factory import takes
 from marft_envs.teams.team import as_team
@@ -90,10 +91,7 @@ def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
     Raises:
         KeyError, TypeError, ValueError: Raised by `marft_envs.make`.
     """
-    first = marft_envs.make(env_id, **keywords)
-    if isinstance(first.unwrapped, marft_envs.FlexMG):  # copies share the immutable tasks and team
-        return lambda: copy.deepcopy(first)
-    return lambda: marft_envs.make(env_id, **keywords)
+    return independent_games(partial(marft_envs.make, env_id, **keywords))
 
 
 def versioned_id(env_id: str) -> str:
@@ -108,21 +106,21 @@ def versioned_id(env_id: str) -> str:
 
 def notes_of(env: Any) -> dict[str, str]:
     """Return the environment's entry in the notes of a run: the hash of its tool surface, if it has tools."""
-    game = env.unwrapped
-    found = game.settings.get("tool_surface") if isinstance(game, marft_envs.FlexMG) else None
+    game = dependency_game(env)
+    found = None if game is None else game.settings.get("tool_surface")
     return {} if found is None else {"tool_surface": found}
 
 
 def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
-    """Return the reset options of an evaluation: the tasks of a Flex-MG, or the seeds 0, 1, ... of another environment.
+    """Return the reset options of an evaluation: its list of tasks, or the seeds 0, 1, ... where it has none.
 
     Args:
         env: Environment to evaluate on.
         limit: Maximum number of scenarios. Tasks are spread evenly, since data sets are often sorted by subject.
             None means all tasks, or 100 seeds for environments without a list of tasks.
     """
-    game = env.unwrapped
-    if isinstance(game, marft_envs.FlexMG):
+    game = listing_game(env)
+    if game is not None:
         total = len(game.tasks)
         count = total if limit is None else min(limit, total)
         return [{"index": i * total // count} for i in range(count)]
@@ -135,7 +133,7 @@ def tasks_of(env: Any, setting: str) -> list[dict[str, Any]]:
     Raises:
         ValueError: The environment has no list of tasks; the message names the setting that needs one.
     """
-    if not isinstance(env.unwrapped, marft_envs.FlexMG):
+    if listing_game(env) is None:
         raise ValueError(
             f"--{setting} needs an environment with a list of tasks; {type(env.unwrapped).__name__} has none: tasks "
             "are drawn from seeds, give --updates"

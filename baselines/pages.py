@@ -19,6 +19,7 @@ from typing import Any
 import envs_data
 import marft_envs
 from marft_envs import FlexMG
+from marft_envs.capabilities import dependency_game
 from marft_envs.dependency import drawing
 from marft_envs.registration.factory import make_game
 from marft_envs.tasks.tools.handoff import Handoff
@@ -85,8 +86,8 @@ class Family:
         """Make the environments of a task, one for each team in `PRESETS`."""
         games: dict[str, FlexMG] = {}
         for team in PRESETS:
-            game = marft_envs.make(f"marft/{task}_{team}").unwrapped
-            assert isinstance(game, FlexMG)
+            game = dependency_game(marft_envs.make(f"marft/{task}_{team}"))
+            assert game is not None
             games[team] = game
         return cls(task, FAMILIES[task], games)
 

@@ -15,6 +15,7 @@ from baselines.environment import add_environment_flags, read_keywords
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.trajectory import Action
+from marft_envs.capabilities import dependency_game
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -90,8 +91,8 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
 
 def _gold_script(env: Any) -> Any:
     """Return a script that plays the gold answer, to show a successful episode."""
-    game = env.unwrapped
-    if not isinstance(game, marft_envs.FlexMG):
+    game = dependency_game(env)
+    if game is None:
         raise ValueError("the scripted policy plays gold answers and needs a Flex-MG; use random or a model")
     answering = {profile.name for profile in game.team.profiles if profile.answers}
 

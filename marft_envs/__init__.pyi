@@ -4,11 +4,11 @@ from .records.episode import Episode
 from .records.replay import replay
 from .records.turn import Turn
 from .registration.builtin import register_builtin
-from .registration.factory import make, make_parallel, make_shared, register_task
+from .registration.factory import make, make_parallel, make_shared, make_vec, register_task
 from .registration.registry import EnvSpec, UnknownEnvironmentError, envs, register, spec
 from .rewards import TeamReward
 from .rollout.running_game import Ended, Waiting
-from .rollout.vector_games import VectorGames, make_vec
+from .rollout.vector_games import VectorGames
 from .spaces import TextObservation, UnicodeText
 from .tasks.base import JudgeFailure, Outcome, Session, Task, TaskList, TaskSet, UnknownTaskError, WorldSet
 from .teams.profile import Profile, TeamError

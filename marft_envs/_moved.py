@@ -3,6 +3,12 @@
 # old module -> the modules that hold its names now; submodules of an old package follow it
 MOVED: dict[str, tuple[str, ...]] = {
     "action_record": ("tasks.tools.action_record",),
+    "data.code_formats": ("tasks.code.formats",),
+    "data.function_tests": ("tasks.code.function_tests",),
+    "data.limits": ("tasks.code.limits",),
+    "data.packed_tests": ("tasks.code.packed_tests",),
+    "data.problems": ("tasks.code.loading",),
+    "data.solutions": ("tasks.code.solutions",),
     "drawing": ("dependency.drawing",),
     "factory": ("registration.factory", "registration.builtin"),
     "fixed": ("dependency.fixed",),
@@ -22,7 +28,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "tools.binding": ("tasks.tools.team_tools",),
     "trace": ("records.episode", "records.turn", "records.replay"),
     "trace_files": ("records.files",),
-    "vector": ("rollout.vector_games", "rollout.running_game"),
+    "vector": ("rollout.vector_games", "registration.factory"),
     "view": ("game.observation", "game.render", "game.state"),
     "worlds": ("tasks.worlds",),
 }

@@ -6,14 +6,12 @@ chat must not repeat it, so a conversation gets only the new messages.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from marft_envs.game import FlexMG
+from marft_envs.capabilities import AnyAEC, independent_games
 from marft_envs.registration.factory import make
-from marft_envs.registration.registry import AnyAEC
 from marft_envs.rollout.running_game import Ended, LiveGame, Waiting
 from marft_envs.teams.profile import ENVIRONMENT
 
@@ -104,7 +102,7 @@ class SeatGame:
 
 
 def maker(env_id_or_make: Make, kwargs: Mapping[str, Any]) -> Callable[[], AnyAEC]:
-    """Return a factory of independent environments; copies of a Flex-MG share its tasks.
+    """Return a factory of independent environments; copies share large data where the game allows it.
 
     Args:
         env_id_or_make: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
@@ -112,10 +110,7 @@ def maker(env_id_or_make: Make, kwargs: Mapping[str, Any]) -> Callable[[], AnyAE
     """
     if not isinstance(env_id_or_make, str):
         return partial(env_id_or_make, **kwargs)
-    first = make(env_id_or_make, **kwargs)
-    if isinstance(first.unwrapped, FlexMG):
-        return partial(copy.deepcopy, first)
-    return partial(make, env_id_or_make, **kwargs)
+    return independent_games(partial(make, env_id_or_make, **kwargs))
 
 
 def chat(observation: Any) -> Messages:

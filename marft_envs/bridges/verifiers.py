@@ -21,8 +21,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from marft_envs.bridges.seat import GameFailedError, Make, Partners, chat, maker, news, open_seats
-from marft_envs.game import FlexMG
-from marft_envs.registration.registry import AnyAEC
+from marft_envs.capabilities import AnyAEC, listing_game
 from marft_envs.rollout.running_game import Ended, LiveGame, Waiting
 
 REQUIREMENT = "verifiers>=0.4,<0.5"
@@ -65,7 +64,7 @@ def to_verifiers(
         pass
 
     class Tasks(vf.Taskset[Play, vf.TasksetConfig]):  # type: ignore[misc]
-        INFINITE = not isinstance(example.unwrapped, FlexMG)
+        INFINITE = listing_game(example) is None
 
         def load(self) -> Iterator[Play]:
             for name, seed, options in _starts(example):
@@ -85,8 +84,8 @@ def to_verifiers(
 
 def _starts(env: AnyAEC) -> Iterator[tuple[str | None, int, dict[str, Any]]]:
     """Yield name, seed and options of every game."""
-    game = env.unwrapped
-    if isinstance(game, FlexMG):
+    game = listing_game(env)
+    if game is not None:
         yield from ((game.tasks[index].id, index, {"index": index}) for index in range(len(game.tasks)))
     else:
         yield from ((None, seed, {}) for seed in itertools.count())

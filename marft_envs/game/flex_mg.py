@@ -90,6 +90,9 @@ class FlexMG(AECEnv[str, Any, Any]):
         "render_modes": ["human", "ansi"],
         "is_parallelizable": False,
         "records_episodes": True,
+        "lists_tasks": True,
+        "copies_share_data": True,
+        "dependency_function": True,
         "render_fps": 1,
     }
     rewards_by_name: ClassVar[Mapping[str, Callable[[Outcome], float]]] = {
@@ -120,7 +123,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.feedback = _one_of(feedback, ("none", "verdict"), "feedback")
         self.render_mode = _one_of(render_mode, (None, "human", "ansi"), "render_mode")
         slow = bool(getattr(tasks, "slow_step", False))  # a step may wait for a judge: run it in the background
-        self.metadata = {**type(self).metadata, "name": name, "slow_step": slow}
+        self.metadata = {**FlexMG.metadata, **type(self).metadata, "name": name, "slow_step": slow}
         if not len(tasks):
             raise ValueError(f"the task set {tasks.name!r} is empty: give data with at least one task")
         self._roster = self.team.roster

@@ -11,19 +11,22 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gymnasium import logger
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
+from marft_envs.capabilities import AnyAEC, independent_games
 from marft_envs.dependency import as_dependency
 from marft_envs.game import FlexMG
-from marft_envs.registration.registry import AnyAEC, EnvSpec, check_id, newest, register, spec
+from marft_envs.registration.registry import EnvSpec, check_id, newest, register, spec
 from marft_envs.tasks.base import TaskSet, TeamBound, WorldSet
 from marft_envs.teams.team import PRESETS, Team, as_team
 
 if TYPE_CHECKING:
+    from marft_envs.rollout.vector_games import VectorGames
     from marft_envs.wrappers import SharedPolicyEnv
 
 Tasks = TaskSet | WorldSet
@@ -59,6 +62,38 @@ def make_shared(env_id: str, **kwargs: Any) -> SharedPolicyEnv:
     from marft_envs.wrappers import SharedPolicyEnv
 
     return SharedPolicyEnv(make(env_id, **kwargs))
+
+
+def make_vec(
+    env_id_or_factory: str | Callable[..., AnyAEC],
+    num_envs: int,
+    *,
+    threads: int | None = None,
+    autoreset: bool = False,
+    **kwargs: Any,
+) -> VectorGames:
+    """Make several games side by side.
+
+    Args:
+        env_id_or_factory: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
+        num_envs: Number of games.
+        threads: Number of steps that run at once; None is one per game up to 32, 0 takes every step in the
+            caller's thread.
+        autoreset: A game that ended begins anew.
+        **kwargs: Keywords for the environment.
+
+    Example:
+        >>> with make_vec("marft/math_duo-v0", 2) as games:
+        ...     [(turn.index, turn.agent) for turn in games.reset(seeds=0)]
+        [(0, 'reasoner_0'), (1, 'reasoner_0')]
+    """
+    from marft_envs.rollout.vector_games import VectorGames
+
+    if isinstance(env_id_or_factory, str):
+        make_env = independent_games(partial(make, env_id_or_factory, **kwargs))
+    else:
+        make_env = partial(env_id_or_factory, **kwargs)
+    return VectorGames(make_env, num_envs, threads=threads, autoreset=autoreset)
 
 
 def _make_bare(env_id: str, kwargs: Mapping[str, Any]) -> AnyAEC:

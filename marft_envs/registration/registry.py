@@ -17,13 +17,12 @@ from typing import Any
 
 import gymnasium
 import pettingzoo
-from pettingzoo import AECEnv
 
+from marft_envs.capabilities import AnyAEC
 from marft_envs.registration import plugins
 
 _ID = re.compile(r"(?P<name>[a-zA-Z][\w-]*/[\w-]+?)(?:[-_]v(?P<version>\d+))?")
 _OUR_ENTRY_POINTS = "marft_envs.registration.factory:"
-AnyAEC = AECEnv[Any, Any, Any]
 
 
 @dataclass(frozen=True)

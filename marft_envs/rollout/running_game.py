@@ -7,9 +7,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from marft_envs.game import FlexMG
+from marft_envs.capabilities import AnyAEC, recording_game
 from marft_envs.records.episode import Episode
-from marft_envs.registration.registry import AnyAEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Ended:
         terminated: It ended by its own rules.
         truncated: It ended by a limit.
         failure: Reason that it could not be played on, if not caused by the agents; None if it could.
-        record: Record of a Flex-MG, with the whole conversation; None of other games.
+        record: Record with the whole conversation; None of games that do not record episodes.
     """
 
     index: int
@@ -124,7 +123,7 @@ class LiveGame:
         return self._ended()
 
     def _ended(self) -> Ended:
-        game = self.env.unwrapped
+        recorded = recording_game(self.env) if self._begun else None
         return Ended(
             index=self.index,
             seed=self._seed,
@@ -134,5 +133,5 @@ class LiveGame:
             terminated=self.failure is None and not self._cut,
             truncated=self.failure is None and self._cut,
             failure=self.failure,
-            record=game.episode() if isinstance(game, FlexMG) and self._begun else None,
+            record=None if recorded is None else recorded.episode(),
         )

@@ -19,7 +19,6 @@ works.
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor
@@ -31,9 +30,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from gymnasium.spaces import Text
 
-from marft_envs.game import FlexMG
-from marft_envs.registration.factory import make
-from marft_envs.registration.registry import AnyAEC
+from marft_envs.capabilities import AnyAEC
 from marft_envs.rollout.running_game import Ended, LiveGame, Waiting
 
 MAX_THREADS = 32
@@ -240,43 +237,6 @@ class VectorGames:
             self._episodes[index] += 1
             following = np.random.SeedSequence([self._first_seeds[index], self._episodes[index]])
             self._begin(index, int(following.generate_state(1)[0]), None)
-
-
-def make_vec(
-    env_id_or_factory: str | Callable[..., AnyAEC],
-    num_envs: int,
-    *,
-    threads: int | None = None,
-    autoreset: bool = False,
-    **kwargs: Any,
-) -> VectorGames:
-    """Make several games side by side.
-
-    Args:
-        env_id_or_factory: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
-        num_envs: Number of games.
-        threads: Number of steps that run at once; None is one per game up to 32, 0 takes every step in the
-            caller's thread.
-        autoreset: A game that ended begins anew.
-        **kwargs: Keywords for the environment.
-
-    Example:
-        >>> with make_vec("marft/math_duo-v0", 2) as games:
-        ...     [(turn.index, turn.agent) for turn in games.reset(seeds=0)]
-        [(0, 'reasoner_0'), (1, 'reasoner_0')]
-    """
-    if isinstance(env_id_or_factory, str):
-        make_env = _factory(env_id_or_factory, kwargs)
-    else:
-        make_env = partial(env_id_or_factory, **kwargs)
-    return VectorGames(make_env, num_envs, threads=threads, autoreset=autoreset)
-
-
-def _factory(env_id: str, kwargs: Mapping[str, Any]) -> Callable[[], AnyAEC]:
-    first = make(env_id, **kwargs)
-    if isinstance(first.unwrapped, FlexMG):  # copies share the immutable tasks and team
-        return partial(copy.deepcopy, first)
-    return partial(make, env_id, **kwargs)
 
 
 def _at_once(job: Callable[[], _T]) -> Future[_T]:

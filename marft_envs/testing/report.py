@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from pettingzoo import AECEnv
+from marft_envs.capabilities import AnyAEC
 
-AnyAEC = AECEnv[Any, Any, Any]
 Make = Callable[..., AnyAEC]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
+from marft_envs.capabilities import dependency_game
 from marft_envs.game import FlexMG
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay
@@ -14,8 +15,8 @@ from marft_envs.testing.report import Make, NotApplicable, require
 
 def _begun_game(make: Make, seed: int = 1) -> FlexMG:
     """Return the game inside of any views."""
-    game = make().unwrapped
-    if not isinstance(game, FlexMG):
+    game = dependency_game(make())
+    if game is None:
         raise NotApplicable("it is no FlexMG: who may see what is not known here")
     game.reset(seed=seed)
     return game

@@ -8,7 +8,7 @@ from typing import Any
 
 from pettingzoo.utils.wrappers import BaseWrapper
 
-from marft_envs.game import FlexMG
+from marft_envs.capabilities import recording_game
 from marft_envs.records.episode import Episode
 from marft_envs.records.turn import Turn
 from marft_envs.wrappers.ending import ending, is_over, team_reward
@@ -36,7 +36,7 @@ class RecordTranscript(BaseWrapper[str, Any, Any]):
         if self.path.suffix != ".jsonl":
             raise ValueError(f"{self.path}: found the ending {self.path.suffix!r}, wanted .jsonl")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._own = not isinstance(env.unwrapped, FlexMG)
+        self._own = recording_game(env) is None
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game; arguments as in the game."""
@@ -58,12 +58,12 @@ class RecordTranscript(BaseWrapper[str, Any, Any]):
                 file.write(self._episode().to_json() + "\n")
 
     def _episode(self) -> Episode:
-        game = self.env.unwrapped
-        if isinstance(game, FlexMG):
+        game = recording_game(self.env)
+        if game is not None:
             return game.episode()
         terminated, truncated = ending(self.env)
         return Episode(
-            env_id=str(self.env.metadata.get("name", type(game).__name__)),
+            env_id=str(self.env.metadata.get("name", type(self.env.unwrapped).__name__)),
             settings={},
             seed=self._seed,
             task_id="",

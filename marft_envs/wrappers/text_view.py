@@ -12,15 +12,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import BaseWrapper
 
+from marft_envs.capabilities import AnyAEC
 from marft_envs.spaces import Message, TextObservation, UnicodeText, fit
 from marft_envs.wrappers.ending import is_over
 from marft_envs.wrappers.infos import NumericInfos
 
 ADDED_CHARS = 2**24  # room in the observation for what a view adds to it
-AnyAEC = AECEnv[Any, Any, Any]
 
 
 class TextView(BaseWrapper[str, Any, Any]):

@@ -10,7 +10,7 @@ import pytest
 
 from baselines.command import main
 from envs_data import DataError
-from marft_envs.data.solutions import WRONG, load_solutions
+from marft_envs.tasks.code.solutions import WRONG, load_solutions
 
 OWN = Path(__file__).parent / "published_solutions"
 PUBLISHED = Path(os.environ.get("MARFT_ORIGINALS", Path(__file__).parents[2] / "shared" / "data"))

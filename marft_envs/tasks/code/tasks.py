@@ -156,9 +156,9 @@ class CodeTasks:
             termination: As in `CodeTasks`.
 
         Raises:
-            DataError: See `marft_envs.data.problems.load_problems`.
+            DataError: See `marft_envs.tasks.code.loading.load_problems`.
         """
-        from marft_envs.data.problems import load_problems
+        from marft_envs.tasks.code.loading import load_problems
 
         named = os.fspath(data) if isinstance(data, os.PathLike) else data
         problems = load_problems(kind, named, split)

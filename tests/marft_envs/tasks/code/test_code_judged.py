@@ -9,10 +9,10 @@ from test_code_tasks import say
 
 import envs_data
 import marft_envs
-from marft_envs.data.function_tests import PREAMBLE, Call, driver, make_tests
 from marft_envs.sandbox import Judge, Limits, ProgramChecker, Test
 from marft_envs.sandbox.shared import close_shared_judges, shared_judge
 from marft_envs.tasks.code import CodeTasks
+from marft_envs.tasks.code.function_tests import PREAMBLE, Call, driver, make_tests
 from marft_envs.tasks.code.problem import Problem
 from marft_envs.testing import check_environment
 

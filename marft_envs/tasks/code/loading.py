@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable
 
 from envs_data import DataError
-from marft_envs.data.code_formats import read_problem
 from marft_envs.data.files import Row
-from marft_envs.data.limits import UnsuitedError
 from marft_envs.data.sources import Hub, installed_hub, open_source
+from marft_envs.tasks.code.formats import read_problem
+from marft_envs.tasks.code.limits import UnsuitedError
 from marft_envs.tasks.code.problem import Problem
 
 

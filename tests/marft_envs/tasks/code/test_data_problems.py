@@ -10,9 +10,9 @@ import pytest
 from originals import OWN, files, rows
 
 from marft_envs.data import DataError
-from marft_envs.data.problems import load_problems
 from marft_envs.sandbox.checkers import Floats, ProgramChecker, Tokens
 from marft_envs.sandbox.verdict import Test
+from marft_envs.tasks.code.loading import load_problems
 
 OPEN_R1 = {
     "id": "1/A", "title": "Double", "description": "Print $$$2x$$$.", "input_format": "$$$x$$$", "output_format": "it",

@@ -22,14 +22,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from envs_data import DataError
-from marft_envs.data import function_tests
 from marft_envs.data.files import Row
 from marft_envs.data.formats import Fields
-from marft_envs.data.limits import UnsuitedError, read_limits
-from marft_envs.data.packed_tests import unpack_tests
 from marft_envs.sandbox.checkers import AnyChecker, ProgramChecker, read_checker
 from marft_envs.sandbox.submission import MAX_TEST_BYTES
 from marft_envs.sandbox.verdict import Test
+from marft_envs.tasks.code import function_tests
+from marft_envs.tasks.code.limits import UnsuitedError, read_limits
+from marft_envs.tasks.code.packed_tests import unpack_tests
 from marft_envs.tasks.code.problem import Problem
 
 

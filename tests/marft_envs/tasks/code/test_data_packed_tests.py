@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from marft_envs.data.packed_tests import unpack_tests
+from marft_envs.tasks.code.packed_tests import unpack_tests
 
 TESTS = [{"input": "1\n", "output": "2\n", "testtype": "stdin"}]
 
