@@ -15,9 +15,9 @@ from gymnasium.vector import AsyncVectorEnv
 from toy_games import toy_game, toy_tasks, toy_team
 
 import marft_envs
-from marft_envs import FlexMG, SharedPolicyEnv, UnicodeText
+from marft_envs import FlexMG, SharedPolicyEnv, UnicodeText, make_vec
 from marft_envs.rollout.running_game import Ended, Waiting
-from marft_envs.rollout.vector_games import VectorGames, make_vec
+from marft_envs.rollout.vector_games import VectorGames
 from marft_envs.tasks.base import JudgeFailure
 
 

@@ -1,0 +1,43 @@
+"""The layers of `marft_envs`: each folder has one, and no module imports itself by way of others."""
+
+import tomllib
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+LATE = {("marft_envs.sandbox.image", "marft_envs.sandbox.docker_backend")}  # imported inside of two functions
+
+
+def test_each_folder_and_module_has_a_layer():
+    [layers] = [contract["layers"] for contract in CONTRACTS if contract["name"] == "layers of the environments"]
+    listed = {name.strip() for layer in layers for name in layer.split("|")}
+    there = {path.stem for path in (ROOT / "marft_envs").glob("*.py")} - {"__init__"}
+    there |= {path.parent.name for path in (ROOT / "marft_envs").glob("*/__init__.py")}
+    assert {name.split(".")[0] for name in listed} == there
+    for split in {name.split(".")[0] for name in listed if "." in name}:
+        parts = {path.stem for path in (ROOT / "marft_envs" / split).glob("*.py")} - {"__init__"}
+        parts |= {path.parent.name for path in (ROOT / "marft_envs" / split).glob("*/__init__.py")}
+        assert {f"{split}.{part}" for part in parts} <= listed
+
+
+def graph(*more):
+    found = grimp.build_graph("marft_envs", exclude_type_checking_imports=True, cache_dir=None)
+    edges = {module: set(found.find_modules_directly_imported_by(module)) for module in found.modules}
+    for importer, imported in LATE:
+        edges[importer].discard(imported)
+    for importer, imported in more:
+        edges[importer].add(imported)
+    return edges
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    TopologicalSorter(graph()).prepare()
+
+
+def test_a_circle_would_be_found():
+    with pytest.raises(ValueError, match="nodes are in a cycle"):
+        TopologicalSorter(graph(("marft_envs.spaces", "marft_envs.game.flex_mg"))).prepare()

@@ -1,0 +1,82 @@
+"""Capabilities that environments promise in their metadata, whatever their class is."""
+
+import copy
+from typing import Any, ClassVar
+
+import pytest
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+from stranger import Stranger
+from toy_games import toy_game, toy_tasks
+
+from baselines.environment import scenarios
+from marft_envs import FlexMG, Task
+from marft_envs.capabilities import dependency_game, independent_games, listing_game, recording_game
+from marft_envs.rollout.running_game import LiveGame, Waiting
+
+
+class Listed(Stranger):
+    """A game of another class that promises a list of tasks."""
+
+    metadata: ClassVar[dict[str, Any]] = {**Stranger.metadata, "lists_tasks": True}
+    tasks = (Task("one", "?", "1", "test"), Task("two", "?", "2", "test"))
+
+
+class Recorded(Stranger):
+    """A game of another class that promises records."""
+
+    metadata: ClassVar[dict[str, Any]] = {**Stranger.metadata, "records_episodes": True}
+
+    def episode(self):
+        return "the record"
+
+
+class Renamed(FlexMG):
+    """A Flex-MG with metadata of its own."""
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "mine/renamed-v0", "render_modes": []}
+
+
+@pytest.mark.parametrize("ask", [recording_game, listing_game, dependency_game])
+def test_a_flex_mg_promises_all_behind_any_wrapper_also_with_metadata_of_its_own(ask):
+    game = toy_game()
+    assert ask(OrderEnforcingWrapper(game)) is game
+    assert ask(Renamed(toy_tasks(), game.team)).metadata["name"] == "marft/custom-v0"
+
+
+@pytest.mark.parametrize("ask", [recording_game, listing_game, dependency_game])
+def test_an_environment_that_promises_nothing_is_asked_for_nothing(ask, monkeypatch):
+    assert ask(Stranger()) is None
+    monkeypatch.delattr(Stranger, "metadata")
+    assert ask(Stranger()) is None
+
+
+def test_a_list_of_tasks_is_evaluated_whole():
+    assert scenarios(Listed(), None) == [{"index": 0}, {"index": 1}]
+    assert scenarios(Stranger(), 2) == [{"seed": 0}, {"seed": 1}]
+
+
+def test_the_record_of_any_game_is_kept():
+    game = LiveGame(0, Recorded())
+    turn = game.begin(0, None)
+    while isinstance(turn, Waiting):
+        turn = game.play(turn.agent, "hello")
+    assert turn.record == "the record"
+
+
+def test_copies_are_made_only_where_they_share_data():
+    made = []
+
+    def make(kind):
+        made.append(kind())
+        return made[-1]
+
+    games = independent_games(lambda: make(toy_game))
+    one, other = games(), games()
+    assert len(made) == 1
+    assert one is not other
+    assert one.tasks is other.tasks
+    fresh = independent_games(lambda: make(Stranger))
+    assert fresh() is made[-1]
+    assert fresh() is made[-1]
+    assert len(made) == 4
+    assert copy.deepcopy(made[-1]) is not made[-1]
