@@ -52,40 +52,37 @@ def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstr
 
 
 def chain_steps(
-    turn_rewards: Sequence[float],
-    turn_lengths: Sequence[int],
+    turn_rewards: Array,
+    turn_lengths: npt.NDArray[np.int64],
     *,
-    discount: float,
+    discounts: Array,
     trace_decay: float,
-    terminated: bool,
     token_discount: float = 1.0,
     token_trace_decays: Sequence[float] | float = 1.0,
 ) -> tuple[Array, Array, Array]:
-    """Convert the turns of an episode to the steps of its chain.
+    """Convert turns to the steps of their chain.
 
     Args:
-        turn_rewards: [K], team reward after each turn.
-        turn_lengths: [K], steps per turn: tokens at token level, all 1 at action level.
-        discount: Gamma between a turn and the next, in [0, 1].
+        turn_rewards: Float64 [K], team reward after each turn.
+        turn_lengths: Int64 [K], steps per turn: tokens at token level, all 1 at action level.
+        discounts: Float64 [K], gamma between each turn and the next, in [0, 1]; 0 where nothing follows.
         trace_decay: Lambda between a turn and the next, in [0, 1].
-        terminated: True if nothing follows the last turn.
         token_discount: Gamma between tokens inside a turn, in [0, 1].
         token_trace_decays: [K], lambda between tokens inside each turn, or one number for all turns.
 
     Returns:
         Rewards, discounts and lambdas, each float64 [sum of lengths]; a turn's reward follows its last step.
+
+    Example:
+        >>> [x.tolist() for x in chain_steps(np.ones(2), np.array([2, 1]), discounts=np.array([0.9, 0]), trace_decay=1)]
+        [[0.0, 1.0, 1.0], [1.0, 0.9, 0.0], [1.0, 1.0, 1.0]]
     """
-    ends = np.cumsum(np.asarray(turn_lengths, np.int64)) - 1
-    total = int(ends[-1]) + 1
-    rewards = np.zeros(total)
-    rewards[ends] = turn_rewards
-    discounts = np.full(total, token_discount)
+    ends = np.cumsum(turn_lengths) - 1
+    total = int(turn_lengths.sum())
+    rewards, steps = np.zeros(total), np.full(total, token_discount)
     lambdas = np.repeat(np.broadcast_to(np.asarray(token_trace_decays, np.float64), len(ends)), turn_lengths)
-    discounts[ends] = discount
-    lambdas[ends] = trace_decay
-    if terminated:
-        discounts[-1] = 0.0
-    return rewards, discounts, lambdas
+    rewards[ends], steps[ends], lambdas[ends] = turn_rewards, discounts, trace_decay
+    return rewards, steps, lambdas
 
 
 def normalise(advantages: Array, *, epsilon: float = SMALLEST_SPREAD) -> Array:
@@ -220,15 +217,6 @@ def overlong_punishment(length: int, limit: int, share: float) -> float:
     if share == 0:
         return 0.0
     return min(0.0, (limit - length) / (share * limit) - 1.0)
-
-
-def mean_magnitude(advantages: Sequence[Array]) -> float:
-    """Return the mean over actions of their mean |advantage|; 0 without actions.
-
-    Args:
-        advantages: Float64 [n] each, the advantages of one action's decisions.
-    """
-    return float(np.mean([np.abs(own).mean() for own in advantages])) if advantages else 0.0
 
 
 def explained_variance(values: Array, returns: Array) -> float:

@@ -1,85 +1,260 @@
-"""Training batch: the trainable turns of episodes (`Link`), and samples with advantages and targets (`Sample`)."""
+"""Training batch: all trainable actions of one update as flat arrays, built once per update."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from marft_agents.learning.advantages import Array
-from marft_agents.trajectory import Action, FloatArray, Trajectory, Turn
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.learning.word_count import count_words
+from marft_agents.trajectory import Action, FloatArray, Trajectory, score
+
+Index = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A recorded action with its advantages and value targets.
+class Batch(NamedTuple):
+    """Trainable actions of an update, episode by episode in the order they were played.
+
+    Sizes: N actions; T tokens of all actions; D decisions (D = N at action level, D = T at token level); V values. The
+    critic evaluates every decision (V = D), only the first action of a round with joint credit, or nothing (V = 0).
+    The tokens of action i are entries `token_offsets[i]` to `token_offsets[i + 1]` of the arrays [T]; likewise for
+    decisions and values. NaN means not computed yet.
 
     Attributes:
-        agent: Agent that took the action.
-        episode: Index of its trajectory in the batch.
-        round: Round of the game.
-        action: Recorded tokens and log-probs.
-        values: Float64 [m], V before each decision that the critic evaluates: m = 0, 1 or the number of tokens T.
-        returns: Float64 [m], regression targets of V.
-        advantages: Float64 [n], one per decision: n = 1 at action level, T at token level.
-        credit: Float64 [n], the advantages before centring and scaling.
-        old: Float32 [T], log-probs under the trained model before the update's first step.
-        reference: Float32 [T], log-probs under the base without adapter; None: not computed.
-        positive: True if its episode succeeded.
+        agents: Names of the agents, by index.
+        policies: Names of the trainable policies, by index.
+        actions: N recorded actions with their prompts, the input of forward passes.
+        agent: Int64 [N], index of the acting agent.
+        policy: Int64 [N], index of its policy; -1 if that is frozen.
+        episode: Int64 [N], index of the trajectory.
+        turn: Int64 [N], index of the turn in its trajectory.
+        round: Int64 [N], round of the game.
+        joint: Int64 [N], index of the pair (episode, round), numbered by first appearance.
+        group: Int64 [N], prompt group of the episode.
+        branch: Int64 [N], turn whose alternatives are compared; -1 for a whole episode.
+        terminated: Bool [N], True if nothing follows the last turn of the episode; False if it was truncated.
+        positive: Bool [N], True if the episode succeeded.
+        exact: Bool [N], True if the recorded log-probs are the trained model's own, see `Action.exact`.
+        words: Int64 [N], words of the text; 1 unless the log-prob of an action is divided by them.
+        reward: Float64 [N], team reward after the action, with the rewards of untrained turns after it.
+        team_return: Float64 [N], undiscounted return of the episode.
+        bootstrap: Float64 [N], V after the last turn of a truncated episode; 0 where nothing evaluates it.
+        preceding: Float64 [N], M: ratio pi / pi_old of the agents updated before in the same round, 1 at first.
+        weight: Float32 [N], weight of each token of the action in the loss, see `averaging_shares`.
+        token_offsets: Int64 [N + 1], where the tokens of each action start.
+        decision_offsets: Int64 [N + 1], where the decisions of each action start.
+        value_offsets: Int64 [N + 1], where the values of each action start.
+        recorded: Float32 [T], log-probs at sampling time.
+        old: Float32 [T], log pi_old: log-probs under the trained model before the first step of the update.
+        reference: Float32 [T], log-probs under the base without adapter.
+        shaping: Float64 [D], costs added to the rewards, not part of any reported return.
+        advantages: Float64 [D], centred and scaled.
+        credit: Float64 [D], advantages before centring and scaling.
+        values: Float64 [V], V before the decision.
+        returns: Float64 [V], regression targets of V.
     """
 
-    agent: str
-    episode: int
-    round: int
-    action: Action
-    values: Array
-    returns: Array
+    agents: tuple[str, ...]
+    policies: tuple[str, ...]
+    actions: tuple[Action, ...]
+    agent: Index
+    policy: Index
+    episode: Index
+    turn: Index
+    round: Index
+    joint: Index
+    group: Index
+    branch: Index
+    terminated: Flags
+    positive: Flags
+    exact: Flags
+    words: Index
+    reward: Array
+    team_return: Array
+    bootstrap: Array
+    preceding: Array
+    weight: FloatArray
+    token_offsets: Index
+    decision_offsets: Index
+    value_offsets: Index
+    recorded: FloatArray
+    old: FloatArray
+    reference: FloatArray
+    shaping: Array
     advantages: Array
     credit: Array
-    old: FloatArray
-    reference: FloatArray | None = None
-    positive: bool = False
+    values: Array
+    returns: Array
+
+    def take(self, index: Index) -> Batch:
+        """Return the batch of some actions.
+
+        Args:
+            index: Int64 [n], the actions, in the order wanted.
+        """
+        picked: dict[str, Any] = {name: getattr(self, name)[index] for name in PER_ACTION}
+        for kind, names in FLAT.items():
+            offsets = getattr(self, kind)
+            at = positions(offsets, index)
+            picked |= {name: getattr(self, name)[at] for name in names}
+            picked[kind] = offsets_of(np.diff(offsets)[index])
+        return self._replace(actions=tuple(self.actions[i] for i in index), **picked)
+
+    def of(self, policy: str) -> Batch:
+        """Return the actions of one policy."""
+        return self.take(np.flatnonzero(self.policy == self.policies.index(policy)))
+
+    def tokens_of(self, index: Index) -> Index:
+        """Return the positions of the tokens of some actions in the arrays [T]."""
+        return positions(self.token_offsets, index)
+
+    @property
+    def lengths(self) -> Index:
+        """Int64 [N], number of tokens of each action."""
+        return np.diff(self.token_offsets)
+
+    @property
+    def num_decisions(self) -> Index:
+        """Int64 [N], number of decisions of each action: 1 at action level, its tokens at token level."""
+        return np.diff(self.decision_offsets)
+
+    @property
+    def num_values(self) -> Index:
+        """Int64 [N], number of decisions of each action that the critic evaluates."""
+        return np.diff(self.value_offsets)
 
 
-@dataclass(frozen=True)
-class Link:
-    """A trainable turn in the chain of an episode.
-
-    Attributes:
-        episode: Index of the trajectory in the batch.
-        turn: Recorded turn; its reward includes the rewards of untrained turns after it.
-        old: Float32 [T], see `Sample`; None: use the recorded log-probs.
-        reference: Float32 [T], see `Sample`; None: not computed.
-    """
-
-    episode: int
-    turn: Turn
-    old: FloatArray | None = None
-    reference: FloatArray | None = None
-
-    def sample(
-        self, values: Array, returns: Array, advantages: Array, *, credit: Array | None = None, positive: bool = False
-    ) -> Sample:
-        """Return the sample of this turn with the given values, returns and advantages."""
-        turn = self.turn
-        old = turn.action.logprobs if self.old is None else self.old
-        credited = (values, returns, advantages, advantages if credit is None else credit)
-        return Sample(turn.agent, self.episode, turn.round, turn.action, *credited, old, self.reference, positive)
+FLAT = {
+    "token_offsets": ("recorded", "old", "reference"),
+    "decision_offsets": ("shaping", "advantages", "credit"),
+    "value_offsets": ("values", "returns"),
+}
+PER_ACTION = tuple(
+    name
+    for name in Batch._fields
+    if name not in ("agents", "policies", "actions", *FLAT) and not any(name in names for names in FLAT.values())
+)
 
 
-def links(trajectories: Sequence[Trajectory]) -> list[Link]:
-    """Return the trainable turns of all finished episodes, episode by episode.
+def build_batch(
+    trajectories: Sequence[Trajectory], policies: Mapping[str, Sequence[str]], settings: LearnerSettings
+) -> Batch:
+    """Build the batch of an update from its episodes; failed episodes are left out.
 
     Turns without tokens (scripted or remote agents) belong to the environment. So do all turns of a branch but the one
-    that is compared. Their reward goes to the trainable turn before them. Failed episodes are left out.
+    that is compared. Their reward goes to the trainable turn before them.
+
+    Args:
+        trajectories: Episodes of the update.
+        policies: Agents of each trainable policy.
+        settings: Learner settings: level, critic and credit give the numbers of decisions and values.
     """
-    found: list[Link] = []
-    for index, trajectory in enumerate(trajectories):
+    places: list[tuple[int, int]] = []  # (episode, turn) of each trainable action
+    rewards: list[float] = []
+    for e, trajectory in enumerate(trajectories):
         if trajectory.failure is not None:
             continue
         for k, turn in enumerate(trajectory.turns):
             if len(turn.action.token_ids) and trajectory.branch in (None, k):
-                found.append(Link(index, turn))
-            elif found and found[-1].episode == index and turn.reward:
-                last = found[-1].turn
-                found[-1] = Link(index, replace(last, reward=last.reward + turn.reward))
-    return found
+                places.append((e, k))
+                rewards.append(turn.reward)
+            elif places and places[-1][0] == e:
+                rewards[-1] += turn.reward
+
+    turns = [trajectories[e].turns[k] for e, k in places]
+    episodes = [trajectories[e] for e, _ in places]
+    actions = tuple(turn.action for turn in turns)
+    agents = tuple(dict.fromkeys([*(a for members in policies.values() for a in members), *(t.agent for t in turns)]))
+    policy_of = {agent: i for i, members in enumerate(policies.values()) for agent in members}
+    joint = numbered((e, turn.round) for (e, _), turn in zip(places, turns, strict=True))
+    lengths = np.array([len(action.token_ids) for action in actions], np.int64)
+    decisions = lengths if settings.level == "token" else np.ones_like(lengths)
+    evaluated = decisions
+    if not settings.critic:
+        evaluated = np.zeros_like(lengths)
+    elif settings.credit == "round":  # before the first action of the round: a later observation holds an action of it
+        evaluated = np.zeros_like(lengths)
+        evaluated[np.unique(joint, return_index=True)[1]] = 1
+
+    count, flat = len(actions), int(decisions.sum())
+    recorded = np.concatenate([np.zeros(0, np.float32), *(action.logprobs for action in actions)])
+    by_words = settings.level == "action" and settings.normalisation == "word"
+    return Batch(
+        agents=agents,
+        policies=tuple(policies),
+        actions=actions,
+        agent=_integers(agents.index(turn.agent) for turn in turns),
+        policy=_integers(policy_of.get(turn.agent, -1) for turn in turns),
+        episode=_integers(e for e, _ in places),
+        turn=_integers(k for _, k in places),
+        round=_integers(turn.round for turn in turns),
+        joint=joint,
+        group=_integers(episode.group for episode in episodes),
+        branch=_integers(-1 if episode.branch is None else episode.branch for episode in episodes),
+        terminated=np.array([not episode.truncated for episode in episodes], np.bool_),
+        positive=np.array([score(episode) >= 1 for episode in episodes], np.bool_),
+        exact=np.array([action.exact for action in actions], np.bool_),
+        words=_integers(count_words(action.text) if by_words else 1 for action in actions),
+        reward=np.array(rewards, np.float64),
+        team_return=np.array([episode.team_return for episode in episodes], np.float64),
+        bootstrap=np.zeros(count),
+        preceding=np.ones(count),
+        weight=np.ones(count, np.float32),
+        token_offsets=offsets_of(lengths),
+        decision_offsets=offsets_of(decisions),
+        value_offsets=offsets_of(evaluated),
+        recorded=recorded,
+        old=recorded.copy(),
+        reference=np.full_like(recorded, np.nan),
+        shaping=np.zeros(flat),
+        advantages=np.full(flat, np.nan),
+        credit=np.full(flat, np.nan),
+        values=np.full(int(evaluated.sum()), np.nan),
+        returns=np.full(int(evaluated.sum()), np.nan),
+    )
+
+
+def _integers(numbers: Iterable[int]) -> Index:
+    return np.fromiter(numbers, np.int64)
+
+
+def numbered(keys: Iterable[tuple[int, ...]]) -> Index:
+    """Number equal keys alike, in order of first appearance; int64 [N].
+
+    Example:
+        >>> numbered([(7, 0), (7, 1), (7, 0)]).tolist()
+        [0, 1, 0]
+    """
+    seen: dict[tuple[int, ...], int] = {}
+    return _integers(seen.setdefault(key, len(seen)) for key in keys)
+
+
+def offsets_of(lengths: Index) -> Index:
+    """Return where each of N segments starts, and the end of the last: int64 [N + 1].
+
+    Example:
+        >>> offsets_of(np.array([2, 0, 3])).tolist()
+        [0, 2, 2, 5]
+    """
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+
+
+def positions(offsets: Index, index: Index) -> Index:
+    """Return the positions of all entries of some segments, one segment after the other.
+
+    Args:
+        offsets: Int64 [N + 1], from `offsets_of`.
+        index: Int64 [n], the segments.
+
+    Example:
+        >>> positions(np.array([0, 2, 2, 5]), np.array([2, 0])).tolist()
+        [2, 3, 4, 0, 1]
+    """
+    lengths = np.diff(offsets)[index]
+    starts = np.repeat(offsets[:-1][index] - offsets_of(lengths)[:-1], lengths)
+    return starts + np.arange(len(starts))

@@ -6,7 +6,6 @@ head: 0.03 s against 6.4 s for the full model, measured on SmolLM2-135M.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from marft_agents.learning.advantages import Array, explained_variance
-from marft_agents.learning.batch import Link, Sample
-from marft_agents.learning.credit import num_values
+from marft_agents.learning.batch import Batch, Index, positions
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import value_loss
 from marft_agents.learning.return_normalisation import ReturnScale
@@ -91,6 +89,7 @@ class TeamCritic:
         self.heads = [
             ValueHead(base.hidden_size, width=settings.value_width, seed=seed).to(base.device) for base in owners
         ]
+        self._nothing = [torch.zeros(0, base.hidden_size, device=base.device) for base in owners]
         self.scales = [ReturnScale() for _ in self.heads]
         self.optimizer = torch.optim.Adam(
             [p for head in self.heads for p in head.parameters()], lr=settings.critic_lr, eps=settings.adam_epsilon
@@ -99,23 +98,27 @@ class TeamCritic:
     def _base_of(self, agent: str) -> int:
         return self.bases.index(self.team.seat(agent).base)
 
-    def features(self, chain: Sequence[Link]) -> list[Tensor]:
-        """Return per link [m, d], the frozen trunk's features before each decision that the critic evaluates."""
-        by_base: dict[int, list[int]] = defaultdict(list)
-        result: dict[int, Tensor] = {}
-        for i, (link, asked) in enumerate(zip(chain, num_values(chain, self.settings), strict=True)):
-            base = self._base_of(link.turn.agent)
-            if asked:
-                by_base[base].append(i)
-            else:
-                result[i] = torch.zeros(0, self.bases[base].hidden_size, device=self.bases[base].device)
+    def _actions_by_head(self, batch: Batch) -> list[Index]:
+        """Return per head the actions that it evaluates, int64 [n] each."""
+        head = np.array([self.head_of.get(agent, -1) for agent in batch.agents])[batch.agent]
+        return [np.flatnonzero((head == h) & (batch.num_values > 0)) for h in range(len(self.heads))]
+
+    def features(self, batch: Batch) -> list[Tensor]:
+        """Return per head [V_h, d], the frozen trunk's features before each decision that it evaluates."""
         every_token = self.settings.level == "token" and self.settings.credit != "round"
-        for index, members in by_base.items():
-            prompts = [chain[i].turn.action.prompt_ids for i in members]
-            actions = [chain[i].turn.action.token_ids if every_token else ONE_TOKEN for i in members]
-            found = self._frozen_features(self.bases[index], prompts, actions)
-            result.update(zip(members, found, strict=True))
-        return [result[i] for i in range(len(chain))]
+        by_head = self._actions_by_head(batch)
+        features = list(self._nothing)
+        for index, base in enumerate(self.bases):
+            heads = [h for h in self._heads_on(index) if len(by_head[h])]
+            if not heads:
+                continue
+            members = np.sort(np.concatenate([by_head[h] for h in heads])).tolist()
+            prompts = [batch.actions[i].prompt_ids for i in members]
+            actions = [batch.actions[i].token_ids if every_token else ONE_TOKEN for i in members]
+            found = dict(zip(members, self._frozen_features(base, prompts, actions), strict=True))
+            for h in heads:
+                features[h] = torch.cat([found[i] for i in by_head[h].tolist()])
+        return features
 
     def _frozen_features(
         self, base: AdaptedBase, prompts: Sequence[IntArray], actions: Sequence[IntArray]
@@ -133,55 +136,71 @@ class TeamCritic:
         """Return the values float64 [N] of features [N, d] under one head, on the scale of returns."""
         return self.scales[head].denormalise(self.heads[head](features).cpu().double().numpy())
 
-    def values(self, chain: Sequence[Link], features: Sequence[Tensor]) -> list[Array]:
-        """Return per link float64 [m], V before each decision that the critic evaluates.
+    def values(self, batch: Batch, features: Sequence[Tensor]) -> Array:
+        """Return float64 [V], V before each decision that the critic evaluates.
+
+        Args:
+            batch: Batch of the update.
+            features: Per head [V_h, d], from `features`.
 
         Raises:
             DivergenceError: A value is not finite.
         """
-        values = [self._values(self.head_of[link.turn.agent], f) for link, f in zip(chain, features, strict=True)]
-        bad = [link.sample(v, v, v) for link, v in zip(chain, values, strict=True) if not np.isfinite(v).all()]
-        if bad:
-            raise DivergenceError(f"the critic: {len(bad)} of {len(chain)} turns have values not finite", bad)
+        values = np.zeros_like(batch.values)
+        for head, index in enumerate(self._actions_by_head(batch)):
+            values[positions(batch.value_offsets, index)] = self._values(head, features[head])
+        if not np.isfinite(values).all():
+            owner = np.repeat(np.arange(len(batch.actions)), batch.num_values)
+            bad = np.unique(owner[~np.isfinite(values)])
+            raise DivergenceError(
+                f"the critic: {len(bad)} of {len(batch.actions)} turns have values not finite",
+                batch._replace(values=values).take(bad),
+            )
         return values
 
-    def bootstraps(self, trajectories: Sequence[Trajectory]) -> dict[tuple[int, str], float]:
-        """Return the bootstrap values (episode, agent) -> V of the final observation of truncated episodes.
+    def bootstraps(self, batch: Batch, trajectories: Sequence[Trajectory]) -> Array:
+        """Return float64 [N], V of the observation after the truncated episode of each action; 0 in other episodes.
 
-        Only episodes with a recorded final agent have one, under that agent's name. With per-agent heads, every agent
-        on that base gets its own estimate of the same observation: no other state after the end is recorded.
+        Only episodes with a recorded final agent have such an observation, evaluated by that agent's head. With
+        per-agent heads, every agent on that base gets its own estimate of it: no other state after the end is recorded.
 
         Raises:
             DivergenceError: A value is not finite.
         """
-        by_base: dict[int, list[int]] = defaultdict(list)
-        for i, trajectory in enumerate(trajectories):
-            if trajectory.truncated and trajectory.failure is None and trajectory.final_agent:
-                by_base[self._base_of(trajectory.final_agent)].append(i)
-        values: dict[tuple[int, str], float] = {}
-        for index, members in by_base.items():
-            prompts = [trajectories[i].final_prompt_ids for i in members]
-            features = torch.cat(self._frozen_features(self.bases[index], prompts, [ONE_TOKEN] * len(members)))
-            found = {head: self._values(head, features) for head in self._heads_on(index)}
-            if not all(np.isfinite(own).all() for own in found.values()):
-                raise DivergenceError("the critic: values of what cut episodes would have gone on with are not finite")
-            for row, i in enumerate(members):
-                for agent, head in self.head_of.items():
-                    if agent == trajectories[i].final_agent or (self.settings.credit == "own" and head in found):
-                        values[i, agent] = float(found[head][row])
-        return values
+        final = [
+            self._base_of(t.final_agent) if t.truncated and t.failure is None and t.final_agent else -1
+            for t in trajectories
+        ]
+        head_of = np.array([self.head_of.get(agent, -1) for agent in batch.agents])
+        bootstraps = np.zeros(len(batch.actions))
+        for index, base in enumerate(self.bases):
+            cut = [e for e, found in enumerate(final) if found == index]
+            if not cut:
+                continue
+            prompts = [trajectories[e].final_prompt_ids for e in cut]
+            features = torch.cat(self._frozen_features(base, prompts, [ONE_TOKEN] * len(cut)))
+            for head in self._heads_on(index):
+                values = np.zeros(len(trajectories))
+                values[cut] = self._values(head, features)
+                if not np.isfinite(values).all():
+                    raise DivergenceError(
+                        "the critic: values of what cut episodes would have gone on with are not finite"
+                    )
+                own = head_of[batch.agent] == head if self.settings.credit == "own" else True
+                bootstraps += np.where(own, values[batch.episode], 0.0)
+        return bootstraps
 
-    def _heads_on(self, base: int) -> set[int]:
-        return {head for agent, head in self.head_of.items() if self._base_of(agent) == base}
+    def _heads_on(self, base: int) -> list[int]:
+        return sorted({head for agent, head in self.head_of.items() if self._base_of(agent) == base})
 
     def fit(
-        self, samples: Sequence[Sample], features: Sequence[Tensor], *, lr: float, generator: np.random.Generator
+        self, batch: Batch, features: Sequence[Tensor], *, lr: float, generator: np.random.Generator
     ) -> dict[str, float]:
         """Regress the value heads on the returns; features are given, so an epoch costs only the heads.
 
         Args:
-            samples: Samples with the `values` before the fit and the `returns` to regress on.
-            features: Per sample [m, d], from `features`.
+            batch: Batch with the `values` before the fit and the `returns` to regress on.
+            features: Per head [V_h, d], from `features`.
             lr: Adam step size of this update.
             generator: Random generator that shuffles the mini-batches.
 
@@ -194,31 +213,26 @@ class TeamCritic:
         settings = self.settings
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        by_head: dict[int, list[int]] = defaultdict(list)
-        for i, sample in enumerate(samples):
-            if len(sample.returns):
-                by_head[self.head_of[sample.agent]].append(i)
         work = []
-        for index, members in by_head.items():
-            x, scale = torch.cat([features[i] for i in members]), self.scales[index]
-            returns = np.concatenate([samples[i].returns for i in members])
+        acting = [(index[0], head, index) for head, index in enumerate(self._actions_by_head(batch)) if len(index)]
+        for _, head, index in sorted(acting, key=lambda item: int(item[0])):  # by first action
+            x, scale = features[head], self.scales[head]
+            returns = batch.returns[positions(batch.value_offsets, index)]
             if settings.value_norm:
                 scale.update(returns)
             y = torch.as_tensor(scale.normalise(returns), dtype=torch.float32, device=x.device)
-            work.append((self.heads[index], x, y, self._before(self.heads[index], x)))
+            work.append((self.heads[head], x, y, self._before(self.heads[head], x)))
         losses: list[float] = []
         for _ in range(settings.value_epochs):
-            for head, x, y, before in work:
+            for value_head, x, y, before in work:
                 order = generator.permutation(len(x))
                 for part in np.array_split(order, min(settings.value_mini_batches, len(x))):
                     old = None if before is None else before[part]
-                    losses.append(self._step(head, x[part], y[part], old))
-        values = np.concatenate([s.values for s in samples])
-        returns = np.concatenate([s.returns for s in samples])
+                    losses.append(self._step(value_head, x[part], y[part], old))
         return {
             "critic/loss": float(np.mean(losses)),
-            "critic/explained_variance": explained_variance(values, returns),
-            "critic/value_mean": float(values.mean()),
+            "critic/explained_variance": explained_variance(batch.values, batch.returns),
+            "critic/value_mean": float(batch.values.mean()),
         }
 
     @torch.no_grad()

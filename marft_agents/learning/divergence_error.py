@@ -1,10 +1,8 @@
-"""Error for NaN or infinite numbers in training, with the samples they came from."""
+"""Error for NaN or infinite numbers in training, with the actions they came from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from marft_agents.learning.batch import Sample
+from marft_agents.learning.batch import Batch
 
 
 class DivergenceError(FloatingPointError):
@@ -12,9 +10,9 @@ class DivergenceError(FloatingPointError):
 
     Args:
         where: Message: the number, the policy and update it belongs to, and advice.
-        samples: Actions it was computed from: only the offending ones where they can be identified.
+        rows: Actions it was computed from: only the offending ones where they can be identified; None: all.
     """
 
-    def __init__(self, where: str, samples: Sequence[Sample] = ()) -> None:
+    def __init__(self, where: str, rows: Batch | None = None) -> None:
         super().__init__(where)
-        self.samples = tuple(samples)
+        self.rows = rows

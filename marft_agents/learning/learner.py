@@ -11,29 +11,27 @@ With `compounding='none'` sequential and simultaneous updates are identical. Sou
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from marft_agents.learning.advantages import Array, mean_magnitude, overlong_punishment
-from marft_agents.learning.batch import Link, Sample, links
-from marft_agents.learning.credit import NO_VALUES, estimate
+from marft_agents.learning.advantages import Array, overlong_punishment
+from marft_agents.learning.batch import Batch, build_batch
+from marft_agents.learning.credit import estimate
 from marft_agents.learning.critic import TeamCritic
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import kl_estimate, widening_clip
-from marft_agents.learning.policy_update import PolicyStep, Weighted
+from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss
 from marft_agents.learning.scoring import Scorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import metric_prefix
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.setting_fields import SettingsError
-from marft_agents.trajectory import FloatArray, Trajectory
+from marft_agents.trajectory import Trajectory
 
 
 class Learner:
@@ -92,107 +90,119 @@ class Learner:
         Raises:
             DivergenceError: A reward, value, log-prob, loss or gradient is not finite.
         """
-        chain = self._measured(links(trajectories))
-        if not chain:
+        settings, metrics = self.settings, dict[str, float]()
+        batch = build_batch(trajectories, self.team.policies, settings)
+        if not batch.actions:
             self.updates += 1
-            return {}
-        _refuse_non_finite_rewards(chain)
-        costs, metrics = self._costs(chain), {}
-        values, bootstraps = [NO_VALUES] * len(chain), {}
+            return metrics
+        _refuse_non_finite_rewards(batch)
+        batch = self._with_log_probs(batch)  # log pi_old, log pi_ref
+        batch = batch._replace(shaping=self._shaping(batch))
+
+        # V before every decision, and after truncated episodes, on features of the frozen trunk
         if self.critic is not None:
-            features = self.critic.features(chain)
-            values = self.critic.values(chain, features)
-            bootstraps = self.critic.bootstraps(trajectories)
-        credit = partial(estimate, trajectories, chain, values, bootstraps, self.settings, costs=costs)
-        samples = credit()
+            features = self.critic.features(batch)
+            batch = batch._replace(values=self.critic.values(batch, features))
+            batch = batch._replace(bootstrap=self.critic.bootstraps(batch, trajectories))
+
+        # delta_k = r_k + gamma_k V_{k+1} - V_k,  A_k = delta_k + gamma_k lambda_k A_{k+1}; without a critic A = R - b
+        batch = estimate(batch, settings)
+
+        # Regression of V on A + V
         if self.critic is not None:
-            lr = self.settings.critic_lr * self._lr_factor()
-            metrics = self.critic.fit(samples, features, lr=lr, generator=self.generator)
-        if self.updates >= self.settings.value_warmup:
-            metrics |= self._train_policies(samples, credit)
-        if costs is not None:
-            metrics |= _shaping_metrics(self.team.policies, chain, costs)
+            metrics = self.critic.fit(
+                batch, features, lr=settings.critic_lr * self._lr_factor(), generator=self.generator
+            )
+
+        # Agents one after the other; M is the product of pi / pi_old of the agents updated before, per (episode, round)
+        compounded = np.ones(batch.joint.max() + 1)
+        waiting = self._trained_now(batch) if self.updates >= settings.value_warmup else []
+        count = len(waiting)
+        for place in range(1, count + 1):
+            if settings.compounding == "a2po":
+                batch = estimate(batch, settings, compounded)
+            policy = self._next(waiting, batch, place)
+            waiting.remove(policy)
+            rows = batch.of(policy)
+            rows = rows._replace(preceding=compounded[rows.joint])
+            step = self._policy_step(policy, rows, place, count)
+            for mini_batch in step.mini_batches(self.generator):  # of all PPO epochs
+                kl = 0.0
+                for index, gradient in plan_passes(mini_batch, self.scorer, settings):
+                    part, new = step.forward(mini_batch, index, gradient=gradient)  # log pi, entropy
+                    terms = loss_terms(part, new.logprobs, step.settings)  # -min(r M A, clip(r) M A), KL, NLL
+                    loss = policy_loss(terms, new.entropy, mini_batch, settings)
+                    kl += step.add(part, terms, new.entropy, loss) / len(mini_batch.advantages)
+                    if gradient:
+                        loss.backward()
+                if settings.kl_stop is not None and kl > settings.kl_stop:
+                    step.statistics.stopped = True
+                    break
+                step.descend(mini_batch)
+            metrics |= step.finish()
+            if settings.compounding != "none" and waiting:
+                np.multiply.at(compounded, rows.joint, step.ratios())
+
+        metrics |= self._shaping_metrics(batch)
         self.updates += 1
         return metrics
 
     # ------------------------------------------------------------------ before the first step
 
-    def _measured(self, chain: Sequence[Link]) -> list[Link]:
-        """Add old and reference log-probs to the links, where the update needs them.
+    def _with_log_probs(self, batch: Batch) -> Batch:
+        """Return the batch with old and reference log-probs, where the update needs them.
 
         Old log-probs are recomputed where the recorded ones came from another engine or precision, so that the ratio
         starts at 1. This is skipped when the first pass over the whole batch computes them anyway (`PolicyStep`).
         """
-        measured = list(chain)
+        old, reference = batch.old.copy(), batch.reference.copy()
         in_passing = self.settings.mini_batches == 1 and not self.settings.costs_kl
-        for policy, agents in self.team.policies.items():
-            base = self._base(policy)
-            mine = [i for i, link in enumerate(chain) if link.turn.agent in agents]
-            again = [i for i in mine if not (in_passing or base.repeats(chain[i].turn.action))]
-            for i, old in zip(again, self._logprobs(policy, policy, [chain[i] for i in again]), strict=True):
-                measured[i] = replace(measured[i], old=old)
-            if self.settings.kl_weight:
-                for i, reference in zip(mine, self._logprobs(policy, None, [chain[i] for i in mine]), strict=True):
-                    measured[i] = replace(measured[i], reference=reference)
-        return measured
+        for number, policy in enumerate(batch.policies):
+            base, own = self._base(policy), np.flatnonzero(batch.policy == number)
+            inexact = np.array([i for i in own if not (in_passing or base.repeats(batch.actions[i]))], np.int64)
+            if len(inexact):
+                actions = [batch.actions[i] for i in inexact]
+                old[batch.tokens_of(inexact)] = np.concatenate(self.scorer.logprobs(base, policy, actions))
+            if self.settings.kl_weight and len(own):
+                actions = [batch.actions[i] for i in own]
+                reference[batch.tokens_of(own)] = np.concatenate(self.scorer.logprobs(base, None, actions))
+        return batch._replace(old=old, reference=reference)
 
-    def _logprobs(self, policy: str, adapter: str | None, chain: Sequence[Link]) -> list[FloatArray]:
-        return self.scorer.logprobs(self._base(policy), adapter, [link.turn.action for link in chain])
+    def _shaping(self, batch: Batch) -> Array:
+        """Return float64 [D], what is added to the reward of each decision: overlong punishment and KL cost."""
+        settings, limit = self.settings, self.team.law.max_new_tokens
+        costs = np.zeros(len(batch.old))  # per token
+        if settings.overlong_share:
+            punishments = [overlong_punishment(length, limit, settings.overlong_share) for length in batch.lengths]
+            costs[batch.token_offsets[1:] - 1] += settings.overlong_penalty * np.array(punishments)
+        if settings.costs_kl:
+            trained = np.repeat(batch.policy >= 0, batch.lengths)
+            log_ratios = torch.as_tensor(batch.reference - batch.old)
+            kl = kl_estimate(log_ratios, settings.kl_estimator).numpy()
+            costs[trained] -= (settings.kl_weight * kl)[trained]
+        return costs if settings.level == "token" else np.add.reduceat(costs, batch.token_offsets[:-1])
 
-    def _costs(self, chain: Sequence[Link]) -> list[Array] | None:
-        """Return per link the reward shaping [n] of its decisions: KL cost and overlong punishment; None without."""
-        settings = self.settings
-        by_kl = settings.kl_weight if settings.costs_kl else 0.0
-        by_length = settings.overlong_share and settings.overlong_penalty
-        if not (by_kl or by_length):
-            return None
-        shaped = []
-        for link in chain:
-            action = link.turn.action
-            costs = np.zeros(len(action.token_ids))
-            if by_length:
-                punishment = overlong_punishment(len(costs), self.team.law.max_new_tokens, settings.overlong_share)
-                costs[-1] += settings.overlong_penalty * punishment
-            if by_kl and link.reference is not None:
-                old = action.logprobs if link.old is None else link.old
-                costs -= by_kl * kl_estimate(torch.as_tensor(link.reference - old), settings.kl_estimator).numpy()
-            shaped.append(costs if settings.level == "token" else costs.sum(keepdims=True))
-        return shaped
+    def _shaping_metrics(self, batch: Batch) -> dict[str, float]:
+        """Return `{policy}/shaping`: mean shaping of an action, which reported returns leave out."""
+        if not (self.settings.costs_kl or (self.settings.overlong_share and self.settings.overlong_penalty)):
+            return {}
+        added = np.add.reduceat(batch.shaping, batch.decision_offsets[:-1])
+        return {
+            f"{metric_prefix(policy)}/shaping": float(added[batch.policy == number].mean())
+            for number, policy in enumerate(batch.policies)
+            if (batch.policy == number).any()
+        }
 
     # ------------------------------------------------------------------ policies
 
-    def _train_policies(self, samples: Sequence[Sample], credit: Callable[..., list[Sample]]) -> dict[str, float]:
-        """Train the policies of this update one after the other, the others frozen.
+    def _policy_step(self, policy: str, rows: Batch, place: int, count: int) -> PolicyStep:
+        """Return the step of a policy, with the clip bounds of position `place` of the `count` policies trained now."""
+        share, settings = widening_clip(place, count, self.settings.clip_start), self.settings
+        settings = replace(settings, clip_low=share * settings.clip_low, clip_high=share * settings.clip_high)
+        lr = settings.policy_lr * self.step_scale * self._lr_factor()
+        return PolicyStep(policy, rows, self._base(policy), self.optimizers[policy], self.scorer, settings, lr=lr)
 
-        Args:
-            samples: Samples of all agents.
-            credit: Estimates the samples again, given the ratios of the policies trained so far (A2PO).
-        """
-        metrics: dict[str, float] = {}
-        carried: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)  # (episode, round) -> ratio so far
-        by_policy = self._by_policy(samples)
-        waiting = [policy for policy in self._trained_now() if by_policy[policy]]
-        count = len(waiting)
-        for place in range(1, count + 1):
-            if self.settings.compounding == "a2po" and carried:
-                by_policy = self._by_policy(credit(ratios=carried))
-            policy = self._next(waiting, by_policy, place)
-            waiting.remove(policy)
-            members = by_policy[policy]
-            settings = self._clipped_for(place, count)
-            step = PolicyStep(policy, self._base(policy), self.optimizers[policy], self.scorer, settings)
-            weighted = [Weighted(s, preceding=carried[s.episode, s.round]) for s in members]
-            lr = self.settings.policy_lr * self.step_scale * self._lr_factor()
-            metrics |= step.train(weighted, lr=lr, generator=self.generator)
-            if self.settings.compounding != "none" and waiting:
-                for sample, ratio in zip(members, step.ratios(weighted), strict=True):
-                    carried[sample.episode, sample.round] *= ratio
-        return metrics
-
-    def _by_policy(self, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
-        return {name: [s for s in samples if s.agent in agents] for name, agents in self.team.policies.items()}
-
-    def _next(self, waiting: Sequence[str], samples: Mapping[str, Sequence[Sample]], place: int) -> str:
+    def _next(self, waiting: Sequence[str], batch: Batch, place: int) -> str:
         """Return the policy to update at position `place` (1-based): the next in order, or by A2PO's semi-greedy rule.
 
         Under that rule odd positions go to the policy with the largest mean |advantage| after the steps before; ties
@@ -202,18 +212,17 @@ class Learner:
             return waiting[0]
         eligible = list(waiting)
         if place % 2:
-            magnitudes = {name: mean_magnitude([s.credit for s in samples[name]]) for name in waiting}
-            eligible = [name for name in waiting if math.isclose(magnitudes[name], max(magnitudes.values()))]
+            by_action = np.add.reduceat(np.abs(batch.credit), batch.decision_offsets[:-1]) / batch.num_decisions
+            means = {name: by_action[batch.policy == batch.policies.index(name)].mean() for name in waiting}
+            eligible = [name for name in waiting if math.isclose(means[name], max(means.values()))]
         return eligible[int(self.generator.integers(len(eligible)))]
 
-    def _clipped_for(self, place: int, count: int) -> LearnerSettings:
-        """Return the settings with the clip bounds of position `place` of the `count` policies of this update."""
-        settings = self.settings
-        share = widening_clip(place, count, settings.clip_start)
-        return replace(settings, clip_low=share * settings.clip_low, clip_high=share * settings.clip_high)
+    def _trained_now(self, batch: Batch) -> list[str]:
+        """Return the policies that acted and are trained now, in order; `_next` reorders by the semi-greedy rule."""
+        return [name for name in self._ordered() if (batch.policy == batch.policies.index(name)).any()]
 
-    def _trained_now(self) -> list[str]:
-        """Return the policies of this update in training order; `_next` reorders them under the semi-greedy rule."""
+    def _ordered(self) -> list[str]:
+        """Return the policies that this update trains if they acted, in training order."""
         names = list(self.team.policies)
         if self.settings.agent_order == "reverse":
             names.reverse()
@@ -258,24 +267,11 @@ class Learner:
         self.updates = state["updates"]
 
 
-def _refuse_non_finite_rewards(chain: Sequence[Link]) -> None:
-    bad = [link for link in chain if not math.isfinite(link.turn.reward)]
-    if bad:
-        turn = bad[0].turn
+def _refuse_non_finite_rewards(batch: Batch) -> None:
+    bad = batch.take(np.flatnonzero(~np.isfinite(batch.reward)))
+    if bad.actions:
         raise DivergenceError(
-            f"the reward of agent {turn.agent!r} in round {turn.round} of episode {bad[0].episode} is {turn.reward}: "
-            "look at what the environment pays",
-            [link.sample(NO_VALUES, NO_VALUES, NO_VALUES) for link in bad],
+            f"the reward of agent {bad.agents[bad.agent[0]]!r} in round {bad.round[0]} of episode {bad.episode[0]} is "
+            f"{bad.reward[0]}: look at what the environment pays",
+            bad,
         )
-
-
-def _shaping_metrics(
-    policies: Mapping[str, Sequence[str]], chain: Sequence[Link], costs: Sequence[Array]
-) -> dict[str, float]:
-    """Return `{policy}/shaping`: mean over actions of the shaping added to their rewards, not in reported returns."""
-    found = {}
-    for policy, agents in policies.items():
-        added = [own.sum() for link, own in zip(chain, costs, strict=True) if link.turn.agent in agents]
-        if added:
-            found[f"{metric_prefix(policy)}/shaping"] = float(np.mean(added))
-    return found

@@ -1,19 +1,18 @@
-"""Policy update of one adapter: PPO passes over its samples, loss, gradient and optimizer steps."""
+"""Policy update of one adapter: its loss as a function of a batch and new log-probs, and its optimizer steps."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from marft_agents.learning.batch import Sample
+from marft_agents.learning.advantages import Array
+from marft_agents.learning.batch import Batch, Index
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import (
-    Surrogate,
     action_divisors,
     action_log_ratios,
     averaging_shares,
@@ -24,285 +23,270 @@ from marft_agents.learning.objectives import (
 )
 from marft_agents.learning.scoring import Scorer
 from marft_agents.learning.settings import LearnerSettings
+from marft_agents.learning.token_log_probs import TokenScores
 from marft_agents.learning.update_metrics import UpdateStatistics
-from marft_agents.learning.word_count import count_words
 from marft_agents.models.adapted_base import AdaptedBase
 
 LARGEST_LOG_RATIO = 20.0  # bound on the log-ratio of a whole action that weights the agents updated later
 
 
-@dataclass(frozen=True)
-class Weighted:
-    """A sample with its weights in the loss.
+class LossTerms(NamedTuple):
+    """Terms of the loss of some actions, before their averages and the weights of the terms.
 
     Attributes:
-        sample: Sample to train on.
-        preceding: New over old probability of the preceding agents' actions in the same round, >= 0.
-        share: Weight of each token of the action, see `averaging_shares`.
+        log_ratios: Float [D], log(pi / pi_old) of each decision.
+        importance: Float [D], truncated importance weight of the engine that sampled the actions.
+        surrogate: Float [D], negated clipped objective times the importance and the weight in the average.
+        clipped: Bool [D], True where the clip is active.
+        kl: Float [T], estimated KL to the base without adapter; [0] where the loss has no such term.
+        kl_weights: Float [T], weight of each token in the average of `kl`.
+        nll: Float [P], negative log-likelihood of the tokens of successful actions; [0] without such a term.
     """
 
-    sample: Sample
-    preceding: float = 1.0
-    share: float = 1.0
+    log_ratios: Tensor
+    importance: Tensor
+    surrogate: Tensor
+    clipped: Tensor
+    kl: Tensor
+    kl_weights: Tensor
+    nll: Tensor
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Denominators of the loss terms of a mini-batch, shared by its micro-batches."""
+def loss_terms(rows: Batch, new: Tensor, settings: LearnerSettings) -> LossTerms:
+    r"""Compute the terms of the policy loss from a batch and the log-probs under the current policy.
 
-    decisions: int
-    tokens: int
-    positive_tokens: int
+    Per decision, with the importance ratio r, the advantage A and the ratio M of the agents updated before:
 
-    @classmethod
-    def of(cls, members: Sequence[Weighted]) -> Counts:
-        """Count the decisions and tokens of a mini-batch."""
-        tokens = [len(item.sample.action.token_ids) for item in members]
-        positive = [item.sample.positive for item in members]
-        return cls(
-            sum(len(item.sample.advantages) for item in members),
-            sum(tokens),
-            sum(count for count, praised in zip(tokens, positive, strict=True) if praised),
-        )
+    .. math::
+        -\omega w \min\left(r M A,\ \mathrm{clip}(r, 1 - \epsilon_{low}, 1 + \epsilon_{high}) M A\right)
+
+    With compounding = "a2po" the clipped M multiplies r instead of A (`preceding_ratios`).
+
+    Args:
+        rows: The actions, with old log-probs, advantages, M (`preceding`) and weights w.
+        new: Float [T], log-probs of the tokens under the current policy.
+        settings: Learner settings; the clip bounds are those of this policy.
+    """
+    device = new.device
+    lengths = torch.as_tensor(rows.lengths, device=device)
+    old, recorded = (torch.as_tensor(x, device=device) for x in (rows.old, rows.recorded))
+    sampled = torch.where(torch.as_tensor(rows.exact, device=device).repeat_interleave(lengths), old, recorded)
+    if settings.level == "token":
+        log_ratios = new - old
+        importance = truncated_importance(old, sampled, cap=settings.importance_cap)
+    else:
+        words = torch.as_tensor(rows.words, device=device)
+        divisors = action_divisors(lengths, words, settings.normalisation)
+        owners = torch.repeat_interleave(torch.arange(len(lengths), device=device), lengths)
+        log_ratios = action_log_ratios(new, old, owners, divisors)
+        whole = action_log_ratios(old, sampled, owners, torch.ones_like(divisors))
+        importance = truncated_importance(whole, torch.zeros_like(whole), cap=settings.importance_cap)
+
+    bounds = {"clip_low": settings.clip_low, "clip_high": settings.clip_high}
+    preceding, advantages, joint = np.repeat(rows.preceding, rows.num_decisions), rows.advantages, None
+    if settings.compounding == "a2po":
+        joint = preceding_ratios(torch.as_tensor(preceding, dtype=torch.float32, device=device), **bounds)
+    else:
+        advantages = advantages * preceding
+    target = torch.as_tensor(advantages, dtype=torch.float32, device=device)
+    surrogate = clipped_surrogate(log_ratios, target, preceding=joint, **bounds)
+    weights = torch.as_tensor(np.repeat(rows.weight, rows.num_decisions), device=device)
+
+    kl, nll = new[:0], new[:0]
+    if settings.kl_weight and settings.kl_place == "loss":
+        kl = kl_estimate(torch.as_tensor(rows.reference, device=device) - new, settings.kl_estimator)
+    if settings.positive_nll:
+        nll = -new[torch.as_tensor(np.repeat(rows.positive, rows.lengths), device=device)]
+    return LossTerms(
+        log_ratios=log_ratios,
+        importance=importance,
+        surrogate=surrogate.losses * (importance * weights),
+        clipped=surrogate.clipped,
+        kl=kl,
+        kl_weights=torch.as_tensor(np.repeat(rows.weight, rows.lengths), device=device)[: len(kl)],
+        nll=nll,
+    )
+
+
+def policy_loss(terms: LossTerms, entropy: Tensor, batch: Batch, settings: LearnerSettings) -> Tensor:
+    r"""Return the loss of some actions, each term averaged over the mini-batch that they are part of.
+
+    .. math::
+        L = \frac{1}{D} \sum_d L_d - c_H \bar H + \beta \sum_t w_t\, \mathrm{KL}_t + \mu\, \overline{\mathrm{NLL}}
+
+    Args:
+        terms: Terms of the actions.
+        entropy: Float [T], entropy at each of their tokens, nats.
+        batch: The whole mini-batch, for the denominators.
+        settings: Learner settings: the weights of the terms.
+    """
+    tokens, positive = int(batch.lengths.sum()), int(batch.lengths[batch.positive].sum())
+    loss = terms.surrogate.sum() / len(batch.advantages)
+    loss = loss - settings.entropy_bonus * entropy.sum() / tokens
+    further = settings.kl_weight * (terms.kl * terms.kl_weights).sum() / tokens
+    further = further + settings.positive_nll * terms.nll.sum() / max(1, positive)
+    return loss + further
+
+
+def plan_passes(batch: Batch, scorer: Scorer, settings: LearnerSettings) -> list[tuple[Index, bool]]:
+    """Cut a mini-batch into forward passes; actions without a gradient get passes of their own.
+
+    Returns:
+        Per pass its actions, int64 [n], and True if it needs a gradient, False if it only feeds the statistics.
+    """
+    pulling = np.add.reduceat(batch.advantages != 0, batch.decision_offsets[:-1]) > 0
+    if settings.entropy_bonus > 0 or (settings.kl_weight > 0 and settings.kl_place == "loss"):
+        pulling[:] = True
+    if settings.positive_nll > 0:
+        pulling |= batch.positive
+    passes = []
+    for pulls in (True, False):
+        members = np.flatnonzero(pulling == pulls)
+        parts = scorer.micro_batches([batch.actions[i] for i in members])
+        passes += [(members[part], pulls) for part in parts]
+    return passes
 
 
 class PolicyStep:
-    """Trains the adapter of one policy on one batch.
+    """One policy's part of an update: its actions, adapter, optimizer and statistics.
 
     Args:
         policy: Name of the policy and of its adapter.
+        rows: Actions of the policy's agents.
         base: Base model with that adapter.
         optimizer: Optimizer of the adapter's tensors.
         scorer: Computes log-probs under the policy.
         settings: Learner settings, with the clip bounds of this policy.
+        lr: Adam step size of this update.
     """
 
     def __init__(
         self,
         policy: str,
+        rows: Batch,
         base: AdaptedBase,
         optimizer: torch.optim.Optimizer,
         scorer: Scorer,
         settings: LearnerSettings,
+        *,
+        lr: float,
     ) -> None:
         self.policy, self.base, self.optimizer = policy, base, optimizer
+        self.rows = rows._replace(old=rows.old.copy())
         self.scorer, self.settings = scorer, settings
-        self._said: dict[int, Tensor] = {}  # id(sample) -> token log-probs of its first forward pass
+        self.tensors: Mapping[str, nn.Parameter] = base.parameters(policy)
+        self.statistics = UpdateStatistics()
+        self._epoch = 0
+        # Without mini-batches the weights are unchanged in the first pass, so its log-probs are log pi_old. They are
+        # reused, computed with the same batch shape as later passes, where the recorded ones are not exact.
+        exact = np.array([base.repeats(action) for action in rows.actions])
+        self._inexact = ~exact & (settings.mini_batches == 1)
+        for group in optimizer.param_groups:
+            group["lr"] = lr
 
-    @property
-    def tensors(self) -> Mapping[str, nn.Parameter]:
-        """Trainable tensors of the adapter, by name."""
-        return self.base.parameters(self.policy)
+    def mini_batches(self, generator: np.random.Generator) -> Iterator[Batch]:
+        """Yield the mini-batches of all PPO epochs, shuffled, with the weights of their tokens in the average."""
+        count, settings = len(self.rows.actions), self.settings
+        for self._epoch in range(settings.ppo_epochs):
+            order = np.arange(count) if settings.mini_batches == 1 else generator.permutation(count)
+            for part in np.array_split(order, min(settings.mini_batches, count)):
+                batch = self.rows.take(part)
+                lengths = torch.as_tensor(batch.lengths)
+                shares = averaging_shares(lengths, settings.averaging, limit=self.scorer.law.max_new_tokens)
+                self.optimizer.zero_grad(set_to_none=True)
+                yield batch._replace(weight=shares.numpy())
 
-    def train(self, samples: Sequence[Weighted], *, lr: float, generator: np.random.Generator) -> dict[str, float]:
-        """Run all passes over the samples, with early stopping on KL.
+    def forward(self, batch: Batch, index: Index, *, gradient: bool) -> tuple[Batch, TokenScores]:
+        """Return some actions of a mini-batch, with final old log-probs, and their log-probs and entropies now."""
+        part = batch.take(index)
+        with torch.set_grad_enabled(gradient):
+            keep = self.settings.entropy_bonus > 0
+            scores = self.scorer.score(self.base, self.policy, part.actions, entropy_gradient=keep)
+        inexact = self._inexact[index] if self._inexact.any() else np.zeros(len(index), np.bool_)
+        if self._epoch == 0 and inexact.any():
+            new = scores.logprobs.detach().cpu().numpy()
+            part = part._replace(old=np.where(np.repeat(inexact, part.lengths), new, part.old))
+            self.rows.old[self.rows.tokens_of(index)] = part.old
+        return part, scores
 
-        Args:
-            samples: Samples of the policy's agents.
-            lr: Adam step size of this update.
-            generator: Random generator that shuffles the mini-batches.
-
-        Returns:
-            Metrics by name, see `UpdateStatistics.summary`.
+    def add(self, part: Batch, terms: LossTerms, entropy: Tensor, loss: Tensor) -> float:
+        """Add the statistics of a forward pass; return the sum of the k3 estimates of KL(old || new), in nats.
 
         Raises:
-            DivergenceError: A log-prob, loss or gradient is not finite; holds the samples it comes from.
+            DivergenceError: The loss or a log-ratio is not finite; holds the offending actions.
         """
-        settings = self.settings
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        statistics = UpdateStatistics()
-        plain = [item.sample for item in samples]
-        for epoch in range(settings.ppo_epochs):
-            order = np.arange(len(samples)) if settings.mini_batches == 1 else generator.permutation(len(samples))
-            for part in np.array_split(order, min(settings.mini_batches, len(samples))):
-                members = self._shared_out([samples[i] for i in part])
-                self.optimizer.zero_grad(set_to_none=True)
-                kl = self._accumulate(members, statistics, first=epoch == 0)
-                if settings.kl_stop is not None and kl > settings.kl_stop:
-                    statistics.stopped = True
-                    self.optimizer.zero_grad(set_to_none=True)
-                    return statistics.summary(self.policy, plain)
-                norm = nn.utils.clip_grad_norm_(self.tensors.values(), settings.max_grad_norm)
-                if not torch.isfinite(norm):
-                    raise self._divergence(f"the gradient is {norm.item()}", self._with_bad_gradients(members))
-                statistics.grad_norms.append(norm.item())
-                self.optimizer.step()
-                if not torch.isfinite(nn.utils.get_total_norm(list(self.tensors.values()))):
-                    plain_members = [item.sample for item in members]
-                    raise self._divergence("the step took its adapter to numbers that are not finite", plain_members)
-        self.optimizer.zero_grad(set_to_none=True)
-        return statistics.summary(self.policy, plain)
+        self._refuse_non_finite(part, terms, loss)
+        kl = kl_estimate(terms.log_ratios.detach())
+        logged = {}
+        if self.settings.kl_weight and self.settings.kl_place == "loss":
+            logged["kl_reference"] = terms.kl
+        if self.settings.positive_nll:
+            logged["nll"] = terms.nll
+        if not part.exact.all():
+            capped = terms.importance >= self.settings.importance_cap
+            logged |= {"importance": terms.importance, "importance_capped": capped}
+        logged |= {"entropy": entropy, "kl": kl, "clip_share": terms.clipped}
+        self.statistics.add(terms.log_ratios, first=self._epoch == 0, **logged)
+        return float(kl.sum().item())
 
-    @torch.no_grad()
-    def ratios(self, samples: Sequence[Weighted]) -> list[float]:
-        """Return pi_new / pi_old of each whole action after training; clipped with compounding = "bounded"."""
-        found: dict[int, float] = {}
-        for rows, _ in self._passes(samples):
-            new = self.scorer.score(self.base, self.policy, [row.sample.action for row in rows]).logprobs
-            moved = (new - self._old(rows, new)).split([len(row.sample.action.token_ids) for row in rows])
-            for row, own in zip(rows, moved, strict=True):
-                ratio = math.exp(min(LARGEST_LOG_RATIO, own.sum().item()))
-                if self.settings.compounding == "bounded":
-                    ratio = min(max(ratio, 1 - self.settings.clip_low), 1 + self.settings.clip_high)
-                found[id(row.sample)] = ratio
-        return [found[id(item.sample)] for item in samples]
-
-    # ------------------------------------------------------------------ one mini-batch
-
-    def _shared_out(self, members: Sequence[Weighted]) -> list[Weighted]:
-        lengths = torch.as_tensor([len(item.sample.action.token_ids) for item in members])
-        limit = self.scorer.law.max_new_tokens
-        shares = averaging_shares(lengths, self.settings.averaging, limit=limit).tolist()
-        return [replace(item, share=share) for item, share in zip(members, shares, strict=True)]
-
-    def _accumulate(self, members: Sequence[Weighted], statistics: UpdateStatistics, *, first: bool) -> float:
-        """Accumulate the gradient of one mini-batch, normalised by its number of decisions; return its mean KL."""
-        counts = Counts.of(members)
-        kl_sum = 0.0
-        for rows, pulling in self._passes(members):
-            actions = [row.sample.action for row in rows]
-            with torch.set_grad_enabled(pulling):
-                scores = self.scorer.score(
-                    self.base, self.policy, actions, entropy_gradient=self.settings.entropy_bonus > 0
-                )
-            log_ratios, importance = self._log_ratios(rows, scores.logprobs)
-            surrogate = self._surrogate(rows, log_ratios)
-            terms = surrogate.losses * self._factors(rows, importance)
-            loss = terms.sum() / counts.decisions
-            loss = loss - self.settings.entropy_bonus * scores.entropy.sum() / counts.tokens
-            further, logged = self._further_terms(rows, scores.logprobs, counts)
-            loss = loss + further
-            self._refuse_non_finite(rows, log_ratios.detach(), terms.detach(), loss)
-            if pulling:
-                loss.backward()
-            if not all(action.exact for action in actions):
-                logged |= {"importance": importance, "importance_capped": importance >= self.settings.importance_cap}
-            kl = kl_estimate(log_ratios.detach())
-            kl_sum += kl.sum().item()
-            logged |= {"entropy": scores.entropy, "kl": kl, "clip_share": surrogate.clipped}
-            statistics.add(log_ratios, first=first, **logged)
-        return kl_sum / counts.decisions
-
-    def _passes(self, members: Sequence[Weighted]) -> Iterator[tuple[list[Weighted], bool]]:
-        """Cut a mini-batch into forward passes; yield each with True if it needs a gradient.
-
-        Samples without gradient get passes of their own, which only feed the statistics.
-        """
-        settings = self.settings
-        all_pull = settings.entropy_bonus > 0 or (settings.kl_weight > 0 and settings.kl_place == "loss")
-
-        def pulls(item: Weighted) -> bool:
-            praised = settings.positive_nll > 0 and item.sample.positive
-            return all_pull or praised or bool(np.any(item.sample.advantages))
-
-        for pulling in (True, False):
-            rows = [item for item in members if pulls(item) is pulling]
-            for part in self.scorer.micro_batches([row.sample.action for row in rows]):
-                yield [rows[i] for i in part], pulling
-
-    def _further_terms(
-        self, rows: Sequence[Weighted], new: Tensor, counts: Counts
-    ) -> tuple[Tensor | float, dict[str, Tensor]]:
-        """Return the KL penalty plus the NLL of successful actions, and each term per token before its weight."""
-        settings = self.settings
-        added: Tensor | float = 0.0
-        logged: dict[str, Tensor] = {}
-        if settings.kl_weight and settings.kl_place == "loss":
-            reference = torch.as_tensor(np.concatenate([row.sample.reference for row in rows]), device=new.device)
-            logged["kl_reference"] = kl = kl_estimate(reference - new, settings.kl_estimator)
-            shares = _per_token([row.share for row in rows], rows, new)
-            added = added + settings.kl_weight * (kl * shares).sum() / counts.tokens
-        if settings.positive_nll and counts.positive_tokens:
-            positive = _per_token([row.sample.positive for row in rows], rows, new).bool()
-            logged["nll"] = nll = -new[positive]
-            added = added + settings.positive_nll * nll.sum() / counts.positive_tokens
-        return added, logged
-
-    def _log_ratios(self, rows: Sequence[Weighted], new: Tensor) -> tuple[Tensor, Tensor]:
-        """Return per decision log(pi / pi_old) and the truncated importance weight of the sampling engine."""
-        actions = [row.sample.action for row in rows]
-        old = self._old(rows, new.detach())
-        sampled = torch.as_tensor(np.concatenate([action.logprobs for action in actions]), device=new.device)
-        own = _per_token([action.exact for action in actions], rows, new).bool()
-        sampled = torch.where(own, old, sampled)
-        cap = self.settings.importance_cap
-        if self.settings.level == "token":
-            return new - old, truncated_importance(old, sampled, cap=cap)
-        lengths = torch.as_tensor([len(a.token_ids) for a in actions], device=new.device)
-        by_words = self.settings.normalisation == "word"
-        words = torch.as_tensor([count_words(a.text) if by_words else 1 for a in actions], device=new.device)
-        owners = torch.repeat_interleave(torch.arange(len(rows), device=new.device), lengths)
-        divisors = action_divisors(lengths, words, self.settings.normalisation)
-        whole = action_log_ratios(old, sampled, owners, torch.ones_like(divisors))
-        return (
-            action_log_ratios(new, old, owners, divisors),
-            truncated_importance(whole, torch.zeros_like(whole), cap=cap),
-        )
-
-    def _old(self, rows: Sequence[Weighted], new: Tensor) -> Tensor:
-        """Return log pi_old of the rows' tokens, flat.
-
-        Without mini-batches the weights are unchanged in the first pass, so its log-probs are log pi_old. They are
-        reused, computed with the same batch shape as later passes, where the recorded ones are not exact.
-        """
-        found = []
-        for row, own in zip(rows, new.split([len(row.sample.action.token_ids) for row in rows]), strict=True):
-            if self.settings.mini_batches > 1 or self.base.repeats(row.sample.action):
-                found.append(torch.as_tensor(row.sample.old, device=new.device))
-            else:
-                found.append(self._said.setdefault(id(row.sample), own))
-        return torch.cat(found)
-
-    def _surrogate(self, rows: Sequence[Weighted], log_ratios: Tensor) -> Surrogate:
-        bounds = {"clip_low": self.settings.clip_low, "clip_high": self.settings.clip_high}
-        joint = self.settings.compounding == "a2po"
-        weighted = [row.sample.advantages * (1.0 if joint else row.preceding) for row in rows]
-        advantages = torch.as_tensor(np.concatenate(weighted), dtype=torch.float32, device=log_ratios.device)
-        preceding = None
-        if joint:
-            each = torch.as_tensor([row.preceding for row in rows], dtype=torch.float32, device=log_ratios.device)
-            sizes = torch.as_tensor([len(row.sample.advantages) for row in rows], device=log_ratios.device)
-            preceding = preceding_ratios(each, **bounds).repeat_interleave(sizes)
-        return clipped_surrogate(log_ratios, advantages, preceding=preceding, **bounds)
-
-    def _factors(self, rows: Sequence[Weighted], importance: Tensor) -> Tensor:
-        """Return the weight of each decision in the sum of losses, [N]."""
-        if self.settings.level == "action":
-            return importance
-        return importance * _per_token([row.share for row in rows], rows, importance)
-
-    # ------------------------------------------------------------------ numbers that are not finite
-
-    def _refuse_non_finite(self, rows: Sequence[Weighted], log_ratios: Tensor, terms: Tensor, loss: Tensor) -> None:
+    def _refuse_non_finite(self, part: Batch, terms: LossTerms, loss: Tensor) -> None:
+        log_ratios, surrogate = terms.log_ratios.detach(), terms.surrogate.detach()
         if torch.isfinite(loss) and torch.isfinite(log_ratios).all():
             return
-        fine = (torch.isfinite(log_ratios) & torch.isfinite(terms)).split([len(row.sample.advantages) for row in rows])
-        guilty = [row.sample for row, own in zip(rows, fine, strict=True) if not own.all()]
-        raise self._divergence(f"the loss is {loss.item()}", guilty or [row.sample for row in rows])
+        fine = (torch.isfinite(log_ratios) & torch.isfinite(surrogate)).cpu().numpy()
+        bad = np.flatnonzero(np.add.reduceat(~fine, part.decision_offsets[:-1]))
+        raise self._divergence(f"the loss is {loss.item()}", part.take(bad) if len(bad) else part)
 
-    def _with_bad_gradients(self, members: Sequence[Weighted]) -> list[Sample]:
-        """Return the samples whose own gradient is not finite; all samples where only their sum is not."""
-        guilty = []
-        for item in members:
+    def descend(self, batch: Batch) -> None:
+        """Make one optimizer step along the accumulated gradient of a mini-batch, clipped to its largest norm.
+
+        Raises:
+            DivergenceError: The gradient, or the adapter after the step, is not finite.
+        """
+        norm = nn.utils.clip_grad_norm_(self.tensors.values(), self.settings.max_grad_norm)
+        if not torch.isfinite(norm):
+            raise self._divergence(f"the gradient is {norm.item()}", self._with_bad_gradients(batch))
+        self.statistics.grad_norms.append(norm.item())
+        self.optimizer.step()
+        if not torch.isfinite(nn.utils.get_total_norm(list(self.tensors.values()))):
+            raise self._divergence("the step took its adapter to numbers that are not finite", batch)
+
+    def finish(self) -> dict[str, float]:
+        """Drop the gradient; return the metrics of all passes, see `UpdateStatistics.summary`."""
+        self.optimizer.zero_grad(set_to_none=True)
+        return self.statistics.summary(self.policy, self.rows)
+
+    @torch.no_grad()
+    def ratios(self) -> Array:
+        """Return pi / pi_old of each whole action after training, float64 [N]; clipped with compounding = "bounded"."""
+        log_ratios = np.zeros(len(self.rows.actions))
+        for index, _ in plan_passes(self.rows, self.scorer, self.settings):
+            part = self.rows.take(index)
+            new = self.scorer.score(self.base, self.policy, part.actions).logprobs.cpu().numpy()
+            log_ratios[index] = np.add.reduceat(new - part.old, part.token_offsets[:-1])
+        ratios: Array = np.exp(np.minimum(LARGEST_LOG_RATIO, log_ratios))
+        if self.settings.compounding == "bounded":
+            ratios = ratios.clip(1 - self.settings.clip_low, 1 + self.settings.clip_high)
+        return ratios
+
+    def _with_bad_gradients(self, batch: Batch) -> Batch:
+        """Return the actions whose own gradient is not finite; all actions where only their sum is not."""
+        bad = []
+        pulling = [i for index, pulls in plan_passes(batch, self.scorer, self.settings) if pulls for i in index]
+        for i in sorted(pulling):
             self.optimizer.zero_grad(set_to_none=True)
-            self._accumulate([item], UpdateStatistics(), first=False)
+            part, scores = self.forward(batch, np.array([i]), gradient=True)
+            terms = loss_terms(part, scores.logprobs, self.settings)
+            policy_loss(terms, scores.entropy, part, self.settings).backward()
             if not all(torch.isfinite(p.grad).all() for p in self.tensors.values() if p.grad is not None):
-                guilty.append(item.sample)
-        self.optimizer.zero_grad(set_to_none=True)
-        return guilty or [item.sample for item in members]
+                bad.append(i)
+        return batch.take(np.array(bad)) if bad else batch
 
-    def _divergence(self, what: str, samples: Sequence[Sample]) -> DivergenceError:
+    def _divergence(self, what: str, rows: Batch) -> DivergenceError:
         self.optimizer.zero_grad(set_to_none=True)
-        first = samples[0]
+        agent, number, episode = rows.agents[rows.agent[0]], rows.round[0], rows.episode[0]
         return DivergenceError(
-            f"policy {self.policy!r}: {what}, from {len(samples)} actions, the first of agent {first.agent!r} in round "
-            f"{first.round} of episode {first.episode}: lower policy_lr, or look at these records",
-            samples,
+            f"policy {self.policy!r}: {what}, from {len(rows.actions)} actions, the first of agent {agent!r} in round "
+            f"{number} of episode {episode}: lower policy_lr, or look at these records",
+            rows,
         )
-
-
-def _per_token(values: Sequence[float], rows: Sequence[Weighted], like: Tensor) -> Tensor:
-    """Repeat one number per row for each of its tokens."""
-    lengths = torch.as_tensor([len(row.sample.action.token_ids) for row in rows], device=like.device)
-    return torch.as_tensor(values, dtype=torch.float32, device=like.device).repeat_interleave(lengths)

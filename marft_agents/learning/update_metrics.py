@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from marft_agents.learning.advantages import SMALLEST_SPREAD, explained_variance
-from marft_agents.learning.batch import Sample
+from marft_agents.learning.batch import Batch
 from marft_agents.metric_names import metric_prefix
 
 
@@ -42,7 +42,7 @@ class UpdateStatistics:
         if first and not self.grad_norms:
             self._first_pass.append(log_ratios.detach().abs().max().item())
 
-    def summary(self, policy: str, samples: Sequence[Sample]) -> dict[str, float]:
+    def summary(self, policy: str, rows: Batch) -> dict[str, float]:
         """Return the metrics of the update as `{policy}/{name}`.
 
         - `entropy`: Mean over tokens, nats.
@@ -66,7 +66,6 @@ class UpdateStatistics:
         """
         tensors: Mapping[str, Tensor] = {name: torch.cat(parts) for name, parts in self._tensors.items()}
         ratios = tensors["log_ratios"].exp()
-        lengths = [len(s.action.token_ids) for s in samples]
         values = {
             name: tensor.mean().item() for name, tensor in tensors.items() if name != "log_ratios" and len(tensor)
         }
@@ -76,25 +75,23 @@ class UpdateStatistics:
             "ratio_min": ratios.min().item(),
             "first_pass_log_ratio_max": max(self._first_pass, default=0.0),
             "grad_norm": float(np.mean(self.grad_norms)) if self.grad_norms else 0.0,
-            "tokens_mean": float(np.mean(lengths)),
-            "cap_hit_share": float(np.mean([not s.action.stopped for s in samples])),
+            "tokens_mean": float(rows.lengths.mean()),
+            "cap_hit_share": float(np.mean([not action.stopped for action in rows.actions])),
         }
-        values |= _credit_statistics(samples)
+        values |= _credit_statistics(rows)
         return {f"{metric_prefix(policy)}/{name}": value for name, value in values.items()}
 
 
-def _credit_statistics(samples: Sequence[Sample]) -> dict[str, float]:
+def _credit_statistics(rows: Batch) -> dict[str, float]:
     """Return the metrics of advantages, value targets and values; see `UpdateStatistics.summary`."""
-    credit = np.concatenate([s.credit for s in samples])
     found = {
-        "advantage_mean": credit.mean(),
-        "advantage_std": credit.std(),
-        "advantage_min": credit.min(),
-        "advantage_max": credit.max(),
-        "advantage_zero_share": np.mean(np.abs(credit) < SMALLEST_SPREAD),
+        "advantage_mean": rows.credit.mean(),
+        "advantage_std": rows.credit.std(),
+        "advantage_min": rows.credit.min(),
+        "advantage_max": rows.credit.max(),
+        "advantage_zero_share": np.mean(np.abs(rows.credit) < SMALLEST_SPREAD),
     }
-    values, returns = (np.concatenate([getattr(s, name) for s in samples]) for name in ("values", "returns"))
-    if len(returns):
-        found |= {"return_mean": returns.mean(), "return_std": returns.std()}
-        found["explained_variance"] = explained_variance(values, returns)
+    if len(rows.returns):
+        found |= {"return_mean": rows.returns.mean(), "return_std": rows.returns.std()}
+        found["explained_variance"] = explained_variance(rows.values, rows.returns)
     return {name: float(value) for name, value in found.items()}

@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from marft_agents.learning.batch import Batch
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
 from marft_agents.monitoring.action_statistics import behaviour
@@ -94,7 +97,7 @@ class Guard:
         except DivergenceError as error:
             told = self._saved(update, error, trajectories)
             if self.rollbacks == self.settings.rollback:
-                raise DivergenceError(told, error.samples) from error
+                raise DivergenceError(told, error.rows) from error
             self._raise(Alarm(update, "team", "divergence", "finite", math.nan, math.inf, told))
             self.learner.updates = update + 1
             self._roll_back(self.alarms[-1])
@@ -173,16 +176,20 @@ class Guard:
         if self.folder is None:
             return told
         file = self.folder.path / f"divergence-{update + 1}.json"
-        turns = [(e, turn) for e, t in enumerate(trajectories) for turn in t.turns if len(turn.action.token_ids)]
-        known = {id(turn.action): turn for _, turn in turns}
-        actions = [
-            self._record(s.episode, known.get(id(s.action), Turn(s.agent, s.action, math.nan, s.round)))
-            | {name: _numbers(getattr(s, name)) for name in ("advantages", "returns", "values")}
-            for s in error.samples
-        ]
-        actions = actions or [self._record(episode, turn) for episode, turn in turns]
+        if error.rows is not None:
+            rows = [error.rows.take(np.array([i])) for i in range(len(error.rows.actions))]
+            actions = [self._computed(row, trajectories) for row in rows]
+        else:
+            turns = [(e, turn) for e, t in enumerate(trajectories) for turn in t.turns if len(turn.action.token_ids)]
+            actions = [self._record(episode, turn) for episode, turn in turns]
         write_json(file, {"update": update, "error": str(error), "actions": actions})
         return f"{told}; the {len(actions)} actions it came from are in {file}"
+
+    def _computed(self, row: Batch, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+        """Return the record of an action with the numbers that the learner has computed for it."""
+        episode = int(row.episode[0])
+        numbers = {name: _numbers(getattr(row, name)) for name in ("advantages", "returns", "values")}
+        return self._record(episode, trajectories[episode].turns[row.turn[0]]) | numbers
 
     def _record(self, episode: int, turn: Turn) -> dict[str, Any]:
         action = turn.action

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import credited, rows_of
 
 from marft_agents.learning.advantages import (
     chain_steps,
@@ -19,8 +20,7 @@ from marft_agents.learning.advantages import (
     overlong_punishment,
     preceding_lambdas,
 )
-from marft_agents.learning.batch import links
-from marft_agents.learning.credit import estimate, num_values
+from marft_agents.learning.batch import build_batch
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs.evaluation import Evaluation, paired_difference, wilson
 from marft_agents.trajectory import Action, Trajectory, Turn
@@ -55,11 +55,18 @@ def chains(draw):
     }
 
 
+def steps_of(turn_rewards, turn_lengths, *, discount, terminated, **decays):
+    """Return the steps of one episode; nothing follows its last turn where it terminated."""
+    discounts = np.full(len(turn_rewards), discount)
+    discounts[-1] *= not terminated
+    return chain_steps(np.array(turn_rewards, float), np.array(turn_lengths), discounts=discounts, **decays)
+
+
 @settings(deadline=None)
 @given(chain=chains(), token_level=st.booleans(), data=st.data())
 def test_chained_gae_is_the_brute_force_sum(chain, token_level, data):
     lengths = chain["lengths"] if token_level else [1] * len(chain["rewards"])
-    rewards, discounts, lambdas = chain_steps(
+    rewards, discounts, lambdas = steps_of(
         chain["rewards"],
         lengths,
         discount=chain["discount"],
@@ -74,15 +81,15 @@ def test_chained_gae_is_the_brute_force_sum(chain, token_level, data):
 def test_numbers_worked_by_hand():
     # two turns, gamma 0.5, lambda 0.5, reward 1 at the end, V = 0.2 then 0.4, terminated:
     # delta_1 = 1 - 0.4 = 0.6; delta_0 = 0 + 0.5*0.4 - 0.2 = 0; A_0 = 0 + 0.25*0.6 = 0.15
-    steps = chain_steps([0, 1], [1, 1], discount=0.5, trace_decay=0.5, terminated=True)
+    steps = steps_of([0, 1], [1, 1], discount=0.5, trace_decay=0.5, terminated=True)
     np.testing.assert_allclose(gae(steps[0], np.array([0.2, 0.4]), steps[1], steps[2], 99.0), [0.15, 0.6])
     # the same cut by the horizon with V = 2 after it: delta_1 = 1 + 0.5*2 - 0.4 = 1.6; A_0 = 0.4
-    steps = chain_steps([0, 1], [1, 1], discount=0.5, trace_decay=0.5, terminated=False)
+    steps = steps_of([0, 1], [1, 1], discount=0.5, trace_decay=0.5, terminated=False)
     np.testing.assert_allclose(gae(steps[0], np.array([0.2, 0.4]), steps[1], steps[2], 2.0), [0.4, 1.6])
 
 
 def test_inside_a_turn_nothing_is_discounted():
-    rewards, discounts, lambdas = chain_steps([1, 2], [3, 2], discount=0.9, trace_decay=0.8, terminated=True)
+    rewards, discounts, lambdas = steps_of([1, 2], [3, 2], discount=0.9, trace_decay=0.8, terminated=True)
     assert rewards.tolist() == [0, 0, 1, 0, 2]
     assert discounts.tolist() == [1, 1, 0.9, 1, 0]
     assert lambdas.tolist() == [1, 1, 0.8, 1, 0.8]
@@ -90,14 +97,12 @@ def test_inside_a_turn_nothing_is_discounted():
 
 @pytest.mark.parametrize("inner", [1, [1, 1], 0])
 def test_lambda_between_turns_is_kept_where_that_between_tokens_is_a_whole_number(inner):
-    _, _, lambdas = chain_steps(
-        [1, 2], [2, 1], discount=0.9, trace_decay=0.8, terminated=True, token_trace_decays=inner
-    )
+    _, _, lambdas = steps_of([1, 2], [2, 1], discount=0.9, trace_decay=0.8, terminated=True, token_trace_decays=inner)
     assert lambdas.tolist() == [float(np.max(inner)), 0.8, 0.8]
 
 
 def test_every_token_of_a_turn_shares_its_return_when_values_are_zero():
-    rewards, discounts, lambdas = chain_steps([0, 1], [3, 2], discount=0.9, trace_decay=1.0, terminated=True)
+    rewards, discounts, lambdas = steps_of([0, 1], [3, 2], discount=0.9, trace_decay=1.0, terminated=True)
     np.testing.assert_allclose(gae(rewards, np.zeros(5), discounts, lambdas, 0.0), [0.9, 0.9, 0.9, 1, 1])
 
 
@@ -119,9 +124,8 @@ def test_estimate_runs_each_chain_by_itself_and_normalises_per_agent():
         episode([("a_0", 1, 0.0), ("b_0", 3, 0.0)]),
         episode([("a_0", 1, 0.0)], terminated=False, truncated=True),
     ]
-    chain = links(episodes)
     plain = LearnerSettings(discount=1.0, trace_decay=1.0)
-    samples = estimate(episodes, chain, [np.zeros(1)] * 5, {(2, ""): 0.5}, plain)
+    samples = credited(episodes, [np.zeros(1)] * 5, {(2, ""): 0.5}, plain)
     assert [s.agent for s in samples] == ["a_0", "b_0", "a_0", "b_0", "a_0"]
     assert [s.returns.tolist() for s in samples] == [[1.0], [1.0], [0.0], [0.0], [0.5]]
     for agent in ("a_0", "b_0"):
@@ -134,7 +138,7 @@ def test_group_centring_compares_episodes_of_one_task_draw_only():
     """An easy draw (returns 1, 1) teaches nothing; a mixed one (1, 0) teaches, scaled over the agent's batch."""
     returns, groups = [1.0, 1.0, 1.0, 0.0], [0, 0, 1, 1]
     episodes = [episode([("a_0", 1, r)], group=g) for r, g in zip(returns, groups, strict=True)]
-    samples = estimate(episodes, links(episodes), [np.zeros(1)] * 4, {}, LearnerSettings(centring="group"))
+    samples = credited(episodes, [np.zeros(1)] * 4, {}, LearnerSettings(centring="group"))
     scale = np.std([0, 0, 0.5, -0.5])
     assert [s.advantages.item() for s in samples] == pytest.approx([0, 0, 0.5 / scale, -0.5 / scale])
     assert [s.returns.item() for s in samples] == returns
@@ -144,7 +148,7 @@ def test_each_agent_is_centred_by_itself():
     played = [episode([("a_0", 1, 0.0), ("b_0", 1, r)], group=g) for r, g in ((2.0, 0), (4.0, 0), (5.0, 1), (9.0, 1))]
     for centring, means in (("batch", (5, 5, 5, 5)), ("group", (3, 3, 7, 7))):
         plain = LearnerSettings(discount=0.5, trace_decay=1.0, centring=centring, scaling="none")
-        samples = estimate(played, links(played), [np.zeros(1)] * 8, {}, plain)
+        samples = credited(played, [np.zeros(1)] * 8, {}, plain)
         for agent, share in (("a_0", 0.5), ("b_0", 1.0)):  # a_0 acts first: half of the return is its credit
             found = [s.advantages.item() for s in samples if s.agent == agent]
             assert found == [share * (r - mean) for r, mean in zip((2, 4, 5, 9), means, strict=True)]
@@ -153,8 +157,8 @@ def test_each_agent_is_centred_by_itself():
 
 def test_untrained_turns_pass_their_reward_to_the_trained_turn_before_them():
     turns = [("a_0", 1, 0.0), ("scripted_0", 0, 0.25), ("b_0", 1, 0.5), ("scripted_0", 0, 1.0)]
-    chain = links([episode(turns), episode(turns, failure="broken")])
-    assert [(link.turn.agent, link.turn.reward) for link in chain] == [("a_0", 0.25), ("b_0", 1.5)]
+    batch = build_batch([episode(turns), episode(turns, failure="broken")], {}, LearnerSettings())
+    assert [(row.agent, row.reward) for row in rows_of(batch)] == [("a_0", 0.25), ("b_0", 1.5)]
 
 
 def test_equal_advantages_teach_nothing():
@@ -202,7 +206,7 @@ def test_the_overlong_punishment_is_that_of_the_paper():
 
 def test_traces_are_cut_where_the_preceding_agents_have_become_unlikely_to_act_as_they_did():
     # A_0 = d_0 + gamma lambda min(1, rho_1) (d_1 + gamma lambda min(1, rho_2) d_2)
-    steps = chain_steps([1, 2, 4], [1, 1, 1], discount=0.5, trace_decay=0.5, terminated=True)
+    steps = steps_of([1, 2, 4], [1, 1, 1], discount=0.5, trace_decay=0.5, terminated=True)
     lambdas = preceding_lambdas(steps[2], np.array([0.1, 0.5, 3.0]))
     found = gae(steps[0], np.zeros(3), steps[1], lambdas, 0.0)
     np.testing.assert_allclose(found, [1 + 0.25 * 0.5 * (2 + 0.25 * 4), 2 + 0.25 * 4, 4])
@@ -214,15 +218,15 @@ JOINT = LearnerSettings(credit="round", discount=1.0, trace_decay=0.5, scaling="
 def test_joint_credit_is_one_advantage_for_all_who_act_in_a_round():
     turns = [Turn(a, action(1), r, n) for a, r, n in (("a_0", 1, 0), ("b_0", 2, 0), ("a_0", 0, 1), ("b_0", 4, 1))]
     played = [dataclasses.replace(episode([]), turns=tuple(turns))]
-    chain = links(played)
-    assert num_values(chain, JOINT) == [1, 0, 1, 0]  # the critic is asked before anyone acts
+    batch = build_batch(played, {}, JOINT)
+    assert batch.num_values.tolist() == [1, 0, 1, 0]  # the critic is asked before anyone acts
     values = [np.array([0.5]), np.zeros(0), np.array([1.0]), np.zeros(0)]
-    samples = estimate(played, chain, values, {}, JOINT)
+    samples = credited(played, values, {}, JOINT)
     # delta_1 = 4 - 1 = 3; delta_0 = 3 + 1 - 0.5 = 3.5; A_0 = 3.5 + 0.5 * 3
     assert [s.advantages.tolist() for s in samples] == [[5], [5], [3], [3]]
     assert [s.returns.tolist() for s in samples] == [[5.5], [], [4], []]
     # A2PO: what came before round 1 was done by agents that would now do it half as often
-    found = estimate(played, chain, values, {}, JOINT, ratios={(0, 0): 2.0, (0, 1): 0.5})
+    found = credited(played, values, {}, JOINT, ratios={(0, 0): 2.0, (0, 1): 0.5})
     assert found[0].advantages.tolist() == [3.5 + 0.5 * 0.5 * 3]
 
 
@@ -230,7 +234,7 @@ def test_own_credit_runs_along_ones_own_turns():
     turns = [("a_0", 1, 1.0), ("b_0", 1, 2.0), ("b_0", 1, 4.0), ("a_0", 1, 8.0), ("b_0", 1, 16.0)]
     played = [episode(turns, terminated=False, truncated=True)]
     own = dataclasses.replace(JOINT, credit="own", trace_decay=1.0, discount=0.5)
-    samples = estimate(played, links(played), [np.zeros(1)] * 5, {(0, "a_0"): 100.0}, own)
+    samples = credited(played, [np.zeros(1)] * 5, {(0, "a_0"): 100.0}, own)
     # a_0: 1 + 2 + 4, then 8 + 16 and half of what it is worth to be cut; b_0 starts with its own first turn
     assert [s.returns.item() for s in samples] == [7 + 0.5 * (24 + 50), 2 + 0.5 * (12 + 0.5 * 16), 12 + 8, 24 + 50, 16]
 
@@ -242,40 +246,41 @@ def test_an_episode_counts_once_in_its_group_however_many_turns_it_has():
         episode([("a_0", 1, 1.0)]),
         episode([("a_0", 1, 0.0)]),
     ]
-    samples = estimate(played, links(played), [], {}, free)
+    samples = credited(played, [], {}, free)
     assert [s.advantages.item() for s in samples] == [2.5] * 4 + [1 - 1.5, 0 - 2.0]
     mean = dataclasses.replace(free, baseline="group", scaling="group")
     returns = np.array([3.0, 1.0, 0.0])
     wanted = (returns - returns.mean()) / returns.std()
-    found = [s.advantages.item() for s in estimate(played, links(played), [], {}, mean)]
+    found = [s.advantages.item() for s in credited(played, [], {}, mean)]
     np.testing.assert_allclose(found, [wanted[0]] * 4 + [wanted[1], wanted[2]])
 
 
 def test_turns_are_compared_with_the_same_turn_by_what_follows_it():
     by_turn = LearnerSettings(baseline="group", compare="turn", scaling="none", centring="none", discount=0.5)
     played = [episode([("a_0", 1, 7.0), ("a_0", 1, 2.0)]), episode([("a_0", 1, 1.0), ("a_0", 1, 4.0)])]
-    found = [s.advantages.item() for s in estimate(played, links(played), [], {}, by_turn)]
+    found = [s.advantages.item() for s in credited(played, [], {}, by_turn)]
     assert found == [8 - 5.5, 2 - 3, 3 - 5.5, 4 - 3]
 
 
 def test_only_the_compared_turn_of_a_branch_is_trained_and_earns_all_that_follows():
     turns = [("a_0", 1, 9.0), ("b_0", 1, 0.5), ("scripted_0", 0, 1.0), ("a_0", 1, 2.0)]
     played = [episode(turns, branch=1, group=4), episode([*turns[:3], ("a_0", 1, 0.0)], branch=1, group=4)]
-    chain = links([*played, episode([("a_0", 1, 1.0)], branch=5)])
-    assert [(link.episode, link.turn.agent, link.turn.reward) for link in chain] == [(0, "b_0", 3.5), (1, "b_0", 1.5)]
+    played.append(episode([("a_0", 1, 1.0)], branch=5))
+    found = rows_of(build_batch(played, {}, LearnerSettings()))
+    assert [(row.episode, row.agent, row.reward) for row in found] == [(0, "b_0", 3.5), (1, "b_0", 1.5)]
     c3 = LearnerSettings(baseline="leave_one_out", compare="turn", scaling="none", centring="none", branches=2)
-    assert [s.advantages.item() for s in estimate(played, chain, [], {}, c3)] == [2, -2]
+    assert [s.advantages.item() for s in credited(played, [], {}, c3)] == [2, -2]
 
 
 def test_what_shapes_a_reward_costs_the_tokens_before_it_and_counts_in_the_group():
     free = LearnerSettings(level="token", baseline="group", scaling="none", centring="none")
     played = [episode([("a_0", 2, 1.0)]), episode([("a_0", 1, 0.0)])]
     costs = [np.array([-0.25, -0.5]), np.array([-1.0])]
-    samples = estimate(played, links(played), [], {}, free, costs=costs)
+    samples = credited(played, [], {}, free, costs=costs)
     # to the end: 1 - 0.75 and 0 - 1, their mean -0.375
     assert [s.advantages.tolist() for s in samples] == [[0.25 + 0.375, 0.5 + 0.375], [-1 + 0.375]]
     critic = LearnerSettings(level="token", scaling="none", centring="none")
-    samples = estimate(played, links(played), [np.zeros(2), np.zeros(1)], {}, critic, costs=costs)
+    samples = credited(played, [np.zeros(2), np.zeros(1)], {}, critic, costs=costs)
     assert [s.returns.tolist() for s in samples] == [[0.25, 0.5], [-1]]
 
 
@@ -285,7 +290,7 @@ def test_targets_of_the_critic_may_have_a_lambda_of_their_own():
     vapo = LearnerSettings(
         level="token", discount=1.0, length_adaptive=1.0, value_trace_decay=1.0, scaling="none", centring="none"
     )
-    samples = estimate(played, links(played), values, {}, vapo)
+    samples = credited(played, values, {}, vapo)
     assert [s.returns.tolist() for s in samples] == [pytest.approx([1, 1]), [1]]  # what came, whatever V says
     # inside a_0's turn lambda is 1 - 1/2, between the turns 0.95
     last = 0.2 + 0.95 * 0.4

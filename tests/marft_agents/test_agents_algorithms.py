@@ -13,7 +13,7 @@ from restated import naive_gradient
 
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.learning.algorithms import ALGORITHMS, learner_settings, settings_for
-from marft_agents.learning.batch import links
+from marft_agents.learning.batch import build_batch
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -198,10 +198,11 @@ def test_a_kl_in_the_reward_pulls_the_policy_to_the_base():
 
     def kl_now():
         found = []
-        for link in links(trajectories):
-            base, action = team.seat("buyer_0").base, link.turn.action
+        batch = build_batch(trajectories, team.policies, table("rloo"))
+        for agent, action in zip(batch.agent, batch.actions, strict=True):
+            base = team.seat("buyer_0").base
             own = Learner(team, table("rloo")).scorer
-            (new,), (reference,) = (own.logprobs(base, a, [action]) for a in (link.turn.agent, None))
+            (new,), (reference,) = (own.logprobs(base, a, [action]) for a in (batch.agents[agent], None))
             found.append((np.exp(new) * (new - reference)).mean())
         return np.mean(found)
 
@@ -239,7 +240,7 @@ def test_a_gradient_that_is_not_finite_names_the_action_it_comes_from():
     learner.scorer = Poisoned(learner.scorer, culprit)
     with pytest.raises(DivergenceError, match=r"'buyer_0': the gradient is nan.* of episode 3") as raised:
         learner.update(trajectories)
-    assert [s.action is culprit for s in raised.value.samples] == [True]
+    assert [action is culprit for action in raised.value.rows.actions] == [True]
     assert moved(before, adapters(team)) == set()
     assert all(p.grad is None for p in team.seat("buyer_0").base.parameters("buyer_0").values())
 
@@ -253,7 +254,7 @@ def test_a_loss_that_is_not_finite_names_the_action_it_comes_from(name, value):
     action.logprobs[-1] = value
     with pytest.raises(DivergenceError, match="the loss is") as raised:
         Learner(team, table(name, micro_batch=64)).update(trajectories)
-    assert [s.action is action for s in raised.value.samples] == [True]
+    assert [found is action for found in raised.value.rows.actions] == [True]
 
 
 def test_rewards_and_values_that_are_not_finite_stop_the_update():
@@ -267,7 +268,7 @@ def test_rewards_and_values_that_are_not_finite_stop_the_update():
     broken = dataclasses.replace(trajectories[1], turns=(dataclasses.replace(turns[0], reward=math.inf), *turns[1:]))
     with pytest.raises(DivergenceError, match="reward of agent 'buyer_0' in round 0 of episode 1 is inf") as raised:
         Learner(team, table("marft-a")).update([trajectories[0], broken])
-    assert [s.action is turns[0].action for s in raised.value.samples] == [True]
+    assert [action is turns[0].action for action in raised.value.rows.actions] == [True]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 from chooser import Chooser, spell
 from fakes import Market, RouteToExpert, word_team
 from naive import adapters, moved
+from rows import credited
 
-from marft_agents.learning.batch import links
-from marft_agents.learning.credit import estimate
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.policy import text_action
@@ -264,7 +263,7 @@ def test_credit_of_a_turn_is_what_the_team_loses_by_the_alternatives():
     settings = LearnerSettings(**C3, scaling="none", discount=1.0, branches=4)
     followers, credits = set(), []
     for group in groups_of(branches).values():
-        samples = estimate(group, links(group), [], {}, settings)
+        samples = credited(group, [], {}, settings)
         found = np.concatenate([sample.advantages for sample in samples])
         if group[0].branch == 0:
             earned = by_hand(group[0].seed, [t.turns[0].action.text for t in group])

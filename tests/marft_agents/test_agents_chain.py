@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import credited
 
-from marft_agents.learning.batch import links
-from marft_agents.learning.credit import estimate
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.trajectory import Action, Trajectory, Turn
 
@@ -80,7 +79,7 @@ def values_of(episode):
 def test_chained_gae_of_a_trajectory_is_the_double_sum(episode):
     trajectory, values = trajectory_of(episode), values_of(episode)
     bootstraps = {(0, ""): episode["bootstrap"]}
-    samples = estimate([trajectory], links([trajectory]), values, bootstraps, knobs_of(episode))
+    samples = credited([trajectory], values, bootstraps, knobs_of(episode))
     found = np.concatenate([s.returns - s.values for s in samples])
     wanted = double_sum(
         episode, episode["rewards"], [len(v) for v in values], np.concatenate(values), episode["bootstrap"]
@@ -95,9 +94,7 @@ def test_gae_along_ones_own_turns_is_the_double_sum(episode):
     trajectory, values = trajectory_of(episode), values_of(episode)
     agents = [turn.agent for turn in trajectory.turns]
     bootstraps = {(0, agent): episode["bootstrap"] + i for i, agent in enumerate(sorted(set(agents)))}
-    samples = estimate(
-        [trajectory], links([trajectory]), values, bootstraps, knobs_of(episode, credit="own", value_trace_decay=None)
-    )
+    samples = credited([trajectory], values, bootstraps, knobs_of(episode, credit="own", value_trace_decay=None))
     for agent in set(agents):
         own = [k for k, name in enumerate(agents) if name == agent]
         rewards = [sum(episode["rewards"][k:end]) for k, end in zip(own, [*own[1:], len(agents)], strict=True)]
@@ -114,7 +111,7 @@ def test_the_targets_lambda_reaches_inside_turns_and_its_gamma_is_that_of_the_ad
     trajectory, values = trajectory_of(episode), values_of(episode)
     bootstraps = {(0, ""): episode["bootstrap"]}
     knobs = knobs_of(episode, value_trace_decay=decay, centring="none", scaling="none")
-    samples = estimate([trajectory], links([trajectory]), values, bootstraps, knobs)
+    samples = credited([trajectory], values, bootstraps, knobs)
     flat, lengths = np.concatenate(values), [len(v) for v in values]
     of_values = {**episode, "trace_decay": decay, "token_trace_decay": decay}
     for found, as_set in (
@@ -131,7 +128,7 @@ def samples_of(samples, name):
 
 def test_a_truncation_that_nobody_values_counts_as_an_end():
     trajectory = Trajectory(0, 0, (Turn("agent_0", action(1), 1.0),), False, True)
-    [sample] = estimate([trajectory], links([trajectory]), [np.zeros(1)], {}, LearnerSettings())
+    [sample] = credited([trajectory], [np.zeros(1)], {}, LearnerSettings())
     assert sample.returns.tolist() == [1.0]
 
 
@@ -143,5 +140,5 @@ def test_centring_within_a_task_draw():
     ]
     for centring, wanted in (("group", [2**0.5, -(2**0.5), 0, 0]), ("batch", [3**-0.5, -(3**0.5), 3**-0.5, 3**-0.5])):
         knobs = LearnerSettings(centring=centring)
-        samples = estimate(played, links(played), [np.zeros(1)] * 4, {}, knobs)
+        samples = credited(played, [np.zeros(1)] * 4, {}, knobs)
         np.testing.assert_allclose(np.concatenate([s.advantages for s in samples]), wanted, atol=1e-9)

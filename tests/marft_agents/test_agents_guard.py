@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from fakes import Market, Probe, word_team
+from rows import rows_of
 from safetensors.torch import load_file
 from test_agents_resume import outcome
 
@@ -201,8 +202,8 @@ def test_a_nan_stops_the_run_with_the_actions_it_came_from(tmp_path):
     assert str(caught.value).startswith("update 1: ")
     record = json.loads(file.read_text(), parse_constant=pytest.fail)
     assert record["update"] == 0
-    assert len(record["actions"]) == len(caught.value.samples) > 0
-    for action, sample in zip(record["actions"], caught.value.samples, strict=True):
+    assert len(record["actions"]) == len(caught.value.rows.actions) > 0
+    for action, sample in zip(record["actions"], rows_of(caught.value.rows), strict=True):
         assert action["agent"] == sample.agent
         assert action["text"] == sample.action.text
         assert action["token_ids"] == sample.action.token_ids.tolist()

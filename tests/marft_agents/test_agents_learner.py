@@ -13,11 +13,11 @@ from fakes import CopyDigit, Market, Probe, word_model, word_team
 from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 
 from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.learning import learner as learner_module
 from marft_agents.learning.algorithms import learner_settings
-from marft_agents.learning.batch import links
+from marft_agents.learning.batch import build_batch
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.policy_update import PolicyStep
 from marft_agents.learning.scoring import Scorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
@@ -198,15 +198,15 @@ def test_a_draw_that_teaches_nothing_costs_no_backward_pass(algorithm, knobs, mo
     """Seven episodes of one draw return 0.1 each: their mean is not 0.1, so rounding must not pass for credit."""
     descent = {"policy_lr": 1e6, "adam_epsilon": 1e6, "max_grad_norm": 1e9, "kl_weight": 0.0}
     steps, seen = {}, {}
-    passes = PolicyStep._passes
+    plan_passes = learner_module.plan_passes
     for kind in ("as it is", "all pull"):
 
-        def watched(self, members, kind=kind):
-            for rows, pulling in passes(self, members):
-                seen.setdefault(kind, []).extend((row.sample.episode, pulling) for row in rows)
-                yield rows, pulling or kind == "all pull"
+        def watched(batch, scorer, settings, kind=kind):
+            passes = plan_passes(batch, scorer, settings)
+            seen.setdefault(kind, []).extend((e, pulls) for index, pulls in passes for e in batch.episode[index])
+            return [(index, pulls or kind == "all pull") for index, pulls in passes]
 
-        monkeypatch.setattr(PolicyStep, "_passes", watched)
+        monkeypatch.setattr(learner_module, "plan_passes", watched)
         team = word_team(MARKET, law=PLAIN, stir=0.3)
         before = adapters(team)
         returns = [0.1] * 7 + [(k % 3) ** 2 for k in range(7)]
@@ -231,7 +231,7 @@ def test_a_mini_batch_without_credit_makes_no_step():
     played = play(team, Solo, episodes=4)
     # of the first draw each turn has its own return, the second draw's returns agree
     trajectories = [with_return(t, k // 2, float(k == 0)) for k, t in enumerate(played)]
-    turns = len(links(trajectories))
+    turns = sum(len(t.turns) for t in trajectories)
     learner = Learner(
         team, learner_settings("rloo", policy_lr=0.1, mini_batches=turns, centring="none", scaling="none")
     )
@@ -260,7 +260,13 @@ def test_a_base_has_one_value_head_and_with_own_credit_each_agent_has_one(credit
     asked = MARKET if credit == "own" else [cut[0].final_agent]
     for head in critic.heads:
         torch.nn.init.constant_(head.layers[-1].bias, 0.5 + critic.heads.index(head))
-    assert critic.bootstraps(lost) == {(0, a): 0.5 + critic.head_of[a] for a in asked}
+    batch = build_batch(lost, team.policies, critic.settings)
+    wanted = [
+        0.5 + critic.head_of[agent if credit == "own" else asked[0]] if e == 0 else 0.0
+        for e, agent in zip(batch.episode, (batch.agents[a] for a in batch.agent), strict=True)
+    ]
+    assert set(batch.episode) == {0, 2}
+    assert critic.bootstraps(batch, lost).tolist() == wanted
 
 
 def test_optimizers_take_their_epsilon_from_the_settings():
@@ -272,15 +278,14 @@ def test_optimizers_take_their_epsilon_from_the_settings():
 def test_values_that_are_not_finite_stop_the_update_with_the_turns_they_are_of():
     team = word_team(MARKET)
     learner = Learner(team, LearnerSettings())
-    chain = links(play(team))
-    features = learner.critic.features(chain)
+    batch = build_batch(play(team), team.policies, learner.settings)
+    [features] = learner.critic.features(batch)
     features[2] = features[2] * math.nan
-    with pytest.raises(DivergenceError, match=f"the critic: 1 of {len(chain)} turns have values not finite") as caught:
-        learner.critic.values(chain, features)
-    [sample] = caught.value.samples
-    assert sample.action is chain[2].turn.action
-    for numbers in (sample.values, sample.returns, sample.advantages, sample.credit):
-        assert np.isnan(numbers).tolist() == [True]
+    found = f"the critic: 1 of {len(batch.actions)} turns have values not finite"
+    with pytest.raises(DivergenceError, match=found) as caught:
+        learner.critic.values(batch, [features])
+    assert [action is batch.actions[2] for action in caught.value.rows.actions] == [True]
+    assert np.isnan(caught.value.rows.values).tolist() == [True]
 
 
 def test_a_loss_that_is_not_finite_names_the_first_action_it_is_of():
@@ -295,8 +300,8 @@ def test_a_loss_that_is_not_finite_names_the_first_action_it_is_of():
     settings = learner_settings("rloo", micro_batch=64)
     with pytest.raises(DivergenceError, match=f"from 2 actions, .* in round {turns[1].round} of episode 1") as caught:
         Learner(team, settings).update(played)
-    assert {id(s.action) for s in caught.value.samples} == {id(turn.action) for turn in turns[1:3]}
-    assert caught.value.samples[0].round != caught.value.samples[1].round
+    assert [id(action) for action in caught.value.rows.actions] == [id(turn.action) for turn in turns[1:3]]
+    assert len(set(caught.value.rows.round)) == 2
 
 
 def with_return(trajectory, group, value):
@@ -650,11 +655,12 @@ def test_an_agent_that_did_not_act_takes_no_place():
 @pytest.mark.parametrize("level", ["action", "token"])
 def test_the_critic_reads_the_bare_trunk_before_each_decision(level):
     team = word_team(MARKET, stir=0.5)
-    chain = links(play(team))
-    found = Learner(team, LearnerSettings(level=level, micro_batch=3)).critic.features(chain)
+    settings = LearnerSettings(level=level, micro_batch=3)
+    batch = build_batch(play(team), team.policies, settings)
+    [flat] = Learner(team, settings).critic.features(batch)
+    found = flat.split(batch.num_values.tolist())
     bare = word_model().model.model  # a model that never had an adapter
-    for link, features in zip(chain, found, strict=True):
-        action = link.turn.action
+    for action, features in zip(batch.actions, found, strict=True):
         ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)[None]
         with torch.no_grad():
             hidden = bare(input_ids=ids).last_hidden_state[0, len(action.prompt_ids) - 1 : -1]

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
 from restated import token_backup
+from rows import credited
 
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.learning.advantages import normalise_nonzero
-from marft_agents.learning.batch import links
-from marft_agents.learning.credit import estimate
+from marft_agents.learning.batch import build_batch
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.word_count import count_words
@@ -50,7 +50,7 @@ def test_the_token_backup_is_that_of_section_4_1_2(agents, rounds, cut, seed, ga
 
     def targets(decay):
         knobs = {"discount": gamma, "token_discount": gamma, "trace_decay": decay, "token_trace_decay": decay}
-        samples = estimate(played, links(played), flat, {(0, ""): bootstrap}, LearnerSettings(level="token", **knobs))
+        samples = credited(played, flat, {(0, ""): bootstrap}, LearnerSettings(level="token", **knobs))
         return np.concatenate([s.returns for s in samples])
 
     actions = [[range(n) for n in row] for row in lengths]
@@ -138,7 +138,7 @@ def test_it_is_over_all_agents_together():
     turns = (Turn("a_0", action(1), 1.0), Turn("b_0", action(1), 0.0, 1), Turn("b_0", action(1), 3.0, 2))
     played = [Trajectory(0, 0, (turn,), True, False) for turn in turns]
     knobs = LearnerSettings(centring="none", scaling="batch-nonzero")
-    samples = estimate(played, links(played), [np.zeros(1)] * 3, {}, knobs)
+    samples = credited(played, [np.zeros(1)] * 3, {}, knobs)
     assert [s.advantages.item() for s in samples] == pytest.approx([-1, 0, 1])
     assert [s.credit.item() for s in samples] == [1, 0, 3]
 
@@ -196,12 +196,13 @@ def test_the_critics_step_is_adam_on_the_mean_loss_with_coefficient_one(knobs):
     learner = Learner(team, chosen)
     [head], [scale] = learner.critic.heads, learner.critic.scales
     assert [head.layers[1].out_features, head.layers[3].in_features] == [64, 64]
-    chain = links(play(team, episodes=12))
-    features = learner.critic.features(chain)
-    samples = [link.sample(v, r, r) for link, v, r in zip(chain, *returns_of(chain), strict=True)]
+    batch = build_batch(play(team, episodes=12), team.policies, chosen)
+    features = learner.critic.features(batch)
+    returns = np.random.default_rng(0).normal(1.0, 0.8, size=len(batch.actions))
+    batch = batch._replace(values=np.zeros(len(returns)), returns=returns)
 
     mine, clip, norm = copy.deepcopy(head), chosen.value_clip, chosen.max_grad_norm
-    x, targets = torch.cat(features), np.concatenate([s.returns for s in samples])
+    x, targets = torch.cat(features), returns
     if chosen.value_norm:
         targets = (targets - targets.mean()) / targets.std()  # those of the first update
     y, start = torch.as_tensor(targets, dtype=torch.float32), mine(x).detach()
@@ -219,16 +220,11 @@ def test_the_critics_step_is_adam_on_the_mean_loss_with_coefficient_one(knobs):
             p.grad *= min(1.0, norm / (total.item() + 1e-6))
         optimizer.step()
 
-    learner.critic.fit(samples, features, lr=0.02, generator=np.random.default_rng(0))
+    learner.critic.fit(batch, features, lr=0.02, generator=np.random.default_rng(0))
     for found, wanted in zip(head.parameters(), mine.parameters(), strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
     assert (scale.sums[2] > 0) == chosen.value_norm
     assert (mine(x) - start).abs().max() > (clip or 0)  # so the clip was at work
-
-
-def returns_of(chain):
-    rng = np.random.default_rng(0)
-    return [np.zeros(1)] * len(chain), [rng.normal(1.0, 0.8, size=1) for _ in chain]
 
 
 def huber(error, delta=0.5):

@@ -8,15 +8,23 @@ import numpy as np
 import pytest
 import torch
 
-from marft_agents.learning.batch import Sample
+from marft_agents.learning.batch import build_batch
+from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.update_metrics import UpdateStatistics
-from marft_agents.trajectory import Action
+from marft_agents.trajectory import Action, Trajectory, Turn
 
 
 def sample(tokens, credit, *, stopped=True, values=(), returns=()):
+    """Return an action with its number of tokens, its credit and what the critic says of it."""
     action = Action("x", np.zeros(1, np.int32), np.zeros(tokens, np.int32), np.zeros(tokens, np.float32), stopped)
-    numbers = [np.array(x, np.float64) for x in (values, returns, np.zeros(len(credit)), credit)]
-    return Sample("a_0", 0, 0, action, *numbers, action.logprobs)
+    return Turn("a_0", action, 0.0), credit, values, returns
+
+
+def batch_of(samples):
+    turns, credit, values, returns = zip(*samples, strict=True)
+    batch = build_batch([Trajectory(0, 0, turns, True, False)], {}, LearnerSettings())
+    flat = {"credit": credit, "values": values, "returns": returns}
+    return batch._replace(**{name: np.concatenate([np.array(x, float) for x in own]) for name, own in flat.items()})
 
 
 def test_means_extremes_and_shares_by_hand():
@@ -35,7 +43,7 @@ def test_means_extremes_and_shares_by_hand():
         sample(2, [-4.0], values=[3.5], returns=[5.0]),
         sample(3, [9e-7], values=[], returns=[]),
     ]
-    found = statistics.summary("a", samples)
+    found = statistics.summary("a", batch_of(samples))
     residuals, returns, credit = [0.5, 2.5, 1.5], [1.0, 3.0, 5.0], [1.0, 0.0, -4.0, 9e-7]
     assert found == {
         "a/kl": pytest.approx(2.0),  # over all decisions, whatever the micro-batches
@@ -61,10 +69,10 @@ def test_means_extremes_and_shares_by_hand():
 def test_a_first_pass_that_only_went_down_is_seen_and_none_is_0():
     statistics = UpdateStatistics()
     statistics.add(torch.tensor([-0.5, 0.1]), first=True)
-    found = statistics.summary("a", [sample(1, [0.0])])
+    found = statistics.summary("a", batch_of([sample(1, [0.0])]))
     assert found["a/first_pass_log_ratio_max"] == 0.5
     assert (found["a/kl_stopped"], found["a/grad_norm"], found["a/advantage_zero_share"]) == (0, 0, 1)
     assert "a/return_mean" not in found
     later = UpdateStatistics()
     later.add(torch.tensor([-0.5]), first=False)
-    assert later.summary("a", [sample(1, [0.0])])["a/first_pass_log_ratio_max"] == 0
+    assert later.summary("a", batch_of([sample(1, [0.0])]))["a/first_pass_log_ratio_max"] == 0
