@@ -46,7 +46,7 @@ class Runner:
 
     def __init__(self, channel: Channel, isolation: Isolation, box: Box, spawner: Forked) -> None:
         self._channel, self._isolation, self._box, self._spawner = channel, isolation, box, spawner
-        self._watch = Watch(channel.source, channel.flush)
+        self._watch = Watch(channel.source, channel.flush, container=isolation.mode == "uid")
         # Of the last program: the tests of a submission are alike but for their input.
         self._head, self._last = b"", _NO_RUN
         self._plan: Plan | None = None

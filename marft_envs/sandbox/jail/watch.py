@@ -17,6 +17,8 @@ _SHORT_S = 0.001
 _CHILD = {signal.SIGCHLD}
 _PATIENCE_S = 5.0
 _PAGES_IN_TABLE = 512
+# where the kernel counts whom it ended for memory: in this container (cgroup v2, v1), on the machine
+_OOM_COUNTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control", "/proc/vmstat")
 _DENSE_KB = 1024  # tables of an ordinary program: of its libraries, its stacks
 
 
@@ -36,12 +38,14 @@ class Watch:
     Args:
         host: Descriptor whose end is the host's end: then a program is ended, for nobody is left to tell.
         on_long: Called while a program goes on after a tick.
+        container: True if this is a container, so that its neighbours' memory does not count.
     """
 
-    def __init__(self, host: int, on_long: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, host: int, on_long: Callable[[], None] = lambda: None, container: bool = False) -> None:
         self._on_long = on_long
+        self._container = container
         self._cores = len(os.sched_getaffinity(0))
-        self._kills = _oom_kills()
+        self._kills = _oom_kills(container)
         self._host = select.poll()
         self._host.register(host, 0)  # tells of its end alone
 
@@ -93,7 +97,7 @@ class Watch:
 
     def _kernel_killed(self) -> bool:
         """Tell whether memory ran out; where the kernel does not count that, a SIGKILL of unknown origin means so."""
-        before, self._kills = self._kills, _oom_kills()
+        before, self._kills = self._kills, _oom_kills(self._container)
         return before is None or self._kills is None or self._kills > before
 
 
@@ -120,12 +124,16 @@ def _held_kb(pid: int) -> int:
     return 0
 
 
-def _oom_kills() -> int | None:
-    """Return how often the kernel has ended a process for memory, in any control group, since boot; None is unknown."""
-    with contextlib.suppress(OSError), open("/proc/vmstat", "rb") as lines:
-        for line in lines:
-            if line.startswith(b"oom_kill "):
-                return int(line.split()[1])
+def _oom_kills(container: bool) -> int | None:
+    """Return how many processes the kernel has ended for memory: in this container, else on the machine.
+
+    None means that it does not tell.
+    """
+    for path in _OOM_COUNTS if container else _OOM_COUNTS[-1:]:
+        with contextlib.suppress(OSError), open(path, "rb") as lines:
+            for line in lines:
+                if line.startswith(b"oom_kill "):
+                    return int(line.split()[1])
     return None
 
 

@@ -172,7 +172,7 @@ def test_a_kill_of_oneself_is_no_memory_limit(jail):
 )
 def test_a_sigkill_is_for_memory_if_the_kernel_says_so_or_can_not_say(monkeypatch, counts, flags):
     told = iter(counts)
-    monkeypatch.setattr(watch, "_oom_kills", lambda: next(told))
+    monkeypatch.setattr(watch, "_oom_kills", lambda container: next(told))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     ours, theirs = os.pipe()
     try:
@@ -183,6 +183,14 @@ def test_a_sigkill_is_for_memory_if_the_kernel_says_so_or_can_not_say(monkeypatc
         os.close(ours)
         os.close(theirs)
     assert (outcome.flags, outcome.status) == (flags, -9)
+
+
+def test_a_container_is_not_told_of_its_neighbours_out_of_memory(monkeypatch, tmp_path):
+    own, machine = tmp_path / "memory.events", tmp_path / "vmstat"
+    own.write_text("oom 4\noom_kill 2\noom_group_kill 7\n")
+    machine.write_text("pgfault 1\noom_kill 9\n")
+    monkeypatch.setattr(watch, "_OOM_COUNTS", (str(tmp_path / "absent"), str(own), str(machine)))
+    assert (watch._oom_kills(container=True), watch._oom_kills(container=False)) == (2, 9)
 
 
 def test_large_input_may_stay_unread(jail):
