@@ -1,5 +1,16 @@
 r"""Grading of mathematical answers with bounded time and memory.
 
+| module | does |
+|---|---|
+| `grade` | runs the tiers and returns the verdict |
+| `extraction` | finds the final answer in a text |
+| `numerals`, `lexer` | turn the answer into tokens |
+| `expression_parser`, `answer_parser` | turn the tokens into a tree of `expression.Node` |
+| `comparison`, `number_comparison`, `real_sets` | compare two trees |
+| `evaluation`, `units` | compute the values of numbers and units |
+| `symbolic`, `symbolic_worker` | ask math-verify, in a process of its own |
+| `limits` | bounds of all of them, with their errors |
+
 >>> grade_math(r"The answer is $\boxed{\frac{1}{2}}$.", "0.5").correct
 True
 """

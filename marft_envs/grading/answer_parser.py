@@ -454,7 +454,7 @@ class AnswerParser(ExpressionParser):
         before = self.tokens[self.index - 1].text
         return (  # ^2, ^-2, ^{2} and ^{-2}
             (text in ("{", "-") and before == "^")
-            or (text.isdigit() and before in ("^", "{", "-"))
+            or (text.isdecimal() and before in ("^", "{", "-"))
             or (text == "}" and self.tokens[self.index - 2].text in ("{", "-", "^"))
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -153,20 +152,27 @@ def _decide_unread(one: Reading, other: Reading) -> Verdict:
     Prose is not a number. Two numbers with words between them are not one number.
     """
     for reading, opposite in ((one, other), (other, one)):
-        if reading.tree is None and opposite.tree is not None and is_scalar(opposite.tree) and _is_range(reading):
+        if reading.tree is not None or opposite.tree is None:
+            continue
+        if is_scalar(opposite.tree) and _is_range(reading):
             return Verdict(False, "structure", "several numbers with words between are not one number")
         num_words = sum(token.kind == "word" for token in reading.tokens)
-        if reading.tree is None and num_words >= 3 and opposite.tree is not None and opposite.tree.kind != "text":
+        if num_words >= 3 and opposite.tree.kind != "text":
             return Verdict(False, "structure", f"prose is not the answer: {reading.problem}")
     return Verdict(None, "undecided", one.problem or other.problem)
 
 
 def _is_range(reading: Reading) -> bool:
     """True if only words or dots separate two numbers: 7 remainder 2, 7到9, 7...2."""
-    kinds = ["." if set(token.text) == {"."} else token.kind for token in reading.tokens]
-    gap = [place for place, kind in enumerate(kinds) if kind not in ("word", ".")]  # tokens that end a gap
-    pairs = itertools.pairwise(gap)
-    return any(after - before > 1 and kinds[before] == kinds[after] == "number" for before, after in pairs)
+    is_after_number = is_gap = False
+    for token in reading.tokens:
+        if token.kind == "word" or set(token.text) == {"."}:
+            is_gap = True
+        elif token.kind == "number" and is_after_number and is_gap:
+            return True
+        else:
+            is_after_number, is_gap = token.kind == "number", False
+    return False
 
 
 def _decide_symbolic(first: str, second: str) -> Verdict:

@@ -155,7 +155,9 @@ def _from_relation(node: Node) -> RealSet | None:
 
 def _from_inequalities(node: Node) -> RealSet | None:
     """Read "x < 1 or x > 2" as a union; a comma or "and" is an intersection unless that is empty."""
-    if not all(item.kind in ("rel", "cup", "tuple") for item in node.args) or node.args[0].kind != "rel":
+    if not node.args or node.args[0].kind != "rel":
+        return None
+    if any(item.kind not in ("rel", "cup", "tuple") for item in node.args):
         return None
     parts = [part for part in map(real_set, node.args) if part is not None]
     if len(parts) != len(node.args) or len({part.variable for part in parts}) != 1:

@@ -91,7 +91,6 @@ _ANY = frozenset({"unit", "units", "单位"})
 _POWER_BEFORE = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _POWER_BEHIND = {"squared": 2, "cubed": 3}
 _SMALL_CHANGE = {"yuan": Fraction(1, 100), "second": Fraction(60)}  # 分 after 元 or 角, and after 小时
-_NO_UNIT = Unit("any")
 
 
 @lru_cache(maxsize=4096)
@@ -99,7 +98,9 @@ def unit(phrase: str) -> Unit:
     """Parse a unit phrase of tokens separated by blanks: "miles / hour", "cm ^ 2", "平方厘米"."""
     dimension: dict[str, int] = {}
     size = Fraction(1)
-    sign, power, is_any, names = 1, 1, False, 0
+    sign = 1  # -1 behind "per"
+    power = 1  # of "square" or "cubic" before the next unit
+    is_any = is_known = False
     words = phrase.split()
     for index, word in enumerate(words):
         lower = word.lower()
@@ -110,15 +111,15 @@ def unit(phrase: str) -> Unit:
         elif lower in _ANY:
             is_any = True
         else:
+            total_power = sign * power * _power_behind(words[index + 1 : index + 5])
             for base, exponent, factor in _parts(word):
-                total = exponent * sign * power * _power_behind(words[index + 1 : index + 5])
-                dimension[base] = dimension.get(base, 0) + total
-                size *= factor ** (sign * power * _power_behind(words[index + 1 : index + 5]))
-                names += 1
+                dimension[base] = dimension.get(base, 0) + exponent * total_power
+                size *= factor**total_power
+                is_known = True
             power = 1
-    if names:
+    if is_known:
         return Unit("measure", tuple(sorted((base, total) for base, total in dimension.items() if total)), size)
-    return _NO_UNIT if is_any else Unit("counter")
+    return Unit("any" if is_any else "counter")
 
 
 def conflict(first: Unit, second: Unit) -> bool:
@@ -166,7 +167,7 @@ def _power_behind(words: list[str]) -> int:
     if words and words[0].lower() in _POWER_BEHIND:
         return _POWER_BEHIND[words[0].lower()]
     if words[:1] == ["^"]:
-        negative = "-" in words[1:3]
-        digits = next((word for word in words[1:4] if word.isdigit()), "1")
-        return int(digits[:2]) * (-1 if negative else 1)
+        sign = -1 if "-" in words[1:3] else 1
+        digits = next((word for word in words[1:4] if word.isdecimal()), "1")
+        return sign * int(digits[:2])  # two digits bound the power
     return 1

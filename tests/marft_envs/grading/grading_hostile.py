@@ -169,6 +169,8 @@ def oddities() -> dict[str, str]:
         "dollar": r"\$",
         "colon": "1:",
         "not": r"\not=",
+        "digit that is no decimal": "5 cm^➀",
+        "equations of nothing": r"\begin{cases} \end{cases}",
     }
 
 
