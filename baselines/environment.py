@@ -13,6 +13,7 @@ import marft_envs
 from marft_envs.capabilities import dependency_game, independent_games, listing_game
 from marft_envs.communication import FORMS
 from marft_envs.registration.factory import takes
+from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.teams.team import as_team
 
 KEYWORDS = (
@@ -67,9 +68,9 @@ def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     if (split := getattr(arguments, "default_split", None)) and takes(arguments.env, "split"):
         found = {"split": split} | found
     if "team" in found:
-        given = marft_envs.spec(arguments.env).kwargs
-        of_task = {name: given[name] for name in ("language", "family") if name in given}
-        found["team"] = as_team(found["team"], **of_task).to_dict()
+        entry_point = marft_envs.spec(arguments.env).entry_point
+        read = entry_point.read_team if isinstance(entry_point, TaskEnvironment) else as_team
+        found["team"] = read(found["team"]).to_dict()
     for item in getattr(arguments, "env_arg", None) or ():
         key, sign, text = item.partition("=")
         if not sign or not key:

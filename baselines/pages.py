@@ -21,7 +21,7 @@ import marft_envs
 from marft_envs import FlexMG
 from marft_envs.capabilities import dependency_game
 from marft_envs.dependency import drawing
-from marft_envs.registration.factory import make_game
+from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.tasks.tools.handoff import Handoff
 from marft_envs.teams.team import PRESETS
 
@@ -35,7 +35,7 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.task_set"),
 }
 DRAWN = "trio"
-_INTERNAL = {"task", "team_name", "name", "language", "family", "factory", "rules", "tasks", "kwargs"}
+_INTERNAL = {"name", "tasks", "kwargs"}
 _MADE = "<!-- Written by `python -m baselines.pages`; change the docstrings, not this page. -->"
 
 
@@ -236,16 +236,17 @@ def _docstrings(modules: Sequence[str]) -> tuple[str, str]:
 
 def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
     """Yield keyword, default and meaning from signatures and docstrings; a value set by the id replaces the default."""
-    given = marft_envs.spec(family.id_of("duo")).kwargs
-    sources: list[Callable[..., Any]] = [make_game, FlexMG, given["factory"]]
+    spec = marft_envs.spec(family.id_of("duo"))
+    assert isinstance(spec.entry_point, TaskEnvironment)
+    sources: list[Callable[..., Any]] = [spec.entry_point.__call__, FlexMG, spec.entry_point.factory]
     told = {name: text for source in (type(family.duo.tasks), *sources[::-1]) for name, text in _told(source).items()}
-    seen = _INTERNAL | set(given["rules"] or ())
+    seen = _INTERNAL | set(spec.entry_point.rules)
     for source in sources:
         for parameter in inspect.signature(source).parameters.values():
             if parameter.name in seen or parameter.kind is parameter.VAR_KEYWORD:
                 continue
             seen.add(parameter.name)
-            default = given.get(parameter.name, parameter.default)
+            default = spec.kwargs.get(parameter.name, parameter.default)
             yield f"`{parameter.name}`", f"`{default!r}`", told.get(parameter.name, "")
 
 

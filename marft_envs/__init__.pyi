@@ -4,8 +4,9 @@ from .records.episode import Episode
 from .records.replay import replay
 from .records.turn import Turn
 from .registration.builtin import register_builtin
-from .registration.factory import make, make_parallel, make_shared, make_vec, register_task
+from .registration.factory import make, make_parallel, make_shared, make_vec
 from .registration.registry import EnvSpec, UnknownEnvironmentError, envs, register, spec
+from .registration.task_environment import register_task
 from .rewards import TeamReward
 from .rollout.running_game import Ended, Waiting
 from .rollout.vector_games import VectorGames

@@ -10,7 +10,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "data.problems": ("tasks.code.loading",),
     "data.solutions": ("tasks.code.solutions",),
     "drawing": ("dependency.drawing",),
-    "factory": ("registration.factory", "registration.builtin"),
+    "factory": ("registration.factory", "registration.task_environment", "registration.builtin"),
     "fixed": ("dependency.fixed",),
     "handoff": ("tasks.tools.handoff",),
     "live_game": ("rollout.running_game",),

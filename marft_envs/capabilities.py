@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pettingzoo import AECEnv
 
 from marft_envs.records.episode import Episode
-from marft_envs.tasks.base import Task, TaskSet, WorldSet
+from marft_envs.tasks.base import Task, Tasks
 
 if TYPE_CHECKING:
     from marft_envs.game import FlexMG
@@ -40,7 +40,7 @@ class ListsTasks(Protocol):
     """A game that plays a task of an indexed set."""
 
     @property
-    def tasks(self) -> TaskSet | WorldSet:
+    def tasks(self) -> Tasks:
         """All tasks; the option `index` of `reset` selects one."""
 
     @property

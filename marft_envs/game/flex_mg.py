@@ -43,7 +43,17 @@ from marft_envs.records.episode import Episode
 from marft_envs.records.turn import Turn
 from marft_envs.rewards import PRESETS, TeamReward
 from marft_envs.spaces import TextObservation, UnicodeText, clean, fit
-from marft_envs.tasks.base import JudgedSession, Outcome, Session, Task, TaskSet, UnknownTaskError, WorldSet, begin
+from marft_envs.tasks.base import (
+    DescribedTasks,
+    JudgedSession,
+    Outcome,
+    Session,
+    SlowTasks,
+    Task,
+    Tasks,
+    UnknownTaskError,
+    session_starter,
+)
 from marft_envs.teams.team import Team, as_team
 
 Reward = str | Mapping[str, float] | TeamReward | Callable[[Outcome], float]
@@ -67,7 +77,7 @@ class FlexMG(AECEnv[str, Any, Any]):
     """PettingZoo AEC environment of a team, a task set and a dependency.
 
     Args:
-        tasks: Task set with its judge; shared, not copied.
+        tasks: Set of tasks; shared, not copied.
         team: A `Team`, its JSON form, or a path.
         dependency: Dependency function that replaces the team's own.
         horizon: Number of rounds.
@@ -102,7 +112,7 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def __init__(
         self,
-        tasks: TaskSet | WorldSet,
+        tasks: Tasks,
         team: Team | Mapping[str, Any] | str,
         *,
         dependency: Dependency | Mapping[str, Any] | str | None = None,
@@ -116,13 +126,14 @@ class FlexMG(AECEnv[str, Any, Any]):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tasks = tasks
+        self._begin_session = session_starter(tasks)
         self.team = as_team(team)
         self.horizon = _positive(horizon, "horizon")
         self.max_action_chars = _positive(max_action_chars, "max_action_chars")
         self.reward = self._read_reward(reward)
         self.feedback = _one_of(feedback, ("none", "verdict"), "feedback")
         self.render_mode = _one_of(render_mode, (None, "human", "ansi"), "render_mode")
-        slow = bool(getattr(tasks, "slow_step", False))  # a step may wait for a judge: run it in the background
+        slow = isinstance(tasks, SlowTasks) and bool(tasks.slow_step)
         self.metadata = {**FlexMG.metadata, **type(self).metadata, "name": name, "slow_step": slow}
         if not len(tasks):
             raise ValueError(f"the task set {tasks.name!r} is empty: give data with at least one task")
@@ -166,7 +177,7 @@ class FlexMG(AECEnv[str, Any, Any]):
             reward = dict(reward.weights)
         elif not isinstance(reward, str):
             reward = getattr(reward, "__qualname__", "code")
-        own: Mapping[str, Any] = getattr(self.tasks, "settings", {})
+        own = self.tasks.settings if isinstance(self.tasks, DescribedTasks) else {}
         return {
             "tasks": self.tasks.name,
             **own,
@@ -207,7 +218,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._terms: dict[str, float] = {}
         self._invalid = 0
         self._visible = dict.fromkeys(self.agents, 0)
-        self._session: Session = begin(self.tasks, self.task, self._roster, self.np_random)
+        self._session: Session = self._begin_session(self.task, self._roster, self.np_random)
         self._briefings = {agent: clean(text) for agent, text in self._session.opening.items()}
         self._begin_round(clean(self.task.prompt), {})
         self._refresh()

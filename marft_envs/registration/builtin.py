@@ -11,8 +11,8 @@ from typing import Any
 
 from marft_envs.communication.forms import register_form
 from marft_envs.dependency.kinds import register_kind
-from marft_envs.registration.factory import register_task
-from marft_envs.tasks.base import TaskSet, WorldSet
+from marft_envs.registration.task_environment import register_task
+from marft_envs.tasks.base import Tasks
 from marft_envs.tasks.math import KINDS, MathTasks
 from marft_envs.teams.team import PRESETS
 
@@ -69,7 +69,7 @@ def _load_code(
     languages: Any = ("python", "c++"),
     grading: Any = "fraction",
     termination: Any = "examples",
-) -> TaskSet:
+) -> Tasks:
     """Load `CodeTasks`; the sandbox is imported when it is first needed."""
     from marft_envs.tasks.code import CodeTasks
 
@@ -78,7 +78,7 @@ def _load_code(
     )
 
 
-def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: Any = None) -> WorldSet:
+def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: Any = None) -> Tasks:
     """Load the tasks of the worlds."""
     from marft_envs.tasks.worlds import load
 

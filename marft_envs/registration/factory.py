@@ -1,4 +1,4 @@
-"""Factory of environments by id, and registration of a task with several teams: `{namespace}/{task}_{team}-v{N}`.
+"""Factory of environments by id: one game, or many side by side, with the interface that is wanted.
 
 `make` returns the game behind PettingZoo's `OrderEnforcingWrapper`. The bounds wrapper of PettingZoo is left out on
 purpose. The game itself takes every string (too long is cut and counted) and names the agent when an action is not a
@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +19,12 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from marft_envs.capabilities import AnyAEC, independent_games
-from marft_envs.dependency import as_dependency
-from marft_envs.game import FlexMG
-from marft_envs.registration.registry import EnvSpec, check_id, newest, register, spec
-from marft_envs.tasks.base import TaskSet, TeamBound, WorldSet
-from marft_envs.teams.team import PRESETS, Team, as_team
+from marft_envs.registration.registry import newest, spec
+from marft_envs.registration.task_environment import TaskEnvironment
 
 if TYPE_CHECKING:
     from marft_envs.rollout.vector_games import VectorGames
     from marft_envs.wrappers import SharedPolicyEnv
-
-Tasks = TaskSet | WorldSet
 
 
 def make(env_id: str, **kwargs: Any) -> AnyAEC:
@@ -115,66 +110,6 @@ def _make_bare(env_id: str, kwargs: Mapping[str, Any]) -> AnyAEC:
     return env
 
 
-def make_game(
-    task: str,
-    team_name: str,
-    *,
-    name: str,
-    language: str = "en",
-    family: str = "math",
-    factory: Callable[..., Tasks],
-    rules: Mapping[str, Any] | None = None,
-    data: Any = "embedded",
-    split: str = "train",
-    team: Any = None,
-    **kwargs: Any,
-) -> FlexMG:
-    """Make the bare game of a task and a team; the entry point of all environments `marft/{task}_{team}`.
-
-    Args:
-        task: Name of the task, for the registry.
-        team_name: Name of the preset team.
-        name: Id of the environment.
-        language: Language of the preset team.
-        family: Family of the preset team.
-        factory: `factory(data=..., split=...)` returns the task set; further keywords that it names are the user's.
-        rules: Keywords of the factory that the version decides, and not the user.
-        data: "embedded", "embedded:NAME", a path to JSON, JSONL, CSV or Parquet, a folder with one such file a split,
-            "hub:owner/name", or a set of tasks itself.
-        split: Split of the data.
-        team: A `Team`, its JSON form, a path or the name of another preset; None is the preset.
-        **kwargs: Keywords of `FlexMG` and of the factory.
-
-    Raises:
-        TypeError: Keywords of the factory for a task set that is made already.
-        ValueError: Such a task set has other rules.
-    """
-    rules = rules or {}
-    own = {key: kwargs.pop(key) for key in (_task_keywords(factory) - set(rules)) & set(kwargs)}
-    if isinstance(data, Tasks):
-        _check_given(data, own, rules, name)
-        tasks = data
-    else:
-        tasks = factory(data=data, split=split, **own, **rules)
-    playing = as_team(team_name if team is None else team, language, family)
-    if isinstance(tasks, TeamBound):
-        dependency = kwargs.get("dependency")
-        tasks = tasks.for_team(playing, None if dependency is None else as_dependency(dependency))
-    return FlexMG(tasks, playing, name=name, **kwargs)
-
-
-def _check_given(tasks: Tasks, own: Mapping[str, Any], rules: Mapping[str, Any], env_id: str) -> None:
-    """Require a task set that the user made to follow the version's rules, and no keywords beside it."""
-    if own:
-        raise TypeError(f"{env_id}: {', '.join(sorted(own))} with a TaskSet as `data`; give it to the task set itself")
-    for key, wanted in rules.items():
-        if (found := getattr(tasks, key, wanted)) != wanted:
-            raise ValueError(
-                f"{env_id}: the TaskSet given as `data` has {key}={found!r}, this version wants {key}={wanted!r}; "
-                "make the task set so, or take another version of the environment"
-            )
-
-
 def takes(env_id: str, keyword: str) -> bool:
     """Return True if an environment can be made with a keyword.
 
@@ -182,39 +117,28 @@ def takes(env_id: str, keyword: str) -> bool:
         UnknownEnvironmentError: No such id.
     """
     found = spec(env_id)
-    known = _keywords(_resolve(found.entry_point), found.kwargs)
+    known = _keywords(_resolve(found.entry_point))
     return known is None or keyword in known
 
 
 def _check_keywords(entry_point: Callable[..., Any], given: Mapping[str, Any], env_id: str) -> None:
-    known = _keywords(entry_point, given)
+    known = _keywords(entry_point)
     if known is None or not (unknown := [key for key in given if key not in known]):
         return
-    public = sorted(known - _HIDDEN)
+    public = sorted(known)
     close = difflib.get_close_matches(unknown[0], public, n=2)
     takes = ", ".join(public) or "none"
     hint = f"did you mean {' or '.join(close)}?" if close else f"it takes {takes}"
     raise TypeError(f"{env_id}: unknown keyword {unknown[0]!r}; {hint}")
 
 
-_HIDDEN = {"task", "team_name", "name", "language", "family", "factory", "rules"}
-
-
-def _keywords(entry_point: Callable[..., Any], given: Mapping[str, Any]) -> set[str] | None:
+def _keywords(entry_point: Callable[..., Any]) -> Collection[str] | None:
     """Return all keywords of an entry point; None if it takes any."""
+    if isinstance(entry_point, TaskEnvironment):
+        return entry_point.keywords
     parameters = inspect.signature(entry_point).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
-    if entry_point is make_game:
-        of_tasks = _task_keywords(given["factory"]) - set(given.get("rules") or ())
-        return names | set(inspect.signature(FlexMG).parameters) - {"tasks"} | of_tasks
     return names if len(names) == len(parameters) else None
-
-
-def _task_keywords(factory: Callable[..., Tasks]) -> set[str]:
-    """Return the keyword-only parameters of a task factory that the game itself does not take."""
-    parameters = inspect.signature(factory).parameters.values()
-    own = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
-    return own - set(inspect.signature(make_game).parameters) - set(inspect.signature(FlexMG).parameters)
 
 
 def _resolve(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
@@ -228,63 +152,3 @@ def _resolve(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
             f"the entry point {entry_point!r} cannot be loaded ({error}); it must read 'module:attribute'"
         ) from error
     return found
-
-
-def register_task(
-    name: str,
-    factory: Callable[..., Tasks],
-    *,
-    teams: Mapping[str, Team | str] | Iterable[str] = PRESETS,
-    language: str = "en",
-    family: str = "math",
-    version: int = 0,
-    namespace: str = "marft",
-    description: str = "",
-    deprecated: str = "",
-    rules: Mapping[str, Any] | None = None,
-    force: bool = False,
-    **kwargs: Any,
-) -> list[EnvSpec]:
-    """Register a task with several teams: `{namespace}/{name}_{team}-v{version}` for each.
-
-    Args:
-        name: Name of the task.
-        factory: `factory(data=..., split=...)` returns the task set; `data` is "embedded" unless the user says
-            otherwise. Its further keyword-only parameters become keywords of `make`.
-        teams: Names of presets, or own teams (or paths of their files) by name.
-        language: Language of the presets.
-        family: Family of the presets: "math", "code" or "tools".
-        version: Version N; raise it with any change that can change learning results.
-        namespace: First part of the ids.
-        description: Description in one line.
-        deprecated: Reason for a newer version; making this one gives a warning with it.
-        rules: Keywords of the factory that this version decides; `make` does not take them.
-        force: True to replace environments with these ids.
-        **kwargs: Defaults of the game: horizon, feedback, ...
-
-    Returns:
-        The registered specs.
-
-    Raises:
-        ValueError: An id is of another form, or taken; then nothing is registered.
-    """
-    chosen = teams if isinstance(teams, Mapping) else dict.fromkeys(teams)
-    ids = {team: f"{namespace}/{name}_{team}-v{version}" for team in chosen}
-    for id in ids.values():
-        check_id(id, force)
-    specs = []
-    for team, own in chosen.items():
-        id = ids[team]
-        fixed = {
-            "task": name,
-            "team_name": team,
-            "name": id,
-            "language": language,
-            "family": family,
-            "factory": factory,
-            "rules": rules,
-        }
-        given = {**kwargs, **fixed} if own is None else {**kwargs, **fixed, "team": own}
-        told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
-        specs.append(register(id, make_game, kwargs=given, task=name, team=team, force=force, **told))
-    return specs

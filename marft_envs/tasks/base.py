@@ -1,17 +1,18 @@
 """Tasks (data), outcomes (data), and task sets with their sessions (behaviour).
 
-A new task set is one class with `__len__`, `__getitem__`, `index` and `judge`. The game loop itself is written once,
-in `game/flex_mg.py`. It hands each finished round to its session and gets the outcome back. A set of tasks with `judge`
-needs no session of its own: `JudgedSession` is made around it. A set with `begin` keeps a world between rounds (tools,
-a database): its sessions are plain data, copied with the game.
+A set of tasks is one class with `__len__`, `__getitem__`, `index` and `begin`, which starts the session of a game. The
+game loop itself is written once, in `game/flex_mg.py`. It hands each finished round to its session and gets the outcome
+back. A session may keep a world between rounds (tools, a database): it is plain data, copied with the game. Sets that
+only judge answers write `judge` and inherit `begin` from `JudgedTasks`, most of them through `TaskList`.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, cast, runtime_checkable
+from functools import partial
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -66,9 +67,55 @@ class Outcome:
     events: tuple[Mapping[str, Any], ...] = ()
 
 
+class Session(Protocol):
+    """The task's side of one running game; can be deep-copied and pickled between rounds."""
+
+    @property
+    def opening(self) -> Mapping[str, str]:
+        """Texts for the system prompts of single agents (their tools, their private resources)."""
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
+        """Process the actions of a round and return the outcome.
+
+        Args:
+            turns: Turns of this round, in the order they were taken.
+            round: Index of the round, from 0.
+            last_round: The horizon ends the game after this round.
+
+        Returns:
+            The outcome; None if there was nothing to judge. A function of the session's state and these
+            arguments alone.
+
+        Raises:
+            JudgeFailure: Our own infrastructure failed; nothing else.
+        """
+
+
 @runtime_checkable
 class TaskSet(Protocol):
-    """An immutable, indexed set of tasks with its judge; games share it, also between threads."""
+    """An immutable, indexed set of tasks; games share it, also between threads."""
+
+    @property
+    def name(self) -> str:
+        """Short name, e.g. "math"."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Task: ...
+
+    def index(self, task_id: str, /) -> int:
+        """Return the index of a task; raises `KeyError` (best `UnknownTaskError`) for an unknown id."""
+
+    def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> Session:
+        """Start the session of one game; all its randomness comes from the generator."""
+
+
+WorldSet = TaskSet  # its name while sets that only judge were another protocol
+
+
+@runtime_checkable
+class JudgingTasks(Protocol):
+    """A set of tasks that only judges answers; `JudgedTasks` makes it a `TaskSet`."""
 
     @property
     def name(self) -> str:
@@ -98,8 +145,62 @@ class TaskSet(Protocol):
         """
 
 
-class TaskList:
-    """The indexed part of a `TaskSet`, held in memory; subclasses add `judge`.
+Tasks = TaskSet | JudgingTasks
+
+
+@runtime_checkable
+class DescribedTasks(Protocol):
+    """A set of tasks with settings of its own, which belong to the record of a game."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings as data."""
+
+
+@runtime_checkable
+class SlowTasks(Protocol):
+    """A set of tasks that says whether its `judge` may wait, so that steps are taken in the background."""
+
+    @property
+    def slow_step(self) -> bool:
+        """True if a step may take longer than a turn of the model."""
+
+
+@runtime_checkable
+class TeamBound(Protocol):
+    """A set of tasks that must know its team before it is played, e.g. to give each agent its tools."""
+
+    def for_team(self, team: Team, dependency: Dependency | None = None) -> Any:
+        """Return the same tasks for a team, and the dependency of the game; None is the team's own."""
+
+
+@dataclass
+class JudgedSession:
+    """The session of a set of tasks that only judges answers, without state."""
+
+    tasks: JudgingTasks
+    task: Task
+    answering: frozenset[str]
+    opening: Mapping[str, str] = field(default_factory=dict)
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
+        """Judge the last answering agent's action; a round without one is judged only if it is the last."""
+        answers = [turn.action for turn in turns if turn.agent in self.answering]
+        if not answers and not last_round:
+            return None
+        return self.tasks.judge(self.task, answers[-1] if answers else None, round=round, last_round=last_round)
+
+
+class JudgedTasks:
+    """Default `begin` of sets that only judge answers: subclasses write `judge`."""
+
+    def begin(self: JudgingTasks, task: Task, roster: Roster, generator: np.random.Generator) -> Session:
+        """Start a session without state, which judges the last answer of each round."""
+        return JudgedSession(self, task, roster.answering)
+
+
+class TaskList(JudgedTasks):
+    """A `TaskSet` held in memory; subclasses add `judge`.
 
     Args:
         name: Short name of the set.
@@ -156,78 +257,6 @@ class UnknownTaskError(KeyError):
         return self.message
 
 
-class Session(Protocol):
-    """The task's side of one running game; can be deep-copied and pickled between rounds."""
-
-    @property
-    def opening(self) -> Mapping[str, str]:
-        """Texts for the system prompts of single agents (their tools, their private resources)."""
-
-    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
-        """Process the actions of a round and return the outcome.
-
-        Args:
-            turns: Turns of this round, in the order they were taken.
-            round: Index of the round, from 0.
-            last_round: The horizon ends the game after this round.
-
-        Returns:
-            The outcome; None if there was nothing to judge. A function of the session's state and these
-            arguments alone.
-
-        Raises:
-            JudgeFailure: Our own infrastructure failed; nothing else.
-        """
-
-
-@runtime_checkable
-class WorldSet(Protocol):
-    """An immutable, indexed set of tasks that are played in a world with state; shared by games and threads."""
-
-    @property
-    def name(self) -> str:
-        """Short name, e.g. "tools"."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Task: ...
-
-    def index(self, task_id: str, /) -> int:
-        """Return the index of a task; raises `UnknownTaskError` for an unknown id."""
-
-    def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> Session:
-        """Start the world of one game; all its randomness comes from the generator."""
-
-
-@runtime_checkable
-class TeamBound(Protocol):
-    """A set of tasks that must know its team before it is played, e.g. to give each agent its tools."""
-
-    def for_team(self, team: Team, dependency: Dependency | None = None) -> Any:
-        """Return the same tasks for a team, and the dependency of the game; None is the team's own."""
-
-
-@dataclass
-class JudgedSession:
-    """The session of a set of tasks that only judges answers, without state."""
-
-    tasks: TaskSet
-    task: Task
-    answering: frozenset[str]
-    opening: Mapping[str, str] = field(default_factory=dict)
-
-    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
-        """Judge the last answering agent's action; a round without one is judged only if it is the last."""
-        answers = [turn.action for turn in turns if turn.agent in self.answering]
-        if not answers and not last_round:
-            return None
-        return self.tasks.judge(self.task, answers[-1] if answers else None, round=round, last_round=last_round)
-
-
-def begin(tasks: TaskSet | WorldSet, task: Task, roster: Roster, generator: np.random.Generator) -> Session:
-    """Start the session of a game."""
-    start = getattr(tasks, "begin", None)  # not isinstance: a check of a protocol costs 10 us
-    if start is not None:
-        session: Session = start(task, roster, generator)
-        return session
-    return JudgedSession(cast(TaskSet, tasks), task, roster.answering)
+def session_starter(tasks: Tasks) -> Callable[[Task, Roster, np.random.Generator], Session]:
+    """Return the `begin` of a set of tasks; the default one for a set that only has `judge`."""
+    return tasks.begin if isinstance(tasks, TaskSet) else partial(JudgedTasks.begin, tasks)

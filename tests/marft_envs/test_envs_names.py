@@ -67,7 +67,7 @@ def test_an_old_package_has_no_modules_that_never_were():
         ("marft_envs.communication", "record"),
         ("marft_envs.tasks.code", "CodeTasks"),
         ("marft_envs.tools.task_set", "ToolTasks"),
-        ("marft_envs.factory", "make_game"),
+        ("marft_envs.factory", "register_task"),
     ],
 )
 def test_a_class_pickled_under_its_old_path_is_found(module, name):

@@ -47,7 +47,7 @@ from typing import Any, Literal, Protocol
 from marft_envs.sandbox.languages import find_language
 from marft_envs.sandbox.submission import Submission
 from marft_envs.sandbox.verdict import Judgement, Test, TestResult, Verdict
-from marft_envs.tasks.base import JudgeFailure, Outcome, Task, UnknownTaskError
+from marft_envs.tasks.base import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError
 from marft_envs.tasks.code.problem import LANGUAGES, Problem, clip, family
 from marft_envs.tasks.code.program import Program, extract_program
 
@@ -75,7 +75,7 @@ class ProgramJudge(Protocol):
         """Judge programs; the judgements are in the order of the submissions."""
 
 
-class CodeTasks:
+class CodeTasks(JudgedTasks):
     """Programming problems with their tests, as a `TaskSet`.
 
     Args:

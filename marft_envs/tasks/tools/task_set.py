@@ -26,7 +26,7 @@ from marft_envs.tasks.tools.world import WorldKind
 
 
 class ToolTasks(TeamTools):
-    """An immutable set of tasks with their worlds; a `WorldSet` once it is bound to a team.
+    """An immutable set of tasks with their worlds; a `TaskSet` once it is bound to a team.
 
     Args:
         name: Short name of the set.

@@ -272,14 +272,14 @@ def test_every_environment_of_mathematics_plays_its_embedded_data(name):
     assert set(env.rewards.values()) == {1.0}
 
 
-def test_an_id_may_name_the_module_that_registers_it(tmp_path, monkeypatch):
+def test_an_id_may_name_the_module_that_registers_it(tmp_path, monkeypatch, clean_registry):
     (tmp_path / "a_strangers_module.py").write_text(
         "import marft_envs\n"
-        "marft_envs.register('stranger/duo-v0', lambda **kw: marft_envs.make('marft/math_duo-v0', **kw).unwrapped)\n"
+        "marft_envs.register('test/stranger_duo-v0', lambda: marft_envs.make('marft/math_duo-v0').unwrapped)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    env = marft_envs.make("a_strangers_module:stranger/duo-v0")
+    env = marft_envs.make("a_strangers_module:test/stranger_duo-v0")
     env.reset(seed=0)
     assert env.agents == ["reasoner_0", "actor_0"]
     with pytest.raises(ImportError, match="no_such_module"):
-        marft_envs.spec("no_such_module:stranger/duo-v0")
+        marft_envs.spec("no_such_module:test/stranger_duo-v0")

@@ -47,7 +47,7 @@ from marft_envs.tasks.tools.world import Toolbox, WorldKind
 
 
 class MultiTurnTasks(TeamTools):
-    """The entries of a multi-turn category; a `WorldSet` once it is bound to a team.
+    """The entries of a multi-turn category; a `TaskSet` once it is bound to a team.
 
     Args:
         category: One of the names in `files.MULTI_TURN`.

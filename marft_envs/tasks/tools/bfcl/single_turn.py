@@ -28,7 +28,7 @@ from marft_envs.tasks.tools.world import Toolbox, WorldKind
 
 
 class BfclTasks(TeamTools):
-    """The entries of one or more single-turn categories; a `WorldSet` once it is bound to a team.
+    """The entries of one or more single-turn categories; a `TaskSet` once it is bound to a team.
 
     Args:
         categories: Names of categories; see `files.SINGLE_TURN`.

@@ -17,7 +17,7 @@ from marft_envs import FlexMG, Team
 from marft_envs.dependency import handoff
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay
-from marft_envs.tasks.base import WorldSet
+from marft_envs.tasks.base import TaskSet
 from marft_envs.tasks.tools.execution import Limits
 from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.surface import SurfaceError, check_surface
@@ -220,7 +220,7 @@ def test_sets_that_cannot_be_played_are_refused():
         def finish(self) -> None:
             """Clash."""
 
-    assert isinstance(ToolTasks("bank", [Bank], []).for_team(SOLO), WorldSet)
+    assert isinstance(ToolTasks("bank", [Bank], []).for_team(SOLO), TaskSet)
     for worlds, tasks, message in (
         ([Bank, Bank], [], "two worlds are called 'bank'"),
         ([Clash], [], "that name is built in"),

@@ -1,0 +1,143 @@
+"""Environments of a task, one for each team: `{namespace}/{task}_{team}-v{N}`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from marft_envs.dependency import as_dependency
+from marft_envs.game import FlexMG
+from marft_envs.registration.registry import EnvSpec, check_id, register
+from marft_envs.tasks.base import Tasks, TeamBound
+from marft_envs.teams.team import PRESETS, Team, as_team
+
+_OF_THE_GAME = frozenset(inspect.signature(FlexMG).parameters) - {"tasks", "name"}
+_OF_ANY_TASK = frozenset({"data", "split", "team"})
+
+
+@dataclass(frozen=True)
+class TaskEnvironment:
+    """A task with a team; calling it makes the bare game.
+
+    Attributes:
+        id: Id of the environment.
+        factory: `factory(data=..., split=...)` returns the task set; further keyword-only parameters are the user's.
+        team: Name of a preset, or an own team (or the path of its file).
+        language: Language of presets.
+        family: Family of presets.
+        rules: Keywords of the factory that the version decides, and not the user.
+    """
+
+    id: str
+    factory: Callable[..., Tasks] = field(repr=False)
+    team: Team | str = field(repr=False)
+    language: str = field(default="en", repr=False)
+    family: str = field(default="math", repr=False)
+    rules: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __call__(self, *, data: Any = "embedded", split: str = "train", team: Any = None, **kwargs: Any) -> FlexMG:
+        """Make the bare game.
+
+        Args:
+            data: "embedded", "embedded:NAME", a path to JSON, JSONL, CSV or Parquet, a folder with one such file a
+                split, "hub:owner/name", or a set of tasks itself.
+            split: Split of the data.
+            team: A `Team`, its JSON form, a path or the name of another preset; None is the preset.
+            **kwargs: Keywords of `FlexMG` and of the factory.
+
+        Raises:
+            TypeError: Keywords of the factory for a task set that is made already.
+            ValueError: Such a task set has other rules.
+        """
+        own = {key: kwargs.pop(key) for key in self._of_the_factory & set(kwargs)}
+        if isinstance(data, Tasks):
+            self._check_given(data, own)
+            tasks = data
+        else:
+            tasks = self.factory(data=data, split=split, **own, **self.rules)
+        playing = self.read_team(self.team if team is None else team)
+        if isinstance(tasks, TeamBound):
+            dependency = kwargs.get("dependency")
+            tasks = tasks.for_team(playing, None if dependency is None else as_dependency(dependency))
+        return FlexMG(tasks, playing, name=self.id, **kwargs)
+
+    def read_team(self, team: Team | Mapping[str, Any] | str) -> Team:
+        """Return a team; the name of a preset means the one of this task's language and family."""
+        return as_team(team, self.language, self.family)
+
+    @cached_property
+    def keywords(self) -> frozenset[str]:
+        """All keywords that the user may give."""
+        return _OF_ANY_TASK | _OF_THE_GAME | self._of_the_factory
+
+    @cached_property
+    def _of_the_factory(self) -> frozenset[str]:
+        parameters = inspect.signature(self.factory).parameters.values()
+        named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+        return frozenset(named) - _OF_ANY_TASK - _OF_THE_GAME - set(self.rules)
+
+    def _check_given(self, tasks: Tasks, own: Mapping[str, Any]) -> None:
+        """Require a task set that the user made to follow the version's rules, and no keywords beside it."""
+        if own:
+            raise TypeError(
+                f"{self.id}: {', '.join(sorted(own))} with a TaskSet as `data`; give it to the task set itself"
+            )
+        for key, wanted in self.rules.items():
+            if (found := getattr(tasks, key, wanted)) != wanted:
+                raise ValueError(
+                    f"{self.id}: the TaskSet given as `data` has {key}={found!r}, this version wants {key}={wanted!r}; "
+                    "make the task set so, or take another version of the environment"
+                )
+
+
+def register_task(
+    name: str,
+    factory: Callable[..., Tasks],
+    *,
+    teams: Mapping[str, Team | str] | Iterable[str] = PRESETS,
+    language: str = "en",
+    family: str = "math",
+    version: int = 0,
+    namespace: str = "marft",
+    description: str = "",
+    deprecated: str = "",
+    rules: Mapping[str, Any] | None = None,
+    force: bool = False,
+    **kwargs: Any,
+) -> list[EnvSpec]:
+    """Register a task with several teams: `{namespace}/{name}_{team}-v{version}` for each.
+
+    Args:
+        name: Name of the task.
+        factory: `factory(data=..., split=...)` returns the task set; `data` is "embedded" unless the user says
+            otherwise. Its further keyword-only parameters become keywords of `make`.
+        teams: Names of presets, or own teams (or paths of their files) by name.
+        language: Language of the presets.
+        family: Family of the presets: "math", "code" or "tools".
+        version: Version N; raise it with any change that can change learning results.
+        namespace: First part of the ids.
+        description: Description in one line.
+        deprecated: Reason for a newer version; making this one gives a warning with it.
+        rules: Keywords of the factory that this version decides; `make` does not take them.
+        force: True to replace environments with these ids.
+        **kwargs: Defaults of the game: horizon, feedback, ...
+
+    Returns:
+        The registered specs.
+
+    Raises:
+        ValueError: An id is of another form, or taken; then nothing is registered.
+    """
+    chosen = teams if isinstance(teams, Mapping) else dict.fromkeys(teams)
+    ids = {team: f"{namespace}/{name}_{team}-v{version}" for team in chosen}
+    for id in ids.values():
+        check_id(id, force)
+    specs = []
+    for team, own in chosen.items():
+        environment = TaskEnvironment(ids[team], factory, team if own is None else own, language, family, rules or {})
+        told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
+        specs.append(register(ids[team], environment, kwargs=kwargs, task=name, team=team, force=force, **told))
+    return specs
