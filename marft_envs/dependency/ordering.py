@@ -17,7 +17,7 @@ def make_plan(
     *,
     active: Collection[str] | None = None,
     later: Collection[Edge] = (),
-    open: bool = False,
+    open: bool = False,  # noqa: A002 - the field of RoundPlan
     fault: str = "",
 ) -> RoundPlan:
     """Build the plan of a round from its edges.

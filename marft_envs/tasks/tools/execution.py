@@ -22,7 +22,7 @@ _SAID_CHARS = 300
 
 
 @dataclass(frozen=True)
-class Limits:
+class ToolLimits:
     """Limits of agents and tools.
 
     Attributes:
@@ -45,6 +45,9 @@ class Limits:
                 raise ValueError(f"limits: {name} is {value}, wanted more than 0")
 
 
+Limits = ToolLimits  # its name before; the judge of programs has limits of its own
+
+
 class Executed(NamedTuple):
     """Result of an executed call.
 
@@ -64,7 +67,7 @@ def execute(
     tool: Tool,
     arguments: Mapping[str, Any],
     state: str,
-    limits: Limits,
+    limits: ToolLimits,
     *,
     caller: str = "",
     rollout: str = "",
@@ -104,7 +107,7 @@ def _run(
     tool: Tool,
     arguments: Mapping[str, Any],
     state: str,
-    limits: Limits,
+    limits: ToolLimits,
     caller: str,
     rollout: str,
 ) -> Executed:

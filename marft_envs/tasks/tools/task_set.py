@@ -17,7 +17,7 @@ import numpy as np
 
 from marft_envs.dependency.base import Roster
 from marft_envs.tasks.base import Task
-from marft_envs.tasks.tools.execution import Limits
+from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.session import WorldSession
 from marft_envs.tasks.tools.surface import BUILT_IN
 from marft_envs.tasks.tools.task import ToolTask
@@ -46,10 +46,10 @@ class ToolTasks(TeamTools):
         worlds: Iterable[WorldKind],
         tasks: Iterable[ToolTask],
         *,
-        limits: Limits | None = None,
+        limits: ToolLimits | None = None,
         listing: str = "schema",
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or ToolLimits()
         self.worlds = _by_name(worlds)
         self._tasks = tuple(tasks)
         super().__init__(name, [task.id for task in self._tasks], listing)

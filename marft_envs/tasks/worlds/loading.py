@@ -17,7 +17,7 @@ from envs_data import DataError
 from marft_envs.data.files import Row
 from marft_envs.data.sources import Hub, installed_hub, open_source
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.execution import Limits
+from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal, path_of
 from marft_envs.tasks.tools.task import ToolTask
 from marft_envs.tasks.tools.task_set import ToolTasks
@@ -36,7 +36,7 @@ def load(
     split: str = "train",
     *,
     listing: str | None = None,
-    limits: Limits | Mapping[str, float] | None = None,
+    limits: ToolLimits | Mapping[str, float] | None = None,
 ) -> ToolTasks:
     """Load the tasks of one split as a `ToolTasks`.
 
@@ -45,14 +45,14 @@ def load(
         split: "train", "test" or "safety". A file is one split of any name, unless it has a column "split".
         listing: Format in which agents are told of their tools: "signature", "schema" or "names". None is "names" where
             all tasks are of the world lookup, which very small models play, else "signature".
-        limits: Limits of agents and tools, also as a dict of the fields of `Limits` that differ from its defaults.
+        limits: Limits of agents and tools, also as a dict of the fields of `ToolLimits` that differ from its defaults.
 
     Raises:
         DataError: No such data or split, or a row that holds no task.
         TypeError: An unknown field of the limits.
         ValueError: A limit that is not more than 0.
     """
-    bounds = limits if isinstance(limits, Limits) else Limits(**(limits or {}))  # type: ignore[arg-type]
+    bounds = limits if isinstance(limits, ToolLimits) else ToolLimits(**(limits or {}))  # type: ignore[arg-type]
     tasks = load_tasks(data, split)
     usual = "names" if all(task.world == Lookup.name for task in tasks) else "signature"
     return ToolTasks("tools", WORLDS, tasks, limits=bounds, listing=listing or usual)

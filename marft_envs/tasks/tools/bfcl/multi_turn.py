@@ -37,7 +37,7 @@ from marft_envs.tasks.tools.bfcl.stateful import (
     shown,
 )
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
-from marft_envs.tasks.tools.execution import Limits, execute
+from marft_envs.tasks.tools.execution import ToolLimits, execute
 from marft_envs.tasks.tools.handoff import HAND_OFF
 from marft_envs.tasks.tools.schema import ArgumentError
 from marft_envs.tasks.tools.session import Event, told_of, unreadable
@@ -61,12 +61,14 @@ class MultiTurnTasks(TeamTools):
 
     agents_finish = False
 
-    def __init__(self, category: str = MULTI_TURN[0], *, limits: Limits | None = None, listing: str = "schema") -> None:
+    def __init__(
+        self, category: str = MULTI_TURN[0], *, limits: ToolLimits | None = None, listing: str = "schema"
+    ) -> None:
         if category not in MULTI_TURN:
             raise ValueError(f"bfcl: found the category {category!r}, wanted one of {', '.join(MULTI_TURN)}")
         self.category = category
         self.entries = read(category)
-        self.limits = limits or Limits(calls_per_turn=16, calls_per_episode=256, result_chars=16384)
+        self.limits = limits or ToolLimits(calls_per_turn=16, calls_per_episode=256, result_chars=16384)
         super().__init__("bfcl_multi_turn", [entry.id for entry in self.entries], listing)
 
     def kinds(self) -> list[WorldKind]:

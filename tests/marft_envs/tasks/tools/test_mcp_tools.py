@@ -14,7 +14,7 @@ from toy_bank import bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG
 from marft_envs.tasks.tools.connectors.mcp import McpServer
-from marft_envs.tasks.tools.execution import Limits
+from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.task_set import ToolTasks
 from marft_envs.tasks.tools.tool import ToolDefinitionError, ToolError
@@ -87,7 +87,7 @@ def test_isolated_games_have_a_connection_each():
 def test_a_game_is_played_on_a_server(server):
     team = team_of(clerk_0=("add", "fail", "finish"))
     task = bank_task(world="baskets", state={}, answer="1", goal=Goal({}))
-    tasks = ToolTasks("baskets", [server], [task], limits=Limits(result_chars=1000)).for_team(team)
+    tasks = ToolTasks("baskets", [server], [task], limits=ToolLimits(result_chars=1000)).for_team(team)
     threads = set(threading.enumerate())
     game = FlexMG(tasks, team, horizon=3)
     game.reset(seed=0)

@@ -9,14 +9,14 @@ import pytest
 from toy_bank import LATER, STATE, Bank
 
 from marft_envs.tasks.tools import execution
-from marft_envs.tasks.tools.execution import Limits, _stop, execute
+from marft_envs.tasks.tools.execution import ToolLimits, _stop, execute
 from marft_envs.tasks.tools.tool import Tool
 
 START = json.dumps(STATE)
 
 
-def run(name: str, limits: Limits | None = None, **arguments):
-    return execute(Bank, Bank.tools()[name], arguments, START, limits or Limits(), caller="a_0")
+def run(name: str, limits: ToolLimits | None = None, **arguments):
+    return execute(Bank, Bank.tools()[name], arguments, START, limits or ToolLimits(), caller="a_0")
 
 
 def test_a_call_that_goes_well_changes_the_state():
@@ -62,7 +62,7 @@ def test_a_tool_that_hangs_costs_its_time_and_leaves_no_thread(how: str, monkeyp
 
     LATER.clear()
     monkeypatch.setattr(execution, "_stop", stop)
-    done = run("misbehave", Limits(timeout_s=0.2), how=how)
+    done = run("misbehave", ToolLimits(timeout_s=0.2), how=how)
     assert (done.status, done.text, done.state) == ("timeout", "the tool gave no result in 0.2 s", START)
     for thread in threading.enumerate():
         if thread.name == "tool misbehave":
@@ -72,15 +72,15 @@ def test_a_tool_that_hangs_costs_its_time_and_leaves_no_thread(how: str, monkeyp
 
 def test_a_result_that_just_fits_is_whole():
     tool = Tool("say", "Say.", {"type": "object", "properties": {}}, lambda: "x" * 8)
-    assert execute(Bank, tool, {}, START, Limits(result_chars=10)).status == "ok"
-    assert execute(Bank, tool, {}, START, Limits(result_chars=9)).status == "too long"
+    assert execute(Bank, tool, {}, START, ToolLimits(result_chars=10)).status == "ok"
+    assert execute(Bank, tool, {}, START, ToolLimits(result_chars=9)).status == "too long"
 
 
 def test_a_result_holds_no_lone_surrogates():
     tool = Tool("say", "Say.", {"type": "object", "properties": {}}, lambda: chr(0xD800))
-    assert execute(Bank, tool, {}, START, Limits()).text == '"\N{REPLACEMENT CHARACTER}"'
+    assert execute(Bank, tool, {}, START, ToolLimits()).text == '"\N{REPLACEMENT CHARACTER}"'
 
 
 def test_limits_are_positive():
     with pytest.raises(ValueError, match="timeout_s is 0"):
-        Limits(timeout_s=0)
+        ToolLimits(timeout_s=0)

@@ -18,7 +18,7 @@ from marft_envs.dependency import handoff
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay
 from marft_envs.tasks.base import TaskSet
-from marft_envs.tasks.tools.execution import Limits
+from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.surface import SurfaceError, check_surface
 from marft_envs.tasks.tools.task_set import ToolTasks
@@ -152,7 +152,7 @@ def test_no_result_can_look_like_another():
 
 
 def test_calls_are_counted_by_turn_and_by_episode():
-    game = bank_game(SOLO, limits=Limits(calls_per_turn=2, calls_per_episode=3))
+    game = bank_game(SOLO, limits=ToolLimits(calls_per_turn=2, calls_per_episode=3))
     play(game, LOOK * 3, LOOK * 2)
     assert [event["status"] for event in events_of(game)] == ["ok", "ok", "refused", "ok", "refused"]
     assert "the team has made its 3 calls" in game.observe("clerk_0")
@@ -169,7 +169,7 @@ def test_an_unreadable_call_is_a_fault_of_the_game():
 
 
 def test_a_hanging_tool_costs_an_error_and_not_the_run():
-    game = play(bank_game(SOLO, limits=Limits(timeout_s=1.0)), call("misbehave", how="loop") + PAY + DONE)
+    game = play(bank_game(SOLO, limits=ToolLimits(timeout_s=1.0)), call("misbehave", how="loop") + PAY + DONE)
     assert [event.get("status") for event in events_of(game)] == ["timeout", "ok", None]
     assert game.episode().success
 

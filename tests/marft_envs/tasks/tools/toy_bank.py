@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from marft_envs import FlexMG, Profile, Team
 from marft_envs.dependency import as_dependency
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.execution import Limits
+from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.task import ToolTask
 from marft_envs.tasks.tools.task_set import ToolTasks
@@ -101,7 +101,9 @@ def team_of(dependency: Any = "chain", **tools: tuple[str, ...]) -> Team:
     return Team("toy", profiles, as_dependency(dependency))
 
 
-def bank_game(team: Team, *tasks: ToolTask, horizon: int = 3, limits: Limits | None = None, **kwargs: Any) -> FlexMG:
+def bank_game(
+    team: Team, *tasks: ToolTask, horizon: int = 3, limits: ToolLimits | None = None, **kwargs: Any
+) -> FlexMG:
     played = ToolTasks("bank", [Bank], tasks or (bank_task(),), limits=limits)
     game = FlexMG(played.for_team(team), team, horizon=horizon, **kwargs)
     game.reset(seed=0)
