@@ -93,6 +93,12 @@ def test_an_unknown_keyword_names_close_ones():
         marft_envs.make("marft/math_duo-v0", qqq=2)
 
 
+@pytest.mark.parametrize("keyword", ["task", "team_name", "name", "language", "family", "factory", "rules", "tasks"])
+def test_no_keyword_is_hidden(keyword):
+    with pytest.raises(TypeError, match=f"unknown keyword '{keyword}'"):
+        marft_envs.make("marft/math_duo-v0", **{keyword: "anything"})
+
+
 def test_team_and_data_of_ones_own(tmp_path):
     toy_team("thinker_0", "writer_0").save(tmp_path / "team.json")
     env = marft_envs.make("marft/math_duo-v0", data=toy_tasks(), team=str(tmp_path / "team.json"))

@@ -6,7 +6,10 @@ import copy
 import pickle
 from dataclasses import dataclass, field
 
-from marft_envs import Outcome, Task, Team
+import pytest
+
+import marft_envs
+from marft_envs import Outcome, Task, TaskList, TaskSet, Team
 from marft_envs.game import FlexMG
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay
@@ -96,3 +99,57 @@ def test_a_record_holds_the_events_and_replays():
 
 def test_the_secret_comes_from_the_seed():
     assert new_game(3).observe("left_0") == new_game(3).observe("left_0") != new_game(4).observe("left_0")
+
+
+class Judges:
+    """No base class of ours, and no `begin`: it only judges answers."""
+
+    name = "judges"
+    slow_step = True
+    settings = {"strict": True}  # noqa: RUF012
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return Task("five", "What is 2 + 3?", "5", "train")
+
+    def index(self, task_id):
+        return 0
+
+    def judge(self, task, answer, *, round, last_round):
+        return Outcome(float(answer == task.answer), True, answer == task.answer, answer is None)
+
+
+class InheritsBegin(TaskList):
+    """The same with the base class."""
+
+    judge = Judges.judge
+
+    def __init__(self):
+        super().__init__("judges", [Judges()[0]])
+
+
+@pytest.mark.parametrize("kind", [Judges, InheritsBegin])
+def test_a_set_that_only_judges_plays_by_the_default_session(kind):
+    game = marft_envs.make("marft/math_duo-v0", data=kind(), horizon=2).unwrapped
+    game.reset(seed=0)
+    for clone in (copy.deepcopy(game), pickle.loads(pickle.dumps(game)), game):
+        play(clone, "it is 5", 5)
+        assert clone.episode().success
+        assert all(clone.terminations.values())
+
+
+def test_every_set_begins_sessions():
+    assert isinstance(InheritsBegin(), TaskSet)
+    assert isinstance(Counters(), TaskSet)
+    assert not isinstance(Judges(), TaskSet)
+    assert marft_envs.WorldSet is TaskSet
+
+
+def test_a_set_says_whether_it_is_slow_and_what_its_settings_are():
+    game = FlexMG(Judges(), TEAM)
+    assert game.metadata["slow_step"] is True
+    assert game.settings["strict"] is True
+    assert new_game().metadata["slow_step"] is False
+    assert "strict" not in new_game().settings
