@@ -1,7 +1,9 @@
 """Bubblewrap backend: a jail of namespaces for each submission, for machines without a container engine.
 
-The jail sees the files that the interpreter and the compiler need, all read-only. Its box is written by the host
-and read-only for the jail, and every submission gets a new jail, so nothing is left over for the next one.
+The jail sees the files that the interpreter and the compiler need, all read-only. Programs see less: their root is
+made of copies in the machine's memory (`jail/root.py`), where nothing is left of names that they looked up. The box is
+written by the host and read-only for the jail, and every submission gets a new jail, so nothing is left over for the
+next one.
 Builds run in a jail of their own with a small writable file system in memory.
 bubblewrap limits neither processes nor memory: the runner's fork filter and its limits do.
 A jail started by root could write kernel settings, so root switches to another user first.
@@ -9,22 +11,25 @@ A jail started by root could write kernel settings, so root switches to another 
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from marft_envs.sandbox.channel import SlotError
+from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.jail.warm import warm
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
 from marft_envs.sandbox.landlock_backend import runtime_options
-from marft_envs.sandbox.machine import Shown, find_runtime, find_shown, find_tools, slot_uids
+from marft_envs.sandbox.machine import Shown, find_runtime, find_shown, find_tools, memory_folder, slot_uids
 from marft_envs.sandbox.process import Workplace, runner_command, start_slot
 from marft_envs.sandbox.slot import RunnerSlot, Slot
 from marft_envs.sandbox.verdict import SandboxError
 
-BOX, PARENT = "/box", "/marft"
+BOX, ROOT, PARENT = "/box", "/jail", "/marft"
 BUILD_BYTES = 128 << 20
+_log = logging.getLogger(__name__)
 
 
 class BubblewrapBackend:
@@ -45,17 +50,31 @@ class BubblewrapBackend:
         if program is None:
             raise SandboxError("bubblewrap is not installed: apt install bubblewrap")
         self.tools: Mapping[str, str] = find_tools()
-        self._workplace = Workplace()
-        self._command = [program, *_walls(find_shown(self.tools))]
         self._runtime = find_runtime(self.tools["python"])
+        memory = memory_folder()
+        self._has_root = bool(memory and self._runtime)
+        if not self._has_root:
+            _log.warning(
+                "bubblewrap: no tmpfs where programs may execute files (tried /dev/shm and /tmp), "
+                "so names that a program looks up can tell a later one bits"
+            )
+        self._workplace = Workplace(memory, self._runtime if self._has_root else ())
+        self._command = [program, *_walls(find_shown(self.tools))]
 
     def open_slot(self, index: int) -> Slot:
         """Create a box and start the first jail on it."""
         user = slot_uids(index)[0] if os.geteuid() == 0 else None
         box = self._workplace.box(index)
         command = [*self._command, "--ro-bind", f"{self._workplace.path}/jail", f"{PARENT}/jail"]
-        warm(self._runtime)
-        return BubblewrapSlot(command, box, self.tools, user, runtime_options(self._runtime))
+        options = runtime_options(self._runtime)
+        if self._has_root:
+            command += ["--ro-bind", f"{self._workplace.path}/root", ROOT]
+            for path in (*DEVICES, ZEROS):
+                command += ["--dev-bind", path, f"{ROOT}{path}"]
+            options = ["--root", ROOT]
+        else:
+            warm(self._runtime)
+        return BubblewrapSlot(command, box, self.tools, user, options)
 
     def close(self) -> None:
         """Remove the folder; all slots must be closed before."""
@@ -96,7 +115,7 @@ class BubblewrapSlot:
         for name, content in files.items():
             self.put(name, content, 0o444)
         (self._box / "build").mkdir(exist_ok=True)
-        builder = self._start("--size", str(BUILD_BYTES), "--tmpfs", f"{BOX}/build")
+        builder = self._start("--size", str(BUILD_BYTES), "--tmpfs", f"{ROOT}{BOX}/build")
         try:
             return builder.greet().build_here(request, product)
         finally:
@@ -129,14 +148,17 @@ class BubblewrapSlot:
     def _start(self, *more: str) -> RunnerSlot:
         if self._aborted:
             raise SlotError("the judge was closed")
-        walls = ["--ro-bind", str(self._box), BOX, *more, "--remount-ro", "/"]
+        # The box is in the root of programs; the link gives its files the same path for builds.
+        place = f"{ROOT}{BOX}"
+        walls = ["--ro-bind", str(self._box), place, "--symlink", place, BOX, *more, "--remount-ro", "/"]
         runner = runner_command(self.places["python"], PARENT, "namespace", BOX, *self._options)
         return start_slot([*self._command, *walls, "--", *runner], self.places, self._user)
 
 
 def _walls(shown: Shown) -> list[str]:
     """Return the options of bubblewrap, except those for the box."""
-    options = ["--unshare-all", "--uid", "10001", "--gid", "10001", "--hostname", "sandbox", "--cap-drop", "ALL"]
+    options = ["--unshare-all", "--uid", "10001", "--gid", "10001", "--hostname", "sandbox"]
+    options += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_CHROOT"]
     options += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
     for path in shown.paths:
         options += _mount(path)

@@ -1,7 +1,8 @@
 """Docker backend: warm, hardened containers with the runner as process 1, connected through attach.
 
-Containers have no host mounts, no network, a read-only root file system and three capabilities (to change and to
-kill user ids). These options withstood the whole attack suite. The runner sets the strict seccomp filter per program.
+Containers have no host mounts, no network, a read-only root file system and four capabilities: to change and to kill
+user ids, and to give programs a root of their own, in memory (`jail/root.py`). These options withstood the whole attack
+suite. The runner sets the strict seccomp filter per program.
 `docker cp` and similar commands are never used on a container, as links inside have fooled them.
 """
 
@@ -22,8 +23,8 @@ import requests
 from docker.types import LogConfig, Ulimit
 
 from marft_envs.sandbox.channel import Channel, SlotError
-from marft_envs.sandbox.image import BOX, DEFAULT_IMAGE, PARENT, TOOLS, VERSION_LABEL, image_version
-from marft_envs.sandbox.jail.plan import ETC
+from marft_envs.sandbox.image import BOX, DEFAULT_IMAGE, PARENT, ROOT, TOOLS, VERSION_LABEL, image_version
+from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.machine import SLOTS_PER_PROCESS, UIDS_PER_SLOT, physical_cores, process_number
 from marft_envs.sandbox.owner import is_gone, owner_mark
 from marft_envs.sandbox.process import runner_command
@@ -35,9 +36,7 @@ OWNER_LABEL = "marft.owner"
 # Room for the largest input, output and expected output at once (checker programs); memory is used as it fills.
 _BOX_MB = (3 * MAX_TEST_BYTES >> 20) + 16
 _LOG_BYTES = 2048
-# paths that programs read at run time; the interpreter is a link
-_RUNTIME_PATHS = (TOOLS["python"], "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", *ETC)
-_RUNTIME = [word for path in _RUNTIME_PATHS for word in ("--runtime", path)]
+_ROOT_MB = 64  # most for the copies in the root of programs; the image's Python takes about 45
 _STDOUT, _HEADER = 1, struct.Struct(">BxxxI")
 _KILLED = "137"  # exit status as the engine reports it: 128 + SIGKILL
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
@@ -146,21 +145,27 @@ class DockerBackend:
         number = process_number() * SLOTS_PER_PROCESS + next(self._serial)
         first = 10_000 + number % 3000 * UIDS_PER_SLOT
         uids = f"{first}:{first + UIDS_PER_SLOT - 1}"
-        command = runner_command(TOOLS["python"], PARENT, "uid", BOX, "--uids", uids, *_RUNTIME)
+        command = runner_command(TOOLS["python"], PARENT, "uid", BOX, "--uids", uids, "--root", ROOT)
         return {
             "image": self._image,
             "command": command,
             "entrypoint": [],
             "user": "0:0",
             "cap_drop": ["ALL"],
-            "cap_add": ["SETUID", "SETGID", "KILL"],
+            "cap_add": ["SETUID", "SETGID", "KILL", "SYS_CHROOT"],
             "security_opt": ["no-new-privileges:true"],
             "network_mode": "none",
             "ipc_mode": "none",
             "read_only": True,
-            "tmpfs": {BOX: f"rw,exec,nosuid,nodev,size={_BOX_MB}m,nr_inodes=4096,mode=0755"},
-            "mem_limit": f"{self._memory_mb}m",
-            "memswap_limit": f"{self._memory_mb}m",
+            # noatime: programs could see whether a file was read since the start
+            "tmpfs": {
+                ROOT: f"rw,exec,nosuid,nodev,noatime,size={_ROOT_MB}m,mode=0755",
+                f"{ROOT}{BOX}": f"rw,exec,nosuid,nodev,noatime,size={_BOX_MB}m,nr_inodes=4096,mode=0755",
+                f"{ROOT}/dev": "rw,dev,noexec,nosuid,noatime,size=64k,mode=0755",
+            },
+            "devices": [f"{path}:{ROOT}{path}:rw" for path in (*DEVICES, ZEROS)],
+            "mem_limit": f"{self._memory_mb + _ROOT_MB}m",
+            "memswap_limit": f"{self._memory_mb + _ROOT_MB}m",
             "pids_limit": 64,
             "nano_cpus": 1_000_000_000,
             "ulimits": [Ulimit(name="core", soft=1, hard=1), Ulimit(name="nofile", soft=256, hard=256)],

@@ -21,7 +21,8 @@ from marft_envs.sandbox.verdict import SandboxError
 DEFAULT_IMAGE = os.environ.get("MARFT_SANDBOX_IMAGE") or "marft-sandbox"
 DEFAULT_BASE = "python:3.11-slim-bookworm"
 VERSION_LABEL = "marft.version"
-BOX, PARENT = "/box", "/marft"
+# The box is in the root of programs; a link leads there, so that its files have the same path for builds.
+BOX, ROOT, PARENT = "/box", "/jail", "/marft"
 TOOLS: Mapping[str, str] = {
     "python": f"{PARENT}/bin/python3",
     "c++": f"{PARENT}/bin/g++",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import shutil
 import stat
@@ -13,10 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from marft_envs.sandbox.jail import root
 from marft_envs.sandbox.owner import pid_namespace
 from marft_envs.sandbox.verdict import SandboxError
 
 UIDS_PER_SLOT = 16
+_IN_MEMORY, _ROOM = ("/dev/shm", "/tmp"), 512 << 20  # bytes: copies of what programs read, and the boxes
 _SINGLE_FILES = ("etc/ld.so.cache", "etc/alternatives", "etc/localtime", "usr/share/zoneinfo")
 _LIBRARY_FOLDERS = ("gcc", "*-linux-*", "bfd-plugins", "locale", "python3.*")  # in lib, lib32, lib64 and libexec
 _LIBRARY_FILES = ("*.so", "*.so.*", "*.a", "*.o")
@@ -88,36 +91,12 @@ def find_shown(tools: Mapping[str, str], root: Path = Path("/")) -> Shown:
     return Shown(tuple(path for path in paths if os.path.lexists(path)), tuple(hidden))
 
 
-_MAPPED = """
-import ctypes, glob, os, sys
-for path in glob.glob(os.path.join(os.path.dirname(os.__file__), "lib-dynload", "*.so")):
-    try: ctypes.CDLL(path)
-    except OSError: pass
-mapped = {line.split(None, 5)[5][:-1] for line in open("/proc/self/maps") if "/" in line}
-print("\\0".join([os.path.dirname(os.__file__), *sorted(mapped)]))
-"""
-
-
 @functools.cache
 def find_runtime(python: str) -> tuple[str, ...]:
-    """Return the paths that Python or statically linked programs read at run time, far fewer than for a compiler.
-
-    Args:
-        python: Path of the interpreter.
-
-    Returns:
-        The interpreter, its standard library, shared libraries of it and its modules, locales and time zones. Empty if
-        the interpreter fails to report them.
-    """
-    command = [python, "-I", "-S", "-c", _MAPPED]
+    """Return what `jail.root.find_runtime` does for an interpreter; empty if it fails."""
+    command = [python, "-I", "-S", root.__file__]
     found = subprocess.run(command, capture_output=True, text=True, env={}, stdin=subprocess.DEVNULL, check=False)
-    if found.returncode:
-        return ()
-    library, *mapped = found.stdout.strip().split("\0")
-    inside = [path for path in mapped if not path.startswith(f"{library}/")]
-    unwinders = [f"{folder}/libgcc_s.so.1" for folder in {os.path.dirname(path) for path in inside}]  # thread exit
-    others = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale")
-    return tuple(path for path in (python, library, *inside, *unwinders, *others) if os.path.exists(path))
+    return () if found.returncode else tuple(found.stdout.strip().split("\0"))
 
 
 def _is_library(path: Path) -> bool:
@@ -146,14 +125,34 @@ def slot_uids(index: int) -> tuple[int, int]:
     return first, first + UIDS_PER_SLOT - 1
 
 
-def make_folder(mark: str) -> Path:
+def memory_folder() -> str | None:
+    """Return a tmpfs of this machine where unprivileged users may enter and execute files; None if none has room."""
+    fits = (_has_memory(folder) and _is_open(Path(folder)) for folder in _IN_MEMORY)
+    return next(itertools.compress(_IN_MEMORY, fits), None)
+
+
+def _has_memory(folder: str) -> bool:
+    try:
+        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    kinds = [kind for _, place, kind, *_ in mounts if place == folder]  # the last mount counts
+    return kinds[-1:] == ["tmpfs"] and not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= _ROOM
+
+
+def make_folder(mark: str, parent: str | None = None) -> Path:
     """Create a folder that unprivileged users may enter but not list.
+
+    Args:
+        mark: Mark of its owner.
+        parent: Folder to create it in; None takes one for temporary files.
 
     Raises:
         SandboxError: They may not enter any folder for temporary files.
     """
     parents = (tempfile.gettempdir(), "/tmp", "/var/tmp")
-    parent = next((parent for parent in parents if _is_open(Path(parent))), None)
+    parent = parent or next((parent for parent in parents if _is_open(Path(parent))), None)
     if parent is None:
         raise SandboxError(f"no folder for temporary files that other users may enter (tried {', '.join(parents)})")
     folder = Path(tempfile.mkdtemp(prefix=f"marft-sandbox-{mark}-", dir=parent))
@@ -165,7 +164,7 @@ def stale_folders() -> list[tuple[Path, str]]:
     """Return the folders that `make_folder` created in any process, with their marks."""
     found = [
         path
-        for parent in {tempfile.gettempdir(), "/tmp", "/var/tmp"}
+        for parent in {tempfile.gettempdir(), "/tmp", "/var/tmp", *_IN_MEMORY}
         for path in Path(parent).glob("marft-sandbox-*-*")
     ]
     return [(path, path.name.removeprefix("marft-sandbox-").rpartition("-")[0]) for path in found]

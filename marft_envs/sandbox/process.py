@@ -19,6 +19,8 @@ from typing import Any
 
 from marft_envs.sandbox.channel import Channel
 from marft_envs.sandbox.jail import native
+from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
+from marft_envs.sandbox.jail.root import fill
 from marft_envs.sandbox.machine import make_folder, stale_folders
 from marft_envs.sandbox.owner import is_gone, owner_mark
 from marft_envs.sandbox.slot import RunnerSlot
@@ -97,27 +99,31 @@ class Workplace:
 
     A cleaner of temporary files may remove parts of it; missing parts are created again with the next box.
 
+    Args:
+        parent: Folder to create it in; None takes one for temporary files.
+        runtime: Paths that programs read, to be copied into a root for them.
+
     Attributes:
-        path: Folder with the runner's package `jail`. It changes with a call of `box` if it was removed.
+        path: Folder with the runner's package `jail` and the `root`. It changes with a call of `box` if it was removed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parent: str | None = None, runtime: Sequence[str] = ()) -> None:
         for folder, mark in stale_folders():
             if is_gone(mark):
                 _end_blocked_jails(folder)
                 shutil.rmtree(folder, ignore_errors=True)
         self._changing = threading.Lock()
-        self.path = make_folder(owner_mark())
-        self._installed = _install_runner(self.path / "jail")
+        self._parent, self._runtime = parent, runtime
+        self.path = make_folder(owner_mark(), parent)
+        self._installed = self._install()
 
     def box(self, index: int) -> Path:
         """Create and return an empty box for a slot."""
         with self._changing:
             if not _is_ours(self.path):
-                self.path = make_folder(owner_mark())
-            if not all(os.path.exists(f"{self.path}/jail/{name}") for name in self._installed):
-                shutil.rmtree(self.path / "jail", ignore_errors=True)
-                self._installed = _install_runner(self.path / "jail")
+                self.path = make_folder(owner_mark(), self._parent)
+            if not all(os.path.lexists(f"{self.path}/{name}") for name in self._installed):
+                self._installed = self._install()
             box = self.path / str(index)
         shutil.rmtree(box, ignore_errors=True)
         box.mkdir(mode=0o755)
@@ -126,6 +132,21 @@ class Workplace:
     def close(self) -> None:
         """Remove the folder and its content."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def _install(self) -> list[str]:
+        """Copy the runner and what programs read; return the paths of all files in the folder."""
+        runner, root = self.path / "jail", self.path / "root"
+        for folder in (runner, root):
+            shutil.rmtree(folder, ignore_errors=True)
+        _install_runner(runner)
+        if self._runtime:
+            for folder in (root, root / "box", root / "dev"):
+                folder.mkdir(mode=0o755)
+            for device in (*DEVICES, ZEROS):  # a jail has its devices there
+                Path(f"{root}{device}").touch()
+            fill(str(root), self._runtime)
+        files = [path for folder in (runner, root) for path in folder.rglob("*") if not path.is_dir()]
+        return [str(path.relative_to(self.path)) for path in files]
 
 
 def _is_ours(folder: Path) -> bool:
@@ -151,8 +172,8 @@ def _end_blocked_jails(folder: Path) -> None:
                     os.kill(int(process.name), signal.SIGKILL)
 
 
-def _install_runner(folder: Path) -> list[str]:
-    """Copy and compile the runner; return the names of its files.
+def _install_runner(folder: Path) -> None:
+    """Copy and compile the runner.
 
     A jail cannot write there, so without this step it would compile the runner at each start.
     """
@@ -168,4 +189,3 @@ def _install_runner(folder: Path) -> list[str]:
     if compiler:  # otherwise the runner starts programs from Python, a millisecond slower
         command = [compiler, *native.COMPILE[1:]]
         subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]

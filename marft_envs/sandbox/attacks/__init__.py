@@ -97,7 +97,7 @@ def run_attacks(
 
     Args:
         judge: The judge to attack.
-        names: Names of the attacks; None runs all.
+        names: Names of the attacks; None runs all. Those that the judge's backend cannot hold are left out.
         on_progress: Callback for each report as it is made.
 
     Raises:
@@ -105,7 +105,8 @@ def run_attacks(
         ValueError: Unknown name of an attack.
     """
     attacks = find_attacks(names)
-    _refuse_unless_isolating(judge)
+    backend = _find_isolating_backend(judge)
+    attacks = [attack for attack in attacks if backend not in attack.open_on]
     reports = []
     with Bait() as bait:
         usual = _find_in_jails(judge)
@@ -116,7 +117,8 @@ def run_attacks(
     return reports
 
 
-def _refuse_unless_isolating(judge: AnyJudge) -> None:
+def _find_isolating_backend(judge: AnyJudge) -> str:
+    """Return the name of the judge's backend; raise `SandboxError` if it does not isolate."""
     honest = _judge_honest(judge, "honest.py")
     if honest.verdict is not Verdict.OK:
         raise SandboxError(f"no attack was run: an honest program got {honest}, wanted {Verdict.OK}")
@@ -126,6 +128,7 @@ def _refuse_unless_isolating(judge: AnyJudge) -> None:
             f"no attack was run: the backend {honest.backend!r} lets programs fork, wanted one that isolates; "
             f"use docker, bubblewrap or landlock"
         )
+    return honest.backend
 
 
 def _report(judge: AnyJudge, attack: Attack, bait: Bait, usual: Counter[str]) -> AttackReport:

@@ -8,7 +8,7 @@ from .spawn import Forked
 
 LIBRARY = "libspawn.so"  # not spawn.so: Python would take that for the module spawn
 COMPILE = ("cc", "-O2", "-shared", "-fPIC", "-o", LIBRARY, "spawn.c")  # to be run in this folder
-_VERSION = 1
+_VERSION = 2
 
 
 class _Limit(ctypes.Structure):
@@ -30,6 +30,7 @@ class _Plan(ctypes.Structure):
         ("error", ctypes.c_uint32),
         ("failed", ctypes.c_char_p),
         ("limit", ctypes.c_void_p),
+        ("root", ctypes.c_char_p),
         ("memory", ctypes.c_uint64),
         ("filter", ctypes.c_void_p),
         ("place", ctypes.c_void_p),
@@ -96,6 +97,7 @@ def _packed(plan: Plan) -> _Plan:
         steps=len(plan.filter.code) // 8 if plan.filter else 0,
         places=len(places),
         limit=ctypes.addressof(limits),
+        root=plan.root,
         memory=plan.memory % 2**64,  # RLIM_INFINITY is -1
         filter=ctypes.addressof(code) if code else None,
         place=ctypes.addressof(places),

@@ -7,6 +7,7 @@ import contextlib
 import math
 import os
 import resource
+import sys
 from typing import NamedTuple
 
 from . import landlock
@@ -34,6 +35,7 @@ class Plan(NamedTuple):
         folder: Descriptor of the working directory.
         stdio: Descriptors that become 0, 1 and 2; all others are closed.
         limits: (resource, soft and hard limit).
+        root: Folder that becomes the program's root; None keeps ours.
         memory: Address space in bytes; set last, since the set-up itself may need more.
         uid: User and group, without further groups; None keeps ours.
         ruleset: Landlock ruleset's descriptor, or None.
@@ -46,6 +48,7 @@ class Plan(NamedTuple):
     folder: int
     stdio: tuple[int, int, int]
     limits: tuple[tuple[int, int], ...]
+    root: bytes | None
     memory: int
     uid: int | None
     ruleset: int | None
@@ -68,6 +71,8 @@ class Isolation:
         listed: Folders whose names alone may be read, in the mode `landlock`.
         runtime: What the interpreter and programs of the box may read of this, at a run: each file that a program may
             read is one that it may leave cached, so they are few, and read before. Empty is all of it.
+        root: Folder in memory that the interpreter and programs of the box have as their root at a run: copies of what
+            they read, the box, and /dev. None is our root.
 
     Raises:
         ValueError: These don't fit together.
@@ -82,16 +87,20 @@ class Isolation:
         read: tuple[str, ...] = (),
         listed: tuple[str, ...] = (),
         runtime: tuple[str, ...] = (),
+        root: str | None = None,
     ) -> None:
         _check(mode, uids)
         self.mode, self.box, self.uids, self._read, self._listed = mode, box, uids, read, listed
-        self._programs = {os.path.realpath(path) for path in runtime}  # those of them that are programs
+        self._root, self._real_box = root, os.path.realpath(box)
+        # The programs among them, or the interpreter: we run in the one that programs get.
+        self._programs = {os.path.realpath(path) for path in (*runtime, sys.executable)}
         self._run_uid = uids[0] + 1 if uids else None
         # `uid` and `namespace` hold without Landlock; where the kernel has it, it closes /proc to programs.
         self._landlocks = mode == "landlock" or (mode != "none" and landlock.abi() > 0)
         self._run_ruleset = landlock.ruleset(self._rules()) if self._landlocks else None
-        few = [(path, landlock.READ) for path in (*runtime, box)] + self._common_rules()
-        self._few_ruleset = landlock.ruleset(few) if self._landlocks and runtime else self._run_ruleset
+        few = [(path, landlock.READ) for path in ([root] if root else [*runtime, box])]
+        few += self._common_rules(root or "")
+        self._few_ruleset = landlock.ruleset(few) if self._landlocks and (root or runtime) else self._run_ruleset
         if mode != "namespace":  # there the jail is new for each submission, and the host has done it
             warm(runtime)
         self._truncates = mode != "landlock" or landlock.abi() >= landlock.TRUNCATES
@@ -112,13 +121,15 @@ class Isolation:
         """Return the plan of a request; the Landlock ruleset of a build is new, and the caller closes it."""
         build = request.kind == KIND_BUILD
         uid = (self.uids[0] if build else self._run_uid) if self.uids else None
+        reads_few = not build and self._reads_few(request.argv[0])
         return Plan(
             folder,
             stdio,
             self._limits(request, build),
+            os.fsencode(self._root) if self._root and reads_few else None,
             _clamped(resource.RLIMIT_AS, request.memory_kb * 1024 if request.memory_kb else _UNLIMITED),
             uid,
-            self._ruleset(build, request.argv[0]),
+            self._few_ruleset if reads_few else self._ruleset(build),
             filter_for(request.kind, truncates=self._truncates) if self._filters else None,
             _found(request.argv[0]),
             request.argv,
@@ -129,13 +140,16 @@ class Isolation:
         """Return True if a program's threads must be watched: the kernel counts them together with those of others."""
         return self.uids is None and kind != KIND_BUILD
 
-    def _ruleset(self, build: bool, program: bytes) -> int | None:
-        """Return the Landlock ruleset of a build, or that of a program, which reads little if it comes from the box."""
+    def _reads_few(self, program: bytes) -> bool:
+        """Tell whether a program is of the box or the interpreter; another one may read what a build may."""
+        real = os.path.realpath(os.fsdecode(program))
+        return real.startswith(f"{self._real_box}/") or real in self._programs
+
+    def _ruleset(self, build: bool) -> int | None:
+        """Return the Landlock ruleset of a build, which is new, or of a program that may read as much."""
         if build and self._landlocks:
             return landlock.ruleset([*self._rules(), (os.path.join(self.box, "build"), landlock.ALL)])
-        real = os.path.realpath(os.fsdecode(program))
-        few = real.startswith(f"{self.box}/") or real in self._programs
-        return self._few_ruleset if few else self._run_ruleset
+        return self._run_ruleset
 
     def _limits(self, request: RunRequest, build: bool) -> tuple[tuple[int, int], ...]:
         limits = {
@@ -169,9 +183,9 @@ class Isolation:
             rules.append(("/", landlock.LIST))
         return rules + self._common_rules()
 
-    def _common_rules(self) -> list[tuple[str, int]]:
+    def _common_rules(self, root: str = "") -> list[tuple[str, int]]:
         listed = [(path, landlock.LIST) for path in self._listed]
-        return [*listed, (ZEROS, landlock.READ), *((path, landlock.DEVICE) for path in DEVICES)]
+        return [*listed, (root + ZEROS, landlock.READ), *((root + path, landlock.DEVICE) for path in DEVICES)]
 
     def _environment(self, build: bool) -> tuple[bytes, ...]:
         words = [f"PATH={PATH}", f"HOME={self.box}", "LANG=C.UTF-8", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1"]

@@ -2,7 +2,7 @@
 
     python3 -I -S -c "import sys; sys.path.insert(0, PARENT); from jail.runner import main; main()"
         --isolation uid|namespace|landlock|none --box DIR [--uids FIRST:LAST] [--read PATH ...] [--list DIR ...]
-        [--runtime PATH ...] [--native FILE]
+        [--runtime PATH ...] [--root DIR] [--native FILE]
 
 Requests come on descriptor 0, answers go to 1 (see `wire`), what concerns people goes to 2. It believes the host,
 and nothing that programs do: their output it only copies. Anything that is no request ends it; the judge takes a
@@ -24,11 +24,12 @@ from .channel import Channel, Request, Slice, write_all
 from .native import load
 from .pids import Pids
 from .plan import Isolation, Plan
+from .root import fill, find_runtime
 from .spawn import Forked
 from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, calls, prctl, syscall
 from .watch import Outcome, Watch, end_leftovers
 
-_OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--runtime", "--native")
+_OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--runtime", "--root", "--native")
 _NO_RUN = wire.RunRequest(wire.KIND_RUN, 0, 0, 0, 0, 0, 0, (), b"")
 _DEFAULT_ACTION = bytes(32)  # struct sigaction of the kernel: SIG_DFL, no flags, no mask
 _BUSY_TRIES = 100  # of 2 ms: somebody else's fork holds a program that was just written open, for an instant
@@ -151,7 +152,8 @@ class Runner:
     def _is_the_programs_own(self, run: wire.RunRequest, failure: bytes) -> bool:
         """Tell whether what could not be executed is what was built of the submission (a bad header, too large)."""
         ours = any(os.strerror(code).encode() in failure for code in (errno.ETXTBSY, errno.EAGAIN, errno.ENFILE))
-        return not ours and run.argv[0].startswith(os.fsencode(self._box.path) + b"/") and b": execute: " in failure
+        box = os.fsencode(self._isolation.box) + b"/"
+        return not ours and run.argv[0].startswith(box) and b": execute: " in failure
 
     def _outcome(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> tuple[Outcome, bytes]:
         """Run a program; return what became of it, and why it was not started if it wasn't."""
@@ -250,7 +252,7 @@ def _runner(words: list[str]) -> Runner:
     if len(words) % 2 or not {"--isolation", "--box"} <= given.keys() <= set(_OPTIONS):
         raise ValueError(
             f"found {words}, wanted --isolation MODE --box DIR [--uids FIRST:LAST] [--read PATH ...] [--list DIR ...] "
-            "[--runtime PATH ...]"
+            "[--runtime PATH ...] [--root DIR]"
         )
     uids = tuple(int(word) for word in given["--uids"].split(":")) if "--uids" in given else None
     if uids is not None and len(uids) != 2:
@@ -258,10 +260,32 @@ def _runner(words: list[str]) -> Runner:
     read, listed, runtime = (
         tuple(value for name, value in pairs if name == wanted) for wanted in ("--read", "--list", "--runtime")
     )
+    mode, box, root = given["--isolation"], given["--box"], given.get("--root")
+    real_box = os.path.realpath(box)  # the folder in which programs start: outside of their root it would lead out
+    if root and not real_box.startswith(f"{root}/"):
+        raise ValueError(f"--box: found {box}, wanted a folder in the root {root} of programs")
     channel = _channel()
-    _harden(given["--isolation"])
-    isolation = Isolation(given["--isolation"], given["--box"], uids, read, listed, runtime)
-    return Runner(channel, isolation, Box(given["--box"], uids[0] if uids else None), load(given.get("--native")))
+    _harden(mode)
+    if root and mode == "uid":  # elsewhere it is shared and the host has filled it
+        _fill(root)
+    isolation = Isolation(mode, box, uids, read, listed, runtime, root)
+    return Runner(channel, isolation, Box(real_box, uids[0] if uids else None), load(given.get("--native")))
+
+
+def _fill(root: str) -> None:
+    """Fill the root of programs in a child: the kernel counts what we ever held to the peak of later programs."""
+    pid = os.fork()
+    if not pid:
+        try:
+            fill(root, find_runtime())
+            os._exit(0)
+        except BaseException as error:
+            sys.stderr.write(f"runner: {root}: {error}\n")
+            sys.stderr.flush()
+        finally:
+            os._exit(1)
+    if os.waitpid(pid, 0)[1]:
+        raise OSError(f"the root {root} of programs could not be filled")
 
 
 def main() -> None:

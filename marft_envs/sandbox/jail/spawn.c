@@ -35,6 +35,7 @@ struct plan { /* native.py has the same */
     uint32_t error;                         /* out: errno */
     const char *failed;                     /* out: at what */
     const struct limit *limit;
+    const char *root; /* null is ours */
     uint64_t memory;
     struct sock_filter *filter; /* null is none */
     const uint32_t *place;      /* of the pid in the filter, in bytes */
@@ -45,7 +46,7 @@ struct plan { /* native.py has the same */
 static char stack[65536] __attribute__((aligned(16)));
 static pid_t runner;
 
-int jail_version(void) { return 1; }
+int jail_version(void) { return 2; }
 
 /* Where memory runs out, the kernel is to end the program and not the runner; while it is root it may say so. */
 static void offer(void) {
@@ -66,7 +67,9 @@ static int drop(int uid) {
 
 static int tie(void) {
     uint64_t no_signals = 0;
-    if (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) return -1;
+    if (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) ||
+        syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+        return -1;
     if (syscall(SYS_getppid) != runner) {
         errno = ESRCH;
         return -1;
@@ -103,6 +106,7 @@ static int become(void *argument) {
     for (int number = 0; number < 3; number++) TRY("attach", syscall(SYS_dup3, plan->stdio[number], number, 0) < 0);
     offer();
     for (uint32_t i = 0; i < plan->limits; i++) TRY("limit", set_limit((int)plan->limit[i].resource, plan->limit[i].most));
+    if (plan->root) TRY("enter", syscall(SYS_chroot, plan->root));
     if (plan->uid >= 0) TRY("drop", drop(plan->uid));
     TRY("tie", tie());
     if (plan->ruleset >= 0) TRY("confine", syscall(LANDLOCK_RESTRICT_SELF, plan->ruleset, 0));

@@ -13,7 +13,15 @@ import signal
 from . import landlock
 from .plan import Plan
 from .seccomp import Filter
-from .syscalls import PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, calls, prctl, syscall
+from .syscalls import (
+    PR_CAP_AMBIENT,
+    PR_CAP_AMBIENT_CLEAR_ALL,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    calls,
+    prctl,
+    syscall,
+)
 
 NOT_STARTED = 127  # exit status of a child that could not become the program
 _SET_MODE_FILTER = 1
@@ -62,7 +70,7 @@ class Forked:
         """Do as the plan says and never return."""
         step = "fork"
         try:
-            for part in (_attach, _offer, _limit, _drop, _tie, _confine, _execute):
+            for part in (_attach, _offer, _limit, _enter, _drop, _tie, _confine, _execute):
                 step = part.__name__.strip("_")
                 part(plan, parent)
         except BaseException as error:
@@ -93,6 +101,11 @@ def _limit(plan: Plan, parent: int) -> None:
         resource.setrlimit(number, (most, most))
 
 
+def _enter(plan: Plan, parent: int) -> None:
+    if plan.root is not None:
+        os.chroot(plan.root)
+
+
 def _drop(plan: Plan, parent: int) -> None:
     if plan.uid is not None:
         os.setgroups([])
@@ -101,8 +114,9 @@ def _drop(plan: Plan, parent: int) -> None:
 
 
 def _tie(plan: Plan, parent: int) -> None:
-    """Die with the runner; a change of uid would undo this, so it comes after."""
+    """Give up what execve would keep, and die with the runner; a change of uid would undo this, so it comes after."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         raise OSError("the runner has ended")

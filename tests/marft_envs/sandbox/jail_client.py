@@ -45,6 +45,8 @@ class JailClient:
         native: Whether it starts programs by spawn.c.
         options: Its options instead of those of the carrier.
         landlock_abi: The version of Landlock that it takes the kernel for; None is the kernel's.
+        root: Whether its folder is the root of programs.
+        wrapper: Words before its command line.
     """
 
     def __init__(
@@ -54,12 +56,16 @@ class JailClient:
         native: bool = False,
         options: Sequence[str] | None = None,
         landlock_abi: int | None = None,
+        root: bool = False,
+        wrapper: Sequence[str] = (),
     ) -> None:
-        self._landlock_abi = landlock_abi
+        self._landlock_abi, self._root = landlock_abi, root
         self.folder = Path(tempfile.mkdtemp(prefix="jail-test-"))
         self.folder.chmod(0o755)
         self.box = self.folder / "box"
         self.box.mkdir(mode=0o755)
+        if root:
+            (self.folder / "dev").mkdir()
         user = NOBODY if carrier == "landlock-same-uid" and ROOT else None
         if user is not None:
             os.chown(self.box, user, user)
@@ -68,7 +74,7 @@ class JailClient:
             compile_native(self.folder / "jail")
         self.log = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            self._command(carrier, options),
+            [*wrapper, *self._command(carrier, options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -86,7 +92,8 @@ class JailClient:
         mode = carrier.removesuffix("-same-uid")
         uids = ["--uids", f"{FIRST_UID}:{FIRST_UID + 3}"] if ROOT and carrier in ("landlock", "uid") else []
         shown = landlock_options(find_shown({"python": SYSTEM_PYTHON})) if mode == "landlock" else []
-        given = ["--isolation", mode, *uids, *shown] if options is None else options
+        given = ["--isolation", mode, *uids, *shown] if options is None else list(options)
+        given += ["--root", str(self.folder)] if self._root else []
         return [SYSTEM_PYTHON, "-I", "-S", "-B", "-c", start, "--box", str(self.box), *given]
 
     def __enter__(self) -> JailClient:

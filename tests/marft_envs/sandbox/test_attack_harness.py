@@ -64,6 +64,11 @@ def test_a_good_judge_holds():
     assert [(report.held, report.reason) for report in reports] == [(True, ""), (False, "verdict WA, wanted ILE")]
 
 
+def test_an_attack_that_a_backend_cannot_hold_is_left_out_there_and_nowhere_else():
+    for backend, reports in (("docker", 1), ("bubblewrap", 1), ("landlock", 0)):
+        assert len(run_attacks(FakeJudge(backend=backend), ["names_looked_up.cpp"])) == reports
+
+
 @pytest.mark.parametrize("verdict", ["OK", "INTERNAL", "SKIPPED", "CE"])
 def test_a_wrong_verdict_shows(verdict):
     report = _report(FakeJudge(lambda test: _judgement(Verdict(verdict))))

@@ -10,7 +10,7 @@ CLASSES = sorted({attack.klass for attack in CATALOGUE})
 
 def _faults(judge, attacks):
     reports = run_attacks(judge, [attack.name for attack in attacks])
-    assert len(reports) == len(attacks)
+    assert len(reports) == sum(judge.backend not in attack.open_on for attack in attacks)
     return [f"{report.name} ({report.goal}): {report.reason}" for report in reports if not report.held]
 
 

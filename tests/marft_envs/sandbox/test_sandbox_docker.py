@@ -20,6 +20,7 @@ from marft_envs.sandbox import Judge, Limits, SandboxError, Submission, Test
 from marft_envs.sandbox import pool as pool_module
 from marft_envs.sandbox.docker_backend import OWNER_LABEL, ContainerJail, DockerBackend, connect
 from marft_envs.sandbox.image import DEFAULT_IMAGE, TOOLS, build_image
+from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.owner import owner_mark
 from marft_envs.sandbox.ruling import build_request
 from marft_envs.sandbox.submission import MAX_TEST_BYTES
@@ -55,7 +56,7 @@ def test_a_container_has_every_wall(client):
         (ours,) = [container for container in containers(client, owner_mark()) if container.id not in before]
         host, config = ours.attrs["HostConfig"], ours.attrs["Config"]
         assert host["CapDrop"] == ["ALL"]
-        assert {name.removeprefix("CAP_") for name in host["CapAdd"]} == {"KILL", "SETGID", "SETUID"}
+        assert {name.removeprefix("CAP_") for name in host["CapAdd"]} == {"KILL", "SETGID", "SETUID", "SYS_CHROOT"}
         assert host["SecurityOpt"] == ["no-new-privileges:true"]
         assert (host["NetworkMode"], host["IpcMode"], host["ReadonlyRootfs"], host["Privileged"]) == (
             "none",
@@ -63,10 +64,12 @@ def test_a_container_has_every_wall(client):
             True,
             False,
         )
-        assert (host["Binds"], ours.attrs["Mounts"], host["Devices"] or []) == (None, [], [])
-        assert list(host["Tmpfs"]) == ["/box"]
+        assert (host["Binds"], ours.attrs["Mounts"]) == (None, [])
+        assert {device["PathOnHost"] for device in host["Devices"]} == {*DEVICES, ZEROS}
+        assert sorted(host["Tmpfs"]) == ["/jail", "/jail/box", "/jail/dev"]
         assert (host["PidsLimit"], host["NanoCpus"]) == (64, 10**9)
-        assert host["Memory"] == host["MemorySwap"] == 4096 << 20
+        with_root = (4096 + 64) << 20  # the copies that programs have as their root count too
+        assert host["Memory"] == host["MemorySwap"] == with_root
         assert host["LogConfig"]["Type"] == "none"
         assert config["StdinOnce"]
         assert not any(ours.attrs["NetworkSettings"]["Ports"] or [])
