@@ -36,8 +36,8 @@ exec(_start())
 """
 # The image's precompiled headers are valid only for exactly the flags they were built with.
 CXX_FLAGS = ("-O2", "-DONLINE_JUDGE")
-# A smaller program in fewer parts starts sooner, as each start maps its pages anew.
-_CXX_LINKING = ("-static", "-s", "-Wl,-z,noseparate-code,--gc-sections")
+# A program in fewer parts starts sooner, as each start maps its pages anew.
+_CXX_LINKING = ("-static", "-s", "-Wl,-z,noseparate-code")
 _CXX_BOUNDS = ("-fmax-errors=3", "-ftemplate-depth=512", "-fconstexpr-ops-limit=10000000")
 
 
