@@ -57,13 +57,11 @@ class Steps(NamedTuple):
     Attributes:
         action: Int64 [S], action before which the critic is evaluated.
         reward: Float64 [S], team reward that follows the step.
-        step_of: Int64 [N], step that gives each action its advantage.
         ends: Int64 [G], number of steps up to the end of each of the G segments.
     """
 
     action: Index
     reward: Array
-    step_of: Index
     ends: Index
 
 
@@ -71,18 +69,18 @@ def credit_steps(batch: Batch, settings: LearnerSettings) -> Steps:
     """Return the steps along which GAE runs: turns of the chain, rounds, or each agent's own turns."""
     everyone = np.arange(len(batch.actions))
     if settings.credit == "chain":
-        return Steps(everyone, batch.reward, everyone, _ends(batch.episode))
+        return Steps(everyone, batch.reward, _ends(batch.episode))
     if settings.credit == "round":
         _, first = np.unique(batch.joint, return_index=True)
         reward = np.bincount(batch.joint, batch.reward).astype(np.float64)
-        return Steps(first, reward, batch.joint, _ends(batch.episode[first]))
+        return Steps(first, reward, _ends(batch.episode[first]))
     own = np.lexsort((everyone, batch.agent, batch.episode))  # turn after turn, per episode and agent
     segment = numbered(zip(batch.episode[own].tolist(), batch.agent[own].tolist(), strict=True))
     following = np.searchsorted(batch.episode, batch.episode[own], side="right")  # end of the episode
     same = segment[1:] == segment[:-1]
     following[:-1][same] = own[1:][same]  # or the agent's next turn: others' rewards before it follow the own turn
     reward = np.array([batch.reward[start:end].sum() for start, end in zip(own, following, strict=True)])
-    return Steps(own, reward, np.argsort(own), _ends(segment))
+    return Steps(own, reward, _ends(segment))
 
 
 def _ends(segment: Index) -> Index:
@@ -125,7 +123,7 @@ def _along_steps(batch: Batch, settings: LearnerSettings, ratios: Array | None) 
     advantages, decay, returns = recursion(lambdas), settings.value_trace_decay, np.zeros_like(values)
     returns[at] = (advantages if decay is None else recursion(np.full_like(lambdas, decay))) + values
     if settings.credit == "round":
-        return np.repeat(advantages[steps.step_of], batch.num_decisions), returns
+        return np.repeat(advantages[batch.joint], batch.num_decisions), returns
     credit = np.zeros_like(values)
     credit[at] = advantages  # every decision has its value
     return credit, returns

@@ -1,22 +1,27 @@
-"""Learner settings: fields with defaults, help texts and range checks, and checks of contradictory combinations."""
+"""Learner settings as one flat record: fields with defaults, help texts and range checks."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from marft_agents.setting_fields import SettingsError, check_knobs, knob
-
-Normalisation = Literal["sum", "token", "word"]
-Averaging = Literal["decision", "sequence", "constant"]
-KlEstimator = Literal["k1", "k2", "k3"]
-Level = Literal["action", "token"]
-Baseline = Literal["critic", "group", "leave_one_out", "none"]
-Compare = Literal["draw", "turn"]
-Credit = Literal["chain", "round", "own"]
-Scaling = Literal["agent", "group", "batch", "batch-nonzero", "none"]
-Order = Literal["fixed", "random", "reverse", "semi-greedy"]
-Compounding = Literal["none", "bounded", "happo", "a2po"]
+from marft_agents.learning.parts import (
+    Averaging,
+    Baseline,
+    Centring,
+    Compare,
+    Compounding,
+    Credit,
+    KlEstimator,
+    Level,
+    Normalisation,
+    Order,
+    Part,
+    Scaling,
+    parts_of,
+)
+from marft_agents.setting_fields import check_knobs, knob
 
 
 def _positive(value: float) -> bool:
@@ -34,6 +39,8 @@ def _share(value: float) -> bool:
 @dataclass(frozen=True)
 class LearnerSettings:
     """Settings of one update: algorithm, optimizer, credit assignment and order of the agents.
+
+    Flags and config.json have these fields. Settings that contradict each other are refused, see `parts`.
 
     The default of a new field must reproduce the behaviour before the field: older checkpoints resume with it.
     """
@@ -57,7 +64,7 @@ class LearnerSettings:
         "steps of GAE with a critic: the turns of the whole team (chain, MARFT), rounds with one joint advantage "
         "(round, MAPPO), or each agent's own turns with its own value head (own, IPPO)",
     )
-    centring: Literal["batch", "group", "none"] = knob(
+    centring: Centring = knob(
         "batch",
         "subtract the mean advantage per agent over the batch (batch), per agent over a prompt group (group), or none",
     )
@@ -190,9 +197,12 @@ class LearnerSettings:
 
     def __post_init__(self) -> None:
         check_knobs(self)
-        for found, reason in self._contradictions():
-            if found:
-                raise SettingsError(reason)
+        parts_of(vars(self), DEFAULTS)
+
+    @property
+    def parts(self) -> list[Part]:
+        """The typed parts that the settings select: decision, credit, traces between tokens if any, and schedule."""
+        return parts_of(vars(self), DEFAULTS)
 
     @property
     def critic(self) -> bool:
@@ -209,84 +219,5 @@ class LearnerSettings:
         """True if advantages compare the episodes of a prompt group, which then needs at least two of them."""
         return self.branches == 0 and (self.baseline in ("group", "leave_one_out") or self.centring == "group")
 
-    def _contradictions(self) -> list[tuple[bool, str]]:
-        """Return pairs (contradiction found, reason) for all combinations that cannot go together."""
-        free = not self.critic
-        in_turns = self.agent_interval > 0
-        grouped = self.baseline in ("group", "leave_one_out")
-        without = f"baseline = {self.baseline!r} trains no critic:"
-        return [
-            (
-                self.compounding != "none" and in_turns,
-                "compounding needs every update to train all agents: set agent_interval to 0 or compounding to none",
-            ),
-            (
-                in_turns and (self.agent_order == "semi-greedy" or self.clip_start < 1),
-                "agent_order = 'semi-greedy' and clip_start < 1 are about the agents of one update: set agent_interval "
-                "to 0",
-            ),
-            (
-                self.level == "token" and self.normalisation != "sum",
-                f"normalisation = {self.normalisation!r} has no meaning at token level, wanted 'sum'",
-            ),
-            (
-                self.level == "action" and self.averaging != "decision",
-                f"averaging = {self.averaging!r} weighs tokens, and at action level there is one decision per action: "
-                "wanted 'decision'",
-            ),
-            (free and self.credit != "chain", f"{without} credit = {self.credit!r} has nothing to run along"),
-            (free and self.value_warmup > 0, f"{without} wanted value_warmup = 0, found {self.value_warmup}"),
-            (free and self.value_trace_decay is not None, f"{without} wanted value_trace_decay = none"),
-            (free and self.value_norm, f"{without} wanted value_norm = False"),
-            (free and self.value_clip is not None, f"{without} wanted value_clip = none"),
-            (
-                self.compare == "turn" and not grouped,
-                f"compare = 'turn' is about the groups of turns: wanted baseline = 'group' or 'leave_one_out', found "
-                f"{self.baseline!r}",
-            ),
-            (
-                self.dynamic_sampling > 0 and not (grouped or self.centring == "group"),
-                "dynamic_sampling draws again for groups whose outcomes all agree: wanted baseline = 'group' or "
-                "'leave_one_out', or centring = 'group'",
-            ),
-            (
-                self.length_adaptive > 0 and (free or self.level != "token" or self.credit == "round"),
-                "length_adaptive is the lambda between tokens: wanted a critic of every token "
-                "(level = 'token', baseline = 'critic', credit = 'chain' or 'own')",
-            ),
-            (
-                (self.token_discount, self.token_trace_decay) != (1, 1)
-                and (free or self.level != "token" or self.credit == "round"),
-                f"token_discount = {self.token_discount}, token_trace_decay = {self.token_trace_decay}: they apply "
-                "from the value of one token of an action to that of the next, and here tokens have no values: wanted "
-                "1 for both, or level = 'token' with baseline = 'critic' and credit = 'chain' or 'own'",
-            ),
-            (
-                self.length_adaptive > 0 and self.token_trace_decay != 1,
-                f"length_adaptive = {self.length_adaptive} and token_trace_decay = {self.token_trace_decay} are both "
-                "the lambda between tokens: wanted length_adaptive = 0 or token_trace_decay = 1",
-            ),
-            (
-                self.scaling == "batch-nonzero" and self.centring != "none",
-                "scaling = 'batch-nonzero' subtracts the mean of the batch itself, after which nothing would be zero: "
-                f"wanted centring = 'none', found {self.centring!r}",
-            ),
-            (
-                self.scaling == "group" and not grouped,
-                "scaling = 'group' divides by the spread of the returns that are compared: wanted baseline = 'group' "
-                "or 'leave_one_out'",
-            ),
-            (
-                self.branches > 0 and not (grouped and self.compare == "turn"),
-                f"branches = {self.branches} are alternatives of one turn: wanted compare = 'turn' and baseline = "
-                "'group' or 'leave_one_out'",
-            ),
-            (
-                self.branches > 0 and self.compounding != "none",
-                "compounding needs the turns of all agents of a round, branches train one: wanted one of the two",
-            ),
-            (
-                self.compounding == "a2po" and self.credit != "round",
-                f"compounding = 'a2po' corrects the joint advantage: wanted credit = 'round', found {self.credit!r}",
-            ),
-        ]
+
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(LearnerSettings)}

@@ -230,6 +230,19 @@ def test_joint_credit_is_one_advantage_for_all_who_act_in_a_round():
     assert found[0].advantages.tolist() == [3.5 + 0.5 * 0.5 * 3]
 
 
+def test_the_costs_of_a_round_are_those_of_all_its_decisions():
+    turns = [Turn(a, action(n), r, k) for a, n, r, k in (("a_0", 2, 0, 0), ("b_0", 1, 2, 0), ("a_0", 1, 4, 1))]
+    played = [dataclasses.replace(episode([]), turns=tuple(turns))]
+    per_token = dataclasses.replace(JOINT, level="token", trace_decay=1.0)
+    values, costs = (
+        [np.zeros(1), np.zeros(0), np.zeros(1)],
+        [np.array([-0.25, -0.5]), np.array([-1.0]), np.array([-3.0])],
+    )
+    samples = credited(played, values, {}, per_token, costs=costs)
+    assert [s.returns.tolist() for s in samples] == [[2 - 1.75 + 4 - 3], [], [4 - 3]]
+    assert [s.advantages.tolist() for s in samples] == [[1.25, 1.25], [1.25], [1]]
+
+
 def test_own_credit_runs_along_ones_own_turns():
     turns = [("a_0", 1, 1.0), ("b_0", 1, 2.0), ("b_0", 1, 4.0), ("a_0", 1, 8.0), ("b_0", 1, 16.0)]
     played = [episode(turns, terminated=False, truncated=True)]

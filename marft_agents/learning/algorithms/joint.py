@@ -1,0 +1,26 @@
+"""Multi-agent PPO with values per round or per agent, and with agents that take turns within an update."""
+
+from marft_agents.learning.algorithms.algorithm import Algorithm
+from marft_agents.learning.parts import AllAgents, Critic
+
+MAPPO = Algorithm(
+    "one joint advantage for all who act in a round, from values of normalised returns",
+    "arXiv 2103.01955",
+    Critic("round"),
+    defaults={"value_norm": True},
+)
+IPPO = Algorithm("each agent by itself, with a value head of its own", "arXiv 2011.09533", Critic("own"))
+HAPPO = Algorithm(
+    "agents one by one in random order, each weighted by the ratios of those before it",
+    "arXiv 2109.11251",
+    Critic("round"),
+    schedule=AllAgents("happo"),
+    defaults={"agent_order": "random"},
+)
+A2PO = Algorithm(
+    "agents one by one, the advantage corrected for those before; their ratio gets half of a clip that widens",
+    "arXiv 2302.06205",
+    Critic("round"),
+    schedule=AllAgents("a2po"),
+    defaults={"agent_order": "semi-greedy", "clip_start": 0.5},
+)
