@@ -438,7 +438,7 @@ def test_plain_alternation_trains_one_agent_at_a_time():
 @pytest.mark.parametrize(
     ("kind", "low", "high"), [("bounded", 0.8, 1.3), ("happo", 0.0, math.inf), ("a2po", 0.9, 1.15)]
 )
-def test_the_compounding_ratio_weights_the_later_agent(kind, low, high):
+def test_the_compounding_ratio_weights_the_later_agent(kind, low, high, monkeypatch):
     # actor_0 is trained after speaker_0: its advantages are multiplied by speaker_0's pi_new / pi_old of the same round
     step = 1.0
     descent = DESCENT | {"policy_lr": step * 1e6}
@@ -446,16 +446,28 @@ def test_the_compounding_ratio_weights_the_later_agent(kind, low, high):
     team = word_team(["speaker_0", "actor_0"], stir=0.3)
     trajectories = play(team, CopyDigit, episodes=24)
     before = adapters(team)
+    credited_by, estimate = [], learner_module.estimate
+
+    def watched(batch, settings, ratios=None):
+        credited_by.append(None if ratios is None else ratios.copy())
+        return estimate(batch, settings, ratios)
+
+    monkeypatch.setattr(learner_module, "estimate", watched)
     Learner(team, settings).update(trajectories)
     after = adapters(team)
 
     base = team.seat("speaker_0").base
-    weights = {}
+    weights, ratios = {}, []
     for e, trajectory in enumerate(trajectories):
         action = trajectory.turns[0].action
         new, _ = logprobs(base, "speaker_0", action, team.law)  # its adapter is the stepped one by now
-        ratio = math.exp((new.detach().numpy() - action.logprobs).sum())
-        weights[e, 0] = min(max(ratio, low), high)
+        ratios.append(math.exp((new.detach().numpy() - action.logprobs).sum()))
+        weights[e, 0] = min(max(ratios[-1], low), high)
+    if kind == "a2po":  # credit is estimated anew for each agent, with the traces cut by the ratios of those before
+        assert credited_by[1].tolist() == [1.0] * len(trajectories)
+        np.testing.assert_allclose(credited_by[2], ratios, rtol=1e-3)
+    else:
+        assert credited_by == [None]
     assert max(weights.values()) > 1.05
     assert min(weights.values()) < 0.95
     for name, tensor in base.parameters("actor_0").items():
