@@ -148,7 +148,10 @@ class TeamCritic:
         """
         values = np.zeros_like(batch.values)
         for head, index in enumerate(self._actions_by_head(batch)):
-            values[positions(batch.value_offsets, index)] = self._values(head, features[head])
+            # action by action: the rounding of a product depends on its number of rows, V must not on its neighbours
+            parts = features[head].split(batch.num_values[index].tolist()) if len(index) else ()
+            for i, part in zip(index, parts, strict=True):
+                values[batch.value_offsets[i] : batch.value_offsets[i + 1]] = self._values(head, part)
         if not np.isfinite(values).all():
             owner = np.repeat(np.arange(len(batch.actions)), batch.num_values)
             bad = np.unique(owner[~np.isfinite(values)])

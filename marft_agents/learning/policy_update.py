@@ -262,8 +262,9 @@ class PolicyStep:
         log_ratios = np.zeros(len(self.rows.actions))
         for index, _ in plan_passes(self.rows, self.scorer, self.settings):
             part = self.rows.take(index)
-            new = self.scorer.score(self.base, self.policy, part.actions).logprobs.cpu().numpy()
-            log_ratios[index] = np.add.reduceat(new - part.old, part.token_offsets[:-1])
+            new = self.scorer.score(self.base, self.policy, part.actions).logprobs
+            moved = new - torch.as_tensor(part.old, device=new.device)
+            log_ratios[index] = [own.sum().item() for own in moved.split(part.lengths.tolist())]
         ratios: Array = np.exp(np.minimum(LARGEST_LOG_RATIO, log_ratios))
         if self.settings.compounding == "bounded":
             ratios = ratios.clip(1 - self.settings.clip_low, 1 + self.settings.clip_high)
