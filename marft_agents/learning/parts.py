@@ -1,4 +1,4 @@
-"""Parts of an algorithm as types: what a decision is, where credit comes from, and when agents are trained.
+"""Algorithm components as types: decision unit, credit source, grouping and update schedule.
 
 A part has fields only for settings that mean something to it. An algorithm is made of parts, so most contradictions
 cannot be written down. `parts_of` alone maps the flat record `LearnerSettings` onto parts. One rule refuses a setting

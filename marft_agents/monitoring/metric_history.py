@@ -1,4 +1,4 @@
-"""History of one metric: medians at the start, before and now."""
+"""Metric history: medians over the first, the preceding and the newest window of updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A game as a package of verifiers (0.4): each open agent is a role with its own model, limits and trace.
+"""Bridge to the `verifiers` library (0.4): a game as a multi-agent environment, one role per open agent.
 
 verifiers finds taskset, environment and harness by the name of a module that exports one of each:
 

@@ -1,4 +1,4 @@
-"""Communication forms: the part of an action that an edge of D carries.
+"""Communication forms: part of an action shown to its observers (full, last, record, summary, none).
 
 | form | of every action that D shows |
 |---|---|

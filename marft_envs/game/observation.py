@@ -1,4 +1,4 @@
-"""Observations of one agent: its profile, the environment, its own actions, and exactly those that D allows.
+"""Build an agent's observation: profile, task, own actions, and actions visible under the dependency.
 
 Pure functions of the history of a game. Messages are in chronological order. Actions visible only from the next round
 on (delayed edges) therefore stand between the agent's own action and the next round's opening. A conversation only

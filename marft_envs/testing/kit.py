@@ -1,4 +1,4 @@
-"""The list of all rules, and the functions that run them."""
+"""Conformance check of an environment: list of all rules, and functions that run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visibility rules of a Flex-MG: agents see exactly what D allows, and records replay."""
+"""Visibility rules for Flex-MG: observations match the dependency exactly, and records replay."""
 
 from __future__ import annotations
 

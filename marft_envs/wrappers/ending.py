@@ -1,4 +1,4 @@
-"""Ends and team rewards for algorithms that need all agents to end together with one reward."""
+"""Helpers for joint termination, draining and the team reward of an AEC game."""
 
 from __future__ import annotations
 

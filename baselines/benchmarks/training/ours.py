@@ -1,4 +1,4 @@
-"""Our trainer, through `LanguageModelTeam.act` and `Learner.update`; GRPO by default.
+"""Contender: this package's trainer (`LanguageModelTeam.act`, `Learner.update`), GRPO by default.
 
 Settings follow TRL's defaults: one pass over the batch and no KL penalty. The micro-batch size is our own default.
 """

@@ -1,4 +1,4 @@
-"""Our trainer with gradient checkpointing, as in TRL's defaults: less memory, more time."""
+"""Contender: this package's GRPO with gradient checkpointing, as in TRL's defaults."""
 
 from __future__ import annotations
 

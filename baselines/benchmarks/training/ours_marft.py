@@ -1,4 +1,4 @@
-"""Our trainer with MARFT-A: advantages along the chain from a critic, as in the reference code."""
+"""Contender: this package's MARFT-A (critic, advantages along the chain), as in the reference code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer without gradient checkpointing, which is its default: faster, with more memory."""
+"""Contender: TRL's GRPOTrainer with gradient checkpointing (a default of TRL) switched off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Landlock: a process gives up all files but those named, TCP, and signals and abstract sockets beyond itself.
+"""Landlock rules: restrict a process's file access, TCP, outside signals and abstract sockets.
 
 Needs no privilege: Linux 5.13 (files), 6.2 (truncation), 6.7 (TCP), 6.12 (signals, abstract sockets). Source:
 the kernel's userspace-api/landlock.rst; what an older kernel lacks the seccomp filter covers (no O_TRUNC, no socket,

@@ -1,4 +1,4 @@
-"""Process ids between submissions, where a jail has ids of its own: the next one always begins as many further on."""
+"""Level the process-id counter between submissions, to close it as a covert channel."""
 
 from .spawn import Forked
 

@@ -1,4 +1,4 @@
-"""Reads files that programs may read, before they do: what is cached, and when it was last read, then tells nothing."""
+"""Pre-read files that programs may read, to close the page cache and access times as covert channels."""
 
 import contextlib
 import os

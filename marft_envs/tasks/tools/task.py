@@ -1,4 +1,4 @@
-"""A tool task as data."""
+"""Tool-use task record: initial world state, goal, reference calls and private notes."""
 
 from __future__ import annotations
 
