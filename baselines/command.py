@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from baselines import agreement, browse, play, sandbox, scaffold
+from baselines import agreement, inspection, play, sandbox, scaffold
 
 LAZY_COMMANDS = {"train": "baselines.train", "eval": "baselines.evaluate"}  # these load torch
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib", "tomli_w"}
@@ -40,7 +40,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
         epilog="marft COMMAND --help says more.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    browse.add_parsers(subparsers)
+    inspection.add_parsers(subparsers)
     play.add_parser(subparsers)
     agreement.add_parser(subparsers)
     sandbox.add_parser(subparsers)

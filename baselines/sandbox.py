@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from baselines import verdicts
+from baselines import judge_agreement
 from marft_envs.sandbox import Judge, SandboxError
 from marft_envs.sandbox.image import DEFAULT_BASE, DEFAULT_IMAGE, build_image, import_rootfs
 from marft_envs.sandbox.selection import ISOLATING
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     check.add_argument("--full", action="store_true", help="run the whole attack suite: a minute for each backend")
     check.set_defaults(run=check_sandbox)
 
-    verdicts.add_action(actions)
+    judge_agreement.add_action(actions)
 
 
 def build_sandbox(arguments: argparse.Namespace) -> int:

@@ -19,9 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from baselines.third_party.environments import LIBRARIES, ROOT, cache_folder, prepare
 from baselines.third_party.games import GAMES
 from baselines.third_party.outcome import Outcome, read
+from baselines.third_party.virtual_environments import LIBRARIES, ROOT, cache_folder, prepare
 
 LEARN = 0.2  # minimum success above chance
 CREDIT = 0.5  # minimum gap of returns, at a reward of 1

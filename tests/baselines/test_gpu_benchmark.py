@@ -10,8 +10,8 @@ import torch
 
 from baselines.benchmarks.gpu import agreement
 from baselines.benchmarks.gpu.__main__ import main
-from baselines.benchmarks.gpu.limits import Limits
-from baselines.benchmarks.gpu.shapes import SHAPES, shaped_tokenizer
+from baselines.benchmarks.gpu.benchmark_models import SHAPES, shaped_tokenizer
+from baselines.benchmarks.gpu.peak_throughput import Limits
 from baselines.benchmarks.gpu.training import Meter, Plan, Work, measure_training, shaped_team, shares
 from marft_agents.models.chat_template import encode
 

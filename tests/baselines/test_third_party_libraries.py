@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from baselines.third_party.environments import LIBRARIES, cache_folder, prepare
 from baselines.third_party.run import Planned, play
+from baselines.third_party.virtual_environments import LIBRARIES, cache_folder, prepare
 
 RUNS = [(library, *run) for library, entry in LIBRARIES.items() for run in entry.runs]
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 import pytest
 from packaging.requirements import Requirement
 
-from baselines.third_party import environments, run
+from baselines.third_party import run, virtual_environments
 from baselines.third_party.credit import Credit
-from baselines.third_party.environments import LIBRARIES, ROOT, TORCH
 from baselines.third_party.outcome import Algorithm, Outcome, main, read
 from baselines.third_party.run import LEARN, Run, judge, table
+from baselines.third_party.virtual_environments import LIBRARIES, ROOT, TORCH
 
 GOOD = Outcome("torchrl", "0.14.1", "mappo", "TurnParallel", "cheap_talk", 0.9, 1 / 3, 0.94, 8192, 21.0, 0)
 
@@ -42,23 +42,23 @@ def test_every_algorithm_of_every_script_is_run():
 
 def test_libraries_have_tested_bounds_and_torch_is_pinned_as_everywhere():
     for library in LIBRARIES:
-        specifier = Requirement(environments.bounds(library)[0]).specifier
+        specifier = Requirement(virtual_environments.bounds(library)[0]).specifier
         assert {one.operator for one in specifier} == {">=", "<"}
     assert TORCH in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
 
 
 def test_an_environment_holds_its_libraries_and_what_ours_needs():
-    held = {Requirement(line).name for line in environments.requirements("rllib")}
+    held = {Requirement(line).name for line in virtual_environments.requirements("rllib")}
     assert {"ray", "pettingzoo", "gymnasium", "numpy"} <= held
     assert "torchrl" not in held
 
 
 def test_an_environment_that_is_there_is_taken_as_it_is(tmp_path):
-    lines = [TORCH, *environments.requirements("rllib")]
+    lines = [TORCH, *virtual_environments.requirements("rllib")]
     (tmp_path / "installed.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    python = environments.prepare("rllib", tmp_path)
-    assert environments.interpreter("rllib", tmp_path) == python
-    assert environments.interpreter("agilerl", tmp_path) is None  # it would hold something else
+    python = virtual_environments.prepare("rllib", tmp_path)
+    assert virtual_environments.interpreter("rllib", tmp_path) == python
+    assert virtual_environments.interpreter("agilerl", tmp_path) is None  # it would hold something else
     assert python.parent.parent == tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["installed.txt"]
 
@@ -180,6 +180,6 @@ def test_what_a_page_shows_stands_in_a_script_that_it_links_to(page):
 def test_pages_name_the_versions_that_are_installed():
     for name in LIBRARIES:
         page = ROOT / "docs/libraries" / ("stable_baselines3.md" if name == "sb3" else f"{name}.md")
-        specifier = Requirement(environments.bounds(name)[0]).specifier
+        specifier = Requirement(virtual_environments.bounds(name)[0]).specifier
         lowest = next(one.version for one in specifier if one.operator == ">=")
         assert lowest in page.read_text("utf-8"), f"{page.name}: {lowest}"

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from baselines.benchmarks.gpu.shapes import Shape
+from baselines.benchmarks.gpu.benchmark_models import Shape
 from baselines.environment import factory
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.learning.token_log_probs import action_hidden, score_tokens

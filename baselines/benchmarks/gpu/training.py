@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from baselines.benchmarks.gpu.coin import CoinReward
-from baselines.benchmarks.gpu.limits import Limits, synchronise
-from baselines.benchmarks.gpu.shapes import Shape
+from baselines.benchmarks.gpu.benchmark_models import Shape
+from baselines.benchmarks.gpu.peak_throughput import Limits, synchronise
+from baselines.benchmarks.gpu.random_reward import CoinReward
 from baselines.environment import factory
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.learning.learner import Learner

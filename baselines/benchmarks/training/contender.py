@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baselines.benchmarks.training.environments import ROOT, interpreter
+from baselines.benchmarks.training.virtual_environment import ROOT, interpreter
 
 
 @dataclass(frozen=True)

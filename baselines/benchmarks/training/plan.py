@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from baselines.benchmarks.training.contender import Contender, Row
-from baselines.benchmarks.training.environments import folder as environment
-from baselines.benchmarks.training.environments import interpreter
 from baselines.benchmarks.training.models import Preparation
+from baselines.benchmarks.training.virtual_environment import folder as environment
+from baselines.benchmarks.training.virtual_environment import interpreter
 from baselines.benchmarks.training.workload import Shape, Workload
 
 ORDER = ("score", "update", "rollout")  # update before rollout: memory left by a rollout must not count

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.third_party.environments import LIBRARIES, ROOT, Library, cache_folder, prepare
+from baselines.third_party.virtual_environments import LIBRARIES, ROOT, Library, cache_folder, prepare
 from marft_envs.bridges import openenv, textarena, trl, verifiers
 
 REQUIREMENTS = tuple(bridge.REQUIREMENT for bridge in (openenv, textarena, trl, verifiers))
