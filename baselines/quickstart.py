@@ -16,14 +16,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baselines.command import guarded
-from baselines.curve import Points, draw_curve
-from baselines.environment import factory, scenarios
-from baselines.evaluate import evaluate_with_bar, print_results, save
-from baselines.experiment import SETTINGS, Experiment
-from baselines.flags import from_record
+from baselines.cli.environment_flags import factory, scenarios
+from baselines.cli.evaluate import evaluate_with_bar, print_results, save
+from baselines.cli.flags import from_record
+from baselines.cli.main import guarded
+from baselines.cli.train import train
+from baselines.experiment_record import SETTINGS, Experiment
 from baselines.presets import PRESETS
-from baselines.train import train
+from baselines.report.learning_curve import Points, draw_curve
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, paired_difference

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import envs_data
-from baselines.command import guarded
-from baselines.curve import Points, draw_curve
+from baselines.cli.main import guarded
+from baselines.report.learning_curve import Points, draw_curve
 from marft_agents.runs.evaluation import Interval, wilson
 from marft_agents.runs.run_folder import RunFolderError, read_metrics
 

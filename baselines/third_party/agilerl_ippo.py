@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from agilerl.algorithms import IPPO
 
-from baselines.third_party.credit import Credit
+from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
 from baselines.third_party.outcome import Algorithm, main
 from marft_envs.wrappers import TurnParallel

@@ -16,7 +16,7 @@ from benchmarl.experiment import Callback, Experiment, ExperimentConfig
 from benchmarl.models.mlp import MlpConfig
 from torchrl.envs import PettingZooWrapper
 
-from baselines.third_party.credit import Credit
+from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game, find_game
 from baselines.third_party.outcome import Algorithm, main
 from marft_envs.wrappers import RenamedAgents, TurnParallel

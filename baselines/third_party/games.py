@@ -31,7 +31,7 @@ from marft_envs.wrappers import (
     TokenAction,
     VocabularyTokenizer,
 )
-from marft_envs.wrappers.text_view import AnyAEC, TextView
+from marft_envs.wrappers.base import AnyAEC, TextView
 
 NUM_TASKS = 6
 _PIECE = re.compile(r"\\boxed\{|.")

@@ -14,7 +14,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-from baselines.third_party.credit import Credit
+from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
 from baselines.third_party.outcome import Algorithm, main
 from marft_envs.wrappers import SharedPolicyEnv

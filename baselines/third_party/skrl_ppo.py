@@ -24,7 +24,7 @@ from skrl.trainers.torch import SequentialTrainer
 from skrl.utils import set_seed
 from skrl.utils.spaces.torch import unflatten_tensorized_space
 
-from baselines.third_party.credit import Credit
+from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
 from baselines.third_party.outcome import Algorithm, main
 from marft_envs.wrappers import TurnParallel

@@ -22,7 +22,7 @@ from tianshou.trainer import OnPolicyTrainerParams
 from tianshou.utils.net.common import Net
 from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
 
-from baselines.third_party.credit import Credit
+from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
 from baselines.third_party.outcome import Algorithm, main
 from marft_envs.wrappers import SharedPolicyEnv

@@ -19,7 +19,7 @@ from torchrl.envs import PettingZooWrapper
 from torchrl.modules import MaskedCategorical, MultiAgentMLP, ProbabilisticActor
 from torchrl.objectives.multiagent import IPPOLoss, MAPPOLoss
 
-from baselines.third_party.credit import Credit
+from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
 from baselines.third_party.outcome import Algorithm, main
 from marft_envs.wrappers import RenamedAgents, TurnParallel

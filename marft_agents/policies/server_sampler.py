@@ -15,10 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from marft_agents.policies.language_model import LanguageModelTeam
-from marft_agents.policies.policy import Request
-from marft_agents.policies.remote import NO_KEY, RemoteError, open_client, shorten
-from marft_agents.policies.sampler import (
+from marft_agents.policies.external_sampler import (
     MASKED,
     AdapterVersions,
     Sampled,
@@ -27,6 +24,9 @@ from marft_agents.policies.sampler import (
     sole_base,
     to_action,
 )
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.policy import Request
+from marft_agents.policies.remote import NO_KEY, RemoteError, open_client, shorten
 from marft_agents.trajectory import Action, IntArray
 
 T = TypeVar("T")

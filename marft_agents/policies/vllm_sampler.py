@@ -11,9 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from marft_agents.policies.external_sampler import (
+    AdapterVersions,
+    Sampled,
+    SamplerError,
+    num_logprobs,
+    sole_base,
+    to_action,
+)
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Request
-from marft_agents.policies.sampler import AdapterVersions, Sampled, SamplerError, num_logprobs, sole_base, to_action
 from marft_agents.trajectory import Action, IntArray
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # values allowed by vLLM for max_lora_rank

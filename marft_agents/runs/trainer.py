@@ -21,7 +21,7 @@ from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy, Sampler
-from marft_agents.rollouts.dynamic_sampling import Sampling, gather
+from marft_agents.rollouts.prompt_groups import Sampling, gather
 from marft_agents.rollouts.rollout import MAX_TURNS, collect
 from marft_agents.runs import checkpoint
 from marft_agents.runs.rollback import Guard

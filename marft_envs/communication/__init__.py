@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from marft_envs.communication.forms import (
+from marft_envs.communication.action_views import (
     FORMS,
     Communication,
     Form,

@@ -30,7 +30,7 @@ from marft_envs.dependency.base import Dependency, DependencyError, Roster, Roun
 from marft_envs.dependency.fixed import Fixed, chain, full, independent, matrix
 from marft_envs.dependency.kinds import as_dependency, from_dict, handoff, maker_of, register_kind
 from marft_envs.dependency.routed import Routed, routed
-from marft_envs.dependency.schedule import Schedule, Stateful, by_state, schedule
+from marft_envs.dependency.time_varying import Schedule, Stateful, by_state, schedule
 
 __all__ = [
     "Dependency",

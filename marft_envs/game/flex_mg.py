@@ -34,7 +34,7 @@ from gymnasium import logger, spaces
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
-from marft_envs.communication.forms import Communication
+from marft_envs.communication.action_views import Communication
 from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
 from marft_envs.game.observation import view, visible_turns
 from marft_envs.game.render import picture, transcript

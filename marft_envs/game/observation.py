@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marft_envs.communication.forms import Communication, Utterance
+from marft_envs.communication.action_views import Communication, Utterance
 from marft_envs.dependency.base import RoundPlan
 from marft_envs.game.state import RoundHistory
 from marft_envs.records.turn import Turn

@@ -5,12 +5,12 @@
 0.5
 """
 
-from marft_envs.graders.agreement import Agreement, cohen_kappa
-from marft_envs.graders.answer_tasks import AnswerTasks
+from marft_envs.graders.base import FunctionGrader, Grader, NumericGrader, Score, StringGrader
+from marft_envs.graders.cohen_kappa import Agreement, cohen_kappa
 from marft_envs.graders.combination import Combination, combine
 from marft_envs.graders.endpoint import EndpointGrader
+from marft_envs.graders.graded_tasks import AnswerTasks
 from marft_envs.graders.model import ModelGrader
-from marft_envs.graders.score import FunctionGrader, Grader, NumericGrader, Score, StringGrader
 
 __all__ = [
     "Agreement",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from marft_envs.graders.score import Grader, Score
+from marft_envs.graders.base import Grader, Score
 from marft_envs.tasks.base import Task
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from marft_envs.graders.score import Score
+from marft_envs.graders.base import Score
 from marft_envs.tasks.base import JudgeFailure, Task
 
 _MOST_BYTES = 2**20

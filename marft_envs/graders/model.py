@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from marft_envs.graders.base import Score
 from marft_envs.graders.endpoint import read_score
-from marft_envs.graders.score import Score
 from marft_envs.tasks.base import JudgeFailure, Task
 
 Complete = Callable[[Sequence[dict[str, str]]], str]

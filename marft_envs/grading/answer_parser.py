@@ -15,7 +15,7 @@ from marft_envs.grading.expression_parser import ExpressionParser
 from marft_envs.grading.extraction import boxed_answers
 from marft_envs.grading.lexer import Token, plain_characters, tokenize
 from marft_envs.grading.limits import MAX_ANSWER_CHARS, LimitExceededError, NotReadableError
-from marft_envs.grading.numerals import chinese_to_digits, english_value
+from marft_envs.grading.number_words import chinese_to_digits, english_value
 from marft_envs.grading.units import combined
 
 _RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "in", "notin", "approx", "equiv"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from marft_envs.communication.forms import register_form
+from marft_envs.communication.action_views import register_form
 from marft_envs.dependency.kinds import register_kind
 from marft_envs.registration.task_environment import register_task
 from marft_envs.tasks.base import Tasks

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from marft_envs.wrappers.text_view import AnyAEC, UtteranceView, add_message, as_index, wider
+from marft_envs.wrappers.base import AnyAEC, UtteranceView, add_message, as_index, wider
 
 
 class Request(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from marft_envs.wrappers.text_view import AnyAEC, TextView
+from marft_envs.wrappers.base import AnyAEC, TextView
 
 Mask = NDArray[np.int8]
 Where = Literal["obs", "info"] | None

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from marft_envs.wrappers.text_view import AnyAEC, TextView, state_text
+from marft_envs.wrappers.base import AnyAEC, TextView, state_text
 from marft_envs.wrappers.tokens import Tokenizer
 
 Array = NDArray[Any]

@@ -11,8 +11,8 @@ from pettingzoo.utils.wrappers import BaseWrapper
 from marft_envs.capabilities import recording_game
 from marft_envs.records.episode import Episode
 from marft_envs.records.turn import Turn
-from marft_envs.wrappers.ending import ending, is_over, team_reward
-from marft_envs.wrappers.text_view import AnyAEC
+from marft_envs.wrappers.base import AnyAEC
+from marft_envs.wrappers.episode_end import ending, is_over, team_reward
 
 
 class RecordTranscript(BaseWrapper[str, Any, Any]):

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marft_envs.wrappers.base import AnyAEC, TextView
 from marft_envs.wrappers.masks import mask_of
-from marft_envs.wrappers.text_view import AnyAEC, TextView
 
 
 class RenamedAgents(TextView):

@@ -12,10 +12,10 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from marft_envs.wrappers.ending import ending, let_go, team_reward
-from marft_envs.wrappers.infos import NumericInfos
+from marft_envs.wrappers.base import AnyAEC
+from marft_envs.wrappers.episode_end import ending, let_go, team_reward
 from marft_envs.wrappers.masks import MaskPlace, Where, mask_of
-from marft_envs.wrappers.text_view import AnyAEC
+from marft_envs.wrappers.numeric_infos import NumericInfos
 
 
 class SharedPolicyEnv(gymnasium.Env[Any, Any]):

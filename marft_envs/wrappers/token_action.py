@@ -10,7 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from marft_envs.spaces import UnicodeText
-from marft_envs.wrappers.text_view import (
+from marft_envs.wrappers.base import (
     ADDED_CHARS,
     AnyAEC,
     UtteranceView,

@@ -15,10 +15,10 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from marft_envs.wrappers.ending import drain, ending, let_go
-from marft_envs.wrappers.infos import NumericInfos
+from marft_envs.wrappers.base import AnyAEC
+from marft_envs.wrappers.episode_end import drain, ending, let_go
 from marft_envs.wrappers.masks import Mask, MaskPlace, Where, mask_of
-from marft_envs.wrappers.text_view import AnyAEC
+from marft_envs.wrappers.numeric_infos import NumericInfos
 
 
 class TurnParallel(ParallelEnv[str, Any, Any]):

@@ -9,7 +9,7 @@ import pytest
 from full_disk import largest_file
 
 import marft_envs
-from baselines.command import build_parser, main
+from baselines.cli.main import build_parser, main
 
 DUO = "marft/gsm8k_duo-v0"
 TINY_TRAINING = [
@@ -99,12 +99,12 @@ def test_every_command_has_complete_help():
 
 
 def test_looking_loads_no_torch():
-    code = "import sys; from baselines.command import main; main(['envs']); sys.exit('torch' in sys.modules)"
+    code = "import sys; from baselines.cli.main import main; main(['envs']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
 def test_without_torch_the_error_names_the_extra():
-    code = "import sys; sys.modules['torch'] = None; from baselines.command import main; sys.exit(main(['train']))"
+    code = "import sys; sys.modules['torch'] = None; from baselines.cli.main import main; sys.exit(main(['train']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "marft[agents]" in done.stderr

@@ -6,11 +6,11 @@ import tomllib
 
 import pytest
 
-from baselines.command import build_parser, main
-from baselines.config import ConfigError, add_config, bundled, config_of, read_file, to_toml, with_config
-from baselines.experiment import SETTINGS, Experiment
+from baselines.cli.config_file import ConfigError, add_config, bundled, config_of, read_file, to_toml, with_config
+from baselines.cli.main import build_parser, main
+from baselines.cli.train import experiment_of
+from baselines.experiment_record import SETTINGS, Experiment
 from baselines.presets import PRESETS
-from baselines.train import experiment_of
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.runs.run_folder import write_json
 from marft_agents.setting_fields import SettingsError

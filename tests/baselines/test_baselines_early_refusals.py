@@ -6,11 +6,11 @@ import typing
 
 import pytest
 
-from baselines.command import build_parser, main
-from baselines.experiment import SETTINGS, Experiment
-from baselines.flags import flag
+from baselines.cli.flags import flag
+from baselines.cli.main import build_parser, main
+from baselines.cli.train import DEFAULTS
+from baselines.experiment_record import SETTINGS, Experiment
 from baselines.presets import PRESETS
-from baselines.train import DEFAULTS
 from marft_agents.learning.algorithms import TOKEN_KNOBS
 
 DUO = ["--env", "marft/math_duo-v0", "--data", "embedded:stories", "--device", "cpu"]

@@ -6,8 +6,8 @@ import tomllib
 import pytest
 
 import marft_envs
-from baselines.command import main
-from baselines.config import EXPERIMENTS, bundled, read_file
+from baselines.cli.config_file import EXPERIMENTS, bundled, read_file
+from baselines.cli.main import main
 
 SMALL = ["--model", "tiny", "--device", "cpu", "--max-new-tokens", "2", "--data", "embedded"]
 SHORT = ["--updates", "1", "--groups", "1", "--group-size", "2", "--validate-on", "test:1"]

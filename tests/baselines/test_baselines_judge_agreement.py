@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from baselines.command import main
+from baselines.cli.main import main
 from envs_data import DataError
-from marft_envs.tasks.code.solutions import WRONG, load_solutions
+from marft_envs.tasks.code.labelled_solutions import WRONG, load_solutions
 
 OWN = Path(__file__).parent / "published_solutions"
 PUBLISHED = Path(os.environ.get("MARFT_ORIGINALS", Path(__file__).parents[2] / "shared" / "data"))

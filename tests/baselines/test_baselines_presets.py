@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from baselines.command import build_parser
-from baselines.experiment import SETTINGS, Experiment
+from baselines.cli.main import build_parser
+from baselines.cli.train import DEFAULTS
+from baselines.experiment_record import SETTINGS, Experiment
 from baselines.presets import PRESETS
-from baselines.train import DEFAULTS
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.setting_fields import SettingsError
 

@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 import envs_data
-from baselines.curve import Points, draw_curve
 from baselines.quickstart import experiment, main
 from baselines.quickstart_table import main as results
 from baselines.quickstart_table import read_kinds
+from baselines.report.learning_curve import Points, draw_curve
 from marft_agents.runs.evaluation import Interval, wilson
 
 

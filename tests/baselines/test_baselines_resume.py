@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from baselines.command import build_parser, main
-from baselines.experiment import Experiment
-from baselines.progress import TrainingTable
-from baselines.train import WITH_RESUME
+from baselines.cli.main import build_parser, main
+from baselines.cli.progress import TrainingTable
+from baselines.cli.train import WITH_RESUME
+from baselines.experiment_record import Experiment
 
 TRAIN = [
     *["train", "--env", "marft/math_duo-v0", "--data", "embedded:stories", "--model", "tiny", "--device", "cpu"],

@@ -18,14 +18,14 @@ import pytest
 
 import marft_envs
 from baselines import scaffold
-from baselines.command import main
+from baselines.cli.main import main
 from baselines.scaffold import ScaffoldError, create
 from marft_envs.registration import registry
 
 DUO = "my/riddle_book_duo-v0"
 CHECK = f"""
 import importlib, sys, time, types
-from baselines.command import main
+from baselines.cli.main import main
 benchmark = importlib.import_module("pettingzoo.test.performance_benchmark")
 benchmark.time = types.SimpleNamespace(time=lambda: 50 * time.time())  # its five seconds pass in a fiftieth of the time
 sys.exit(main(["check", {DUO!r}]))
@@ -133,7 +133,7 @@ def test_a_new_package_installs_is_listed_conforms_and_trains_untouched(tmp_path
     python = _lay_environment(tmp_path / "venv")
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation"]
     _run([*install, "-e", package], tmp_path)
-    marft = [python, "-m", "baselines.command"]
+    marft = [python, "-m", "baselines.cli.main"]
     commands = [
         [*marft, "envs", "--json"],
         [python, "-c", CHECK],

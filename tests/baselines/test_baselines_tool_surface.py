@@ -7,7 +7,7 @@ import json
 import pytest
 
 import marft_envs
-from baselines.command import main
+from baselines.cli.main import main
 from marft_envs import Episode, Team, replay
 
 ENV = ["--env", "marft/tools_duo-v0", "--data", "embedded:lookup", "--horizon", "2"]

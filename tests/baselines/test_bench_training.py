@@ -10,11 +10,11 @@ import pytest
 
 from baselines.benchmarks.training import __main__ as command
 from baselines.benchmarks.training import plan as benchmark_plan
-from baselines.benchmarks.training.contender import Contender, Row
+from baselines.benchmarks.training.contender_process import Contender, Row
 from baselines.benchmarks.training.meter import measure, resident_mb, settle
-from baselines.benchmarks.training.models import prepare
 from baselines.benchmarks.training.page import BEGIN, END, write_page
 from baselines.benchmarks.training.plan import SMALL, Axis, Plan, Results, execute
+from baselines.benchmarks.training.preparation import prepare
 from baselines.benchmarks.training.report import best, per_agent, ratios, record, tables
 from baselines.benchmarks.training.worker import Service
 from baselines.benchmarks.training.workload import END_TOKEN, Workload, answer_lengths, chain_team
@@ -92,7 +92,7 @@ def test_another_vocabulary_keeps_all_lengths(work):
 
 
 def test_our_update_trains_just_the_recorded_samples(work):
-    from baselines.benchmarks.training.ours import load, trajectories
+    from baselines.benchmarks.training.marft_grpo import load, trajectories
 
     recorded = {
         (number, turn.agent): (tuple(turn.action.prompt_ids), tuple(turn.action.token_ids))
@@ -105,7 +105,7 @@ def test_our_update_trains_just_the_recorded_samples(work):
 
 
 def test_our_rollout_refuses_other_work(work):
-    from baselines.benchmarks.training.ours import load
+    from baselines.benchmarks.training.marft_grpo import load
 
     load(work)["rollout"]()
     turn = work.turns[0]
@@ -125,7 +125,7 @@ def test_hf_generates_the_wanted_lengths(work):
 
 
 def test_the_reference_scores_the_same_answers_as_ours(work):
-    from baselines.benchmarks.training.reference import Reference
+    from baselines.benchmarks.training.marft_reference import Reference
 
     team = Reference(work)
     team.score()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from baselines.command import main
+from baselines.cli.main import main
 from marft_agents.models.chat_template import encode
 from marft_agents.models.pretrained import byte_tokenizer
 from marft_agents.policies.scripted import ScriptedPolicy

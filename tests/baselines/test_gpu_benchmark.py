@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from baselines.benchmarks.gpu import agreement
+from baselines.benchmarks.gpu import precision_agreement as agreement
 from baselines.benchmarks.gpu.__main__ import main
 from baselines.benchmarks.gpu.benchmark_models import SHAPES, shaped_tokenizer
 from baselines.benchmarks.gpu.peak_throughput import Limits

@@ -11,7 +11,7 @@ import pytest
 from pettingzoo.test import api_test, seed_test
 
 from baselines.third_party.cheap_talk import SECRETS, CheapTalk
-from baselines.third_party.credit import Credit
+from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import GAMES, Scores, find_game
 
 

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from baselines.third_party import run, virtual_environments
-from baselines.third_party.credit import Credit
+from baselines.third_party.credit_check import Credit
 from baselines.third_party.outcome import Algorithm, Outcome, main, read
 from baselines.third_party.run import LEARN, Run, judge, table
 from baselines.third_party.virtual_environments import LIBRARIES, ROOT, TORCH

@@ -16,7 +16,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.policy import text_action
 from marft_agents.rollouts.branching import TURNS, branch
-from marft_agents.rollouts.dynamic_sampling import AllEpisodesFailedError, Sampling, gather
+from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, Sampling, gather
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.trainer import Schedule, Trainer
 from marft_agents.trajectory import Episode

@@ -15,7 +15,7 @@ from marft_agents.learning.advantages import SMALLEST_SPREAD
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.policy import text_action
-from marft_agents.rollouts.dynamic_sampling import AllEpisodesFailedError, Sampling, differing, gather
+from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, Sampling, differing, gather
 from marft_agents.rollouts.rollout import collect, draw_seed
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics

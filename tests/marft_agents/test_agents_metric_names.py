@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from baselines.progress import TrainingTable
+from baselines.cli.progress import TrainingTable
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import TAKEN, agent_of, metric_prefix

@@ -13,7 +13,7 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.chat_template import encode
 from marft_agents.policies.policy import Request, text_action
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
-from marft_agents.rollouts.dynamic_sampling import AllEpisodesFailedError
+from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError
 from marft_agents.rollouts.rollout import Episode, collect, draw_seed, training_episodes
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.trainer import Schedule, Trainer, refuse_unsuitable

@@ -7,7 +7,7 @@ import fake_vllm
 import pytest
 from fakes import word_model
 
-from baselines.command import main
+from baselines.cli.main import main
 
 
 @pytest.fixture

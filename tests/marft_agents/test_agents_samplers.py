@@ -14,17 +14,17 @@ import pytest
 import torch
 from fakes import EVERY_LINEAR, Market, word_model
 
-from baselines.command import main
-from baselines.sampler import check_sampler, open_sampler
+from baselines.cli.main import main
+from baselines.cli.sampler_flags import check_sampler, open_sampler
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.pretrained import load
+from marft_agents.policies.external_sampler import SamplerError
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import Request, Sampler
 from marft_agents.policies.remote import RemoteError
-from marft_agents.policies.sampler import SamplerError
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
 from marft_agents.policies.server_sampler import ServerSampler
 from marft_agents.policies.vllm_sampler import VllmSampler

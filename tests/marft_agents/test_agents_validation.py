@@ -10,7 +10,7 @@ from fakes import CopyDigit, Market, word_team
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.rollouts.dynamic_sampling import Sampling, gather
+from marft_agents.rollouts.prompt_groups import Sampling, gather
 from marft_agents.rollouts.rollout import tasks_of_update, training_episodes
 from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError

@@ -8,7 +8,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from stranger import Stranger
 from toy_games import toy_game, toy_tasks
 
-from baselines.environment import scenarios
+from baselines.cli.environment_flags import scenarios
 from marft_envs import FlexMG, Task
 from marft_envs.capabilities import dependency_game, independent_games, listing_game, recording_game
 from marft_envs.rollout.running_game import LiveGame, Waiting

@@ -20,12 +20,12 @@ from typing import Any
 import torch
 
 from baselines import quickstart
-from baselines.benchmarks.gpu.agreement import measure_agreement
 from baselines.benchmarks.gpu.benchmark_models import SHAPES
 from baselines.benchmarks.gpu.peak_throughput import measure_limits
+from baselines.benchmarks.gpu.precision_agreement import measure_agreement
 from baselines.benchmarks.gpu.report import page
 from baselines.benchmarks.gpu.training import Plan, measure_training
-from baselines.command import guarded
+from baselines.cli.main import guarded
 from marft_agents.runs.run_folder import read_metrics, versions, write_json
 
 DOCS = Path("docs/benchmarks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from baselines.benchmarks.gpu.agreement import TOLERANCES
+from baselines.benchmarks.gpu.precision_agreement import TOLERANCES
 
 TRAINING = {
     "model": "model",

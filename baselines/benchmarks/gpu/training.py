@@ -19,7 +19,7 @@ import torch
 from baselines.benchmarks.gpu.benchmark_models import Shape
 from baselines.benchmarks.gpu.peak_throughput import Limits, synchronise
 from baselines.benchmarks.gpu.random_reward import CoinReward
-from baselines.environment import factory
+from baselines.cli.environment_flags import factory
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings

@@ -3,5 +3,6 @@
     python -m baselines.benchmarks.training [--quick] [--contenders ours,hf,reference,trl,comlrl] [--json FILE]
 
 A contender is a module with a function `load`, which returns its phases. Each contender runs in a separate process
-(`contender.py`, `worker.py`). Contenders with other dependencies use a virtual environment (`environments.py`).
+(`contender_process.py`, `worker.py`). Contenders with other dependencies use a virtual environment
+(`virtual_environment.py`).
 """

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from baselines.benchmarks.training.models import Preparation
 from baselines.benchmarks.training.page import write_page
 from baselines.benchmarks.training.plan import FULL, QUICK, execute
+from baselines.benchmarks.training.preparation import Preparation
 from baselines.benchmarks.training.report import record, show
 from baselines.benchmarks.training.worker import MODULES
 

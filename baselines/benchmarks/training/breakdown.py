@@ -21,11 +21,11 @@ def breakdown(path: Path, threads: int, contender: str = "ours") -> str:
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    from baselines.benchmarks.training import ours
+    from baselines.benchmarks.training import marft_grpo
     from baselines.benchmarks.training.workload import Workload
 
     torch.set_num_threads(threads)
-    update = ours.load(Workload.load(path), "grpo" if contender == "ours" else "marft-a")["update"]
+    update = marft_grpo.load(Workload.load(path), "grpo" if contender == "ours" else "marft-a")["update"]
     update()
     functions = cProfile.Profile()
     functions.runcall(update)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from baselines.benchmarks.training.contender import Row
+from baselines.benchmarks.training.contender_process import Row
 from baselines.benchmarks.training.plan import Results
 from baselines.benchmarks.training.report import best, markdown
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from baselines.benchmarks.training.contender import Contender, Row
-from baselines.benchmarks.training.models import Preparation
+from baselines.benchmarks.training.contender_process import Contender, Row
+from baselines.benchmarks.training.preparation import Preparation
 from baselines.benchmarks.training.virtual_environment import folder as environment
 from baselines.benchmarks.training.virtual_environment import interpreter
 from baselines.benchmarks.training.workload import Shape, Workload

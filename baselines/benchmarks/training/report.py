@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from baselines.benchmarks.training.contender import Row
+from baselines.benchmarks.training.contender_process import Row
 from baselines.benchmarks.training.plan import Results
 
 HEADINGS = ("threads", "contender", "phase", "wall s", "CPU s", "tokens/s", "tokens/CPU s", "peak MB")

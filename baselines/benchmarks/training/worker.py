@@ -28,13 +28,13 @@ from baselines.benchmarks.training.workload import Workload
 Phase = Callable[[], Mapping[str, float] | None]  # runs the whole workload once; may return further values by name
 
 MODULES = {
-    "ours": "ours",
-    "ours-lean": "ours_lean",
-    "ours-marft": "ours_marft",
+    "ours": "marft_grpo",
+    "ours-lean": "marft_grpo_checkpointing",
+    "ours-marft": "marft_a",
     "hf": "hf_generate",
-    "reference": "reference",
+    "reference": "marft_reference",
     "trl": "trl_grpo",
-    "trl-plain": "trl_plain",
+    "trl-plain": "trl_no_checkpointing",
     "comlrl": "comlrl_magrpo",
 }
 PACKAGES = ("torch", "transformers", "peft", "trl", "comlrl")

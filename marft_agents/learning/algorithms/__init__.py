@@ -12,8 +12,8 @@ from typing import Any
 
 from marft_agents.learning.algorithms.algorithm import Algorithm, Defaults
 from marft_agents.learning.algorithms.group import AT_GRPO, C3, DAPO, DR_GRPO, GRPO, GSPO, REINFORCE_PLUS_PLUS, RLOO
-from marft_agents.learning.algorithms.joint import A2PO, HAPPO, IPPO, MAPPO
 from marft_agents.learning.algorithms.marft import MARFT_A, MARFT_T
+from marft_agents.learning.algorithms.multi_agent_ppo import A2PO, HAPPO, IPPO, MAPPO
 from marft_agents.learning.algorithms.ppo import PPO_A, PPO_T, VAPO
 from marft_agents.learning.parts import Critic, LengthAdaptiveTraces, TokenTraces, kinds_of, names_of
 from marft_agents.learning.settings import DEFAULTS, LearnerSettings

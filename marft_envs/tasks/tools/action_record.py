@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from marft_envs.communication.forms import Utterance
+from marft_envs.communication.action_views import Utterance
 from marft_envs.grading import boxed_answers
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
 

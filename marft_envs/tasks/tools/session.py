@@ -14,9 +14,9 @@ from marft_envs.tasks.tools.execution import execute
 from marft_envs.tasks.tools.goals import changed, follows, grade_state, same_answer
 from marft_envs.tasks.tools.handoff import HAND_OFF
 from marft_envs.tasks.tools.schema import ArgumentError
-from marft_envs.tasks.tools.surface import FINISH
 from marft_envs.tasks.tools.task import ToolTask
 from marft_envs.tasks.tools.tool import Tool
+from marft_envs.tasks.tools.tool_access import FINISH
 
 if TYPE_CHECKING:
     from marft_envs.tasks.tools.task_set import ToolTasks

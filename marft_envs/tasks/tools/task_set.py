@@ -19,9 +19,9 @@ from marft_envs.dependency.base import Roster
 from marft_envs.tasks.base import Task
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.session import WorldSession
-from marft_envs.tasks.tools.surface import BUILT_IN
 from marft_envs.tasks.tools.task import ToolTask
-from marft_envs.tasks.tools.team_tools import TeamTools
+from marft_envs.tasks.tools.team_bound_tasks import TeamTools
+from marft_envs.tasks.tools.tool_access import BUILT_IN
 from marft_envs.tasks.tools.world import WorldKind
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 import marft_envs
-from baselines import command
+from baselines.cli import main as command
 from marft_envs.graders import (
     AnswerTasks,
     EndpointGrader,

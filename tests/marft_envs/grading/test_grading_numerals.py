@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from marft_envs.grading.numerals import chinese_to_digits, english_value
+from marft_envs.grading.number_words import chinese_to_digits, english_value
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from baselines import sandbox
-from baselines.command import guarded
+from baselines.cli import sandbox
+from baselines.cli.main import guarded
 from marft_envs.sandbox import SandboxError, image
 from marft_envs.sandbox.docker_backend import connect
 

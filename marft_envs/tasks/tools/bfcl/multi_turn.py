@@ -41,7 +41,7 @@ from marft_envs.tasks.tools.execution import ToolLimits, execute
 from marft_envs.tasks.tools.handoff import HAND_OFF
 from marft_envs.tasks.tools.schema import ArgumentError
 from marft_envs.tasks.tools.session import Event, told_of, unreadable
-from marft_envs.tasks.tools.team_tools import TeamTools
+from marft_envs.tasks.tools.team_bound_tasks import TeamTools
 from marft_envs.tasks.tools.tool import Tool
 from marft_envs.tasks.tools.world import Toolbox, WorldKind
 

@@ -22,7 +22,7 @@ from marft_envs.tasks.base import Outcome, Task
 from marft_envs.tasks.tools.bfcl.checker import check_calls
 from marft_envs.tasks.tools.bfcl.files import SINGLE_TURN, Entry, json_schema, read
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
-from marft_envs.tasks.tools.team_tools import TeamTools
+from marft_envs.tasks.tools.team_bound_tasks import TeamTools
 from marft_envs.tasks.tools.tool import Tool
 from marft_envs.tasks.tools.world import Toolbox, WorldKind
 

@@ -20,9 +20,9 @@ from marft_envs.records.replay import replay
 from marft_envs.tasks.base import TaskSet
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
-from marft_envs.tasks.tools.surface import SurfaceError, check_surface
 from marft_envs.tasks.tools.task_set import ToolTasks
 from marft_envs.tasks.tools.tool import tool
+from marft_envs.tasks.tools.tool_access import SurfaceError, check_surface
 from marft_envs.tasks.tools.world import World
 from marft_envs.teams.profile import TeamError
 from marft_envs.testing import check_environment

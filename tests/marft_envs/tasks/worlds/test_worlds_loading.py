@@ -13,7 +13,7 @@ from world_games import NAMES, SAFE, rows
 import marft_envs
 from envs_data import DataError
 from marft_envs.tasks.worlds import load
-from marft_envs.tasks.worlds.loading import load_tasks
+from marft_envs.tasks.worlds.task_loading import load_tasks
 
 ROW = {
     "id": "mine-1",

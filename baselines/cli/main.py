@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from baselines import agreement, inspection, play, sandbox, scaffold
+from baselines import scaffold
+from baselines.cli import grade_agreement, inspection, play, sandbox
 
-LAZY_COMMANDS = {"train": "baselines.train", "eval": "baselines.evaluate"}  # these load torch
+LAZY_COMMANDS = {"train": "baselines.cli.train", "eval": "baselines.cli.evaluate"}  # these load torch
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib", "tomli_w"}
 
 
@@ -42,7 +43,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     inspection.add_parsers(subparsers)
     play.add_parser(subparsers)
-    agreement.add_parser(subparsers)
+    grade_agreement.add_parser(subparsers)
     sandbox.add_parser(subparsers)
     scaffold.add_parser(subparsers)
     for name, module in LAZY_COMMANDS.items():

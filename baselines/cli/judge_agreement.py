@@ -16,8 +16,8 @@ from rich.table import Table
 from marft_envs.sandbox import Judge, Judgement, Submission
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 from marft_envs.sandbox.selection import ISOLATING
+from marft_envs.tasks.code.labelled_solutions import Solution, load_solutions
 from marft_envs.tasks.code.problem import Problem
-from marft_envs.tasks.code.solutions import Solution, load_solutions
 
 _WALL_S = 60.0  # generous: a busy machine must not change a verdict
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from baselines.environment import factory, model_folder_or_name, read_keywords, tasks_of, versioned_id
-from baselines.flags import from_record, given_knobs, read_knobs
+from baselines.cli.environment_flags import factory, model_folder_or_name, read_keywords, tasks_of, versioned_id
+from baselines.cli.flags import from_record, given_knobs, read_knobs
+from baselines.cli.held_out_validation import ValidationSettings
+from baselines.cli.sampler_flags import OWN, check_play
 from baselines.presets import PRESETS
-from baselines.sampler import OWN, check_play
-from baselines.validation import ValidationSettings
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.learning.algorithms import learner_settings, settings_for
 from marft_agents.learning.learner import Learner

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.policies.external_sampler import SamplerError, num_logprobs
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import NO_KEY, open_client, shorten
-from marft_agents.policies.sampler import SamplerError, num_logprobs
 
 OWN, VLLM = "own", "vllm"
 ANSWER_S = 10.0  # timeout of a server's list of models, in seconds

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from baselines import judge_agreement
+from baselines.cli import judge_agreement
 from marft_envs.sandbox import Judge, SandboxError
 from marft_envs.sandbox.image import DEFAULT_BASE, DEFAULT_IMAGE, build_image, import_rootfs
 from marft_envs.sandbox.selection import ISOLATING

@@ -1,7 +1,7 @@
 """Generate the environment pages, docs/environments/*.md, from the environments and their docstrings.
 
-python -m baselines.pages            write the pages
-python -m baselines.pages --check    list the pages that are out of date
+python -m baselines.environment_pages            write the pages
+python -m baselines.environment_pages --check    list the pages that are out of date
 """
 
 from __future__ import annotations
@@ -36,19 +36,23 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
 }
 DRAWN = "trio"
 _INTERNAL = {"name", "tasks", "kwargs"}
-_MADE = "<!-- Written by `python -m baselines.pages`; change the docstrings, not this page. -->"
+_MADE = "<!-- Written by `python -m baselines.environment_pages`; change the docstrings, not this page. -->"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or compare the pages; return exit code 1 where `--check` finds a difference, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m baselines.pages", description="Write the environments' pages.")
+    parser = argparse.ArgumentParser(
+        prog="python -m baselines.environment_pages", description="Write the environments' pages."
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page would change")
     parser.add_argument("--dir", type=Path, default=FOLDER, help="where they lie (default: docs/environments)")
     parsed = parser.parse_args(arguments)
     made = pages()
     stale = [name for name, text in made.items() if _read(parsed.dir / name) != text]
     if parsed.check:
-        print("\n".join(f"{parsed.dir / name} would change: run python -m baselines.pages" for name in stale))
+        print(
+            "\n".join(f"{parsed.dir / name} would change: run python -m baselines.environment_pages" for name in stale)
+        )
         return 1 if stale else 0
     parsed.dir.mkdir(parents=True, exist_ok=True)
     for name in stale:

@@ -14,8 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from baselines.config import add_config
-from baselines.environment import (
+from baselines.cli.config_file import add_config
+from baselines.cli.environment_flags import (
     add_environment_flags,
     add_run_flags,
     factory,
@@ -24,10 +24,10 @@ from baselines.environment import (
     scenarios,
     versioned_id,
 )
-from baselines.experiment import Experiment, read_models
-from baselines.flags import add_knobs, given_knobs, read_knobs
-from baselines.progress import EpisodeCount
-from baselines.train import add_model_flags, device_of
+from baselines.cli.flags import add_knobs, given_knobs, read_knobs
+from baselines.cli.progress import EpisodeCount
+from baselines.cli.train import add_model_flags, device_of
+from baselines.experiment_record import Experiment, read_models
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
@@ -38,7 +38,7 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, Interval, evaluate
 from marft_agents.runs.run_folder import episode_record, replacing, versions, write_json
 from marft_agents.runs.trainer import Schedule, refuse_unsuitable
-from marft_envs.tasks.tools.surface import check_surface
+from marft_envs.tasks.tools.tool_access import check_surface
 
 TABLE_WIDTH = 120  # characters, where the output is not a terminal
 

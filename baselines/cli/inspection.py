@@ -14,7 +14,7 @@ from rich.table import Table
 
 import envs_data
 import marft_envs
-from baselines.environment import add_environment_flags, read_keywords
+from baselines.cli.environment_flags import add_environment_flags, read_keywords
 from marft_envs.capabilities import dependency_game
 from marft_envs.dependency import drawing
 

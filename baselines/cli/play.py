@@ -11,7 +11,7 @@ import numpy as np
 
 import envs_data
 import marft_envs
-from baselines.environment import add_environment_flags, read_keywords
+from baselines.cli.environment_flags import add_environment_flags, read_keywords
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.trajectory import Action

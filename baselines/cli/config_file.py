@@ -19,9 +19,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from baselines.environment import KEYWORDS
-from baselines.experiment import SETTINGS, Experiment
-from baselines.flags import flag, number, optional_number, optional_whole
+from baselines.cli.environment_flags import KEYWORDS
+from baselines.cli.flags import flag, number, optional_number, optional_whole
+from baselines.experiment_record import SETTINGS, Experiment
 from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
@@ -228,7 +228,7 @@ class _Config:
         found[name] = value
 
     def _refuse_unknown(self, table: str, key: str, name: str) -> None:
-        from baselines.command import build_parser
+        from baselines.cli.main import build_parser
 
         [commands] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
         for command, parser in commands.choices.items():

@@ -12,20 +12,20 @@ from typing import Any
 
 import torch
 
-from baselines.config import add_config, to_toml
-from baselines.curve import draw_curve
-from baselines.environment import add_environment_flags, add_run_flags, factory, notes_of, tasks_of
-from baselines.experiment import SETTINGS, Experiment
-from baselines.flags import add_knobs, flag
+from baselines.cli.config_file import add_config, to_toml
+from baselines.cli.environment_flags import add_environment_flags, add_run_flags, factory, notes_of, tasks_of
+from baselines.cli.flags import add_knobs, flag
+from baselines.cli.held_out_validation import held_out_tasks
+from baselines.cli.progress import TrainingTable
+from baselines.cli.sampler_flags import OWN, add_sampler_flag, open_sampler
+from baselines.experiment_record import SETTINGS, Experiment
 from baselines.presets import PRESETS
-from baselines.progress import TrainingTable
-from baselines.sampler import OWN, add_sampler_flag, open_sampler
-from baselines.validation import held_out_tasks
+from baselines.report.learning_curve import draw_curve
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
 from marft_agents.runs.trainer import Trainer
-from marft_envs.tasks.tools.surface import check_surface
+from marft_envs.tasks.tools.tool_access import check_surface
 
 DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell given flags from defaults
     "algorithm": "marft-a",

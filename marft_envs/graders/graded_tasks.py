@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marft_envs.graders.score import Grader
+from marft_envs.graders.base import Grader
 from marft_envs.tasks.base import Outcome, Task, TaskList
 
 

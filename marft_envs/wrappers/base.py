@@ -16,8 +16,8 @@ from pettingzoo.utils.wrappers import BaseWrapper
 
 from marft_envs.capabilities import AnyAEC
 from marft_envs.spaces import Message, TextObservation, UnicodeText, fit
-from marft_envs.wrappers.ending import is_over
-from marft_envs.wrappers.infos import NumericInfos
+from marft_envs.wrappers.episode_end import is_over
+from marft_envs.wrappers.numeric_infos import NumericInfos
 
 ADDED_CHARS = 2**24  # room in the observation for what a view adds to it
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from baselines.benchmarks.gpu.benchmark_models import Shape
-from baselines.environment import factory
+from baselines.cli.environment_flags import factory
 from marft_agents.generation.sampling import SamplingLaw
 from marft_agents.learning.token_log_probs import action_hidden, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baselines.environment import factory, scenarios
+from baselines.cli.environment_flags import factory, scenarios
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.trainer import Schedule
 from marft_agents.runs.validation import Validator

@@ -1,0 +1,1 @@
+"""Command line: the `marft` command, one module per subcommand."""
