@@ -21,7 +21,7 @@ from typing import Any
 import lazy_loader
 
 from marft_agents._moved import MOVED
-from marft_moved import redirect_old_modules
+from marft_common.moved_modules import redirect_old_modules
 
 redirect_old_modules(__name__, MOVED)
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -32,8 +32,8 @@ from importlib import metadata
 
 import lazy_loader
 
+from marft_common.moved_modules import redirect_old_modules
 from marft_envs._moved import MOVED
-from marft_moved import redirect_old_modules
 
 redirect_old_modules(__name__, MOVED)
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -78,10 +78,10 @@ def test_a_class_pickled_under_its_old_path_is_found(module, name):
 
 def test_importing_the_package_loads_the_core_alone():
     code = "import sys, marft_envs; print(*(m for m in sys.modules if m.split('.')[0] in {MODULES}))"
-    code = code.replace("{MODULES}", "('marft_envs', 'marft_moved', 'envs_data', 'torch', 'sympy', 'jsonschema')")
+    code = code.replace("{MODULES}", "('marft_envs', 'marft_common', 'envs_data', 'torch', 'sympy', 'jsonschema')")
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert len(loaded) <= 40, loaded
-    strangers = {name.split(".")[0] for name in loaded} - {"marft_envs", "marft_moved"}
+    strangers = {name.split(".")[0] for name in loaded} - {"marft_envs", "marft_common"}
     assert not strangers
     assert not [name for name in loaded if name.startswith(tuple(f"marft_envs.{package}" for package in ABOVE))]
     assert {f"marft_envs.{package}" for package in CORE} <= set(loaded)

@@ -1,7 +1,4 @@
-"""Redirect old import paths of a package: `marft_agents.trainer` is `marft_agents.runs.trainer` now.
-
-`marft_envs` and `marft_agents` never import each other, so what both need of this is here, below them.
-"""
+"""Redirect old import paths of a package: `marft_agents.trainer` is `marft_agents.runs.trainer` now."""
 
 import importlib
 import sys
