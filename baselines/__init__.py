@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from baselines._moved import MOVED
-from marft_moved import redirect_old_modules
+from marft_common.moved_modules import redirect_old_modules
 
 redirect_old_modules(__name__, MOVED)
 __version__: str  # version of the installed distribution `marft`, read when it is first asked for
