@@ -17,7 +17,7 @@ from baselines.cli.flags import from_record, given_knobs, read_knobs
 from baselines.cli.held_out_validation import ValidationSettings
 from baselines.cli.sampler_flags import OWN, check_play
 from baselines.presets import PRESETS
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -26,13 +26,13 @@ from marft_agents.models.context_window import ContextSettings
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.policies.language_model import LanguageModelTeam, Sharing, build_team, check_first_prompts
 from marft_agents.runs.run_folder import RunFolderError
-from marft_agents.runs.trainer import Schedule, refuse_unsuitable
+from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
 
 SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "learner": (LearnerSettings, "learner"),
-    "schedule": (Schedule, "schedule"),
-    "law": (SamplingLaw, "sampling"),
+    "schedule": (TrainingSchedule, "schedule"),
+    "law": (SamplingParams, "sampling"),
     "context": (ContextSettings, "context window"),
     "lora": (LoraSettings, "adapters"),
     "health": (HealthSettings, "stability"),
@@ -66,8 +66,8 @@ class Experiment:
     models: Mapping[str, str]
     sharing: Sharing
     learner: LearnerSettings
-    schedule: Schedule
-    law: SamplingLaw
+    schedule: TrainingSchedule
+    law: SamplingParams
     lora: LoraSettings
     health: HealthSettings = HealthSettings()
     validation: ValidationSettings = ValidationSettings()
@@ -82,7 +82,7 @@ class Experiment:
             SettingsError: Flags are out of range, or contradict each other or the algorithm.
         """
         defaults = PRESETS[arguments.preset]
-        given = given_knobs(arguments, Schedule)
+        given = given_knobs(arguments, TrainingSchedule)
         if given.get("epochs") and "updates" in given:
             raise SettingsError(
                 f"epochs = {given['epochs']} and updates = {given['updates']}: updates follow from epochs, "

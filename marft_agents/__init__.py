@@ -3,7 +3,7 @@
 Teams are trained in any PettingZoo AEC environment with text observations and actions. Public names load their module
 (and torch) on first use:
 
-    from marft_agents import Learner, LearnerSettings, LoraSettings, SamplingLaw, Schedule, Trainer, build_team
+    from marft_agents import Learner, LearnerSettings, LoraSettings, SamplingParams, Trainer, build_team
 
 | folder | holds |
 |---|---|
@@ -20,11 +20,14 @@ from typing import Any
 
 import lazy_loader
 
-from marft_agents._moved import MOVED
-from marft_common.moved_modules import redirect_old_modules
+from marft_agents._moved import MOVED, RENAMED
+from marft_common.moved_modules import redirect_old_modules, renamed
 
 redirect_old_modules(__name__, MOVED)
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+_renamed = renamed(__name__, RENAMED)
 
 
 def __getattr__(name: str) -> Any:
@@ -32,4 +35,4 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # takes 40 ms, a multiple of the rest of a light import
 
         return version("marft")
-    return _load(name)
+    return _renamed(name) if name in RENAMED else _load(name)

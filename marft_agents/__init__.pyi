@@ -1,4 +1,4 @@
-from .generation.sampling import SamplingLaw
+from .generation.sampling import SamplingParams
 from .learning.algorithms import ALGORITHMS, Algorithm, learner_settings
 from .learning.learner import Learner
 from .learning.settings import LearnerSettings
@@ -10,9 +10,9 @@ from .policies.remote import RemotePolicy
 from .policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from .rollouts.rollout import collect
 from .runs.evaluation import Evaluation, Interval, evaluate, paired_difference
-from .runs.trainer import Schedule, Trainer
+from .runs.trainer import Trainer, TrainingSchedule
 from .setting_fields import SettingsError
-from .trajectory import Action, Episode, Trajectory, Turn
+from .trajectory import Action, EpisodeStart, SampledTurn, Trajectory
 
 __version__: str
 
@@ -22,7 +22,7 @@ __all__ = [
     "AdaptedBase",
     "Algorithm",
     "ContextSettings",
-    "Episode",
+    "EpisodeStart",
     "Evaluation",
     "Interval",
     "LanguageModelTeam",
@@ -34,13 +34,13 @@ __all__ = [
     "RandomPolicy",
     "RemotePolicy",
     "Request",
-    "SamplingLaw",
-    "Schedule",
+    "SampledTurn",
+    "SamplingParams",
     "ScriptedPolicy",
     "SettingsError",
     "Trainer",
+    "TrainingSchedule",
     "Trajectory",
-    "Turn",
     "build_team",
     "collect",
     "evaluate",

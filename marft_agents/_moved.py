@@ -67,3 +67,11 @@ MOVED: dict[str, tuple[str, ...]] = {
     "vllm_sampler": ("policies.vllm_sampler",),
     "words": ("learning.word_count",),
 }
+
+# old name of a class -> its name now
+RENAMED: dict[str, str] = {
+    "Episode": "EpisodeStart",
+    "SamplingLaw": "SamplingParams",
+    "Schedule": "TrainingSchedule",
+    "Turn": "SampledTurn",
+}

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from marft_common.moved_modules import renamed
+
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]
 
@@ -31,7 +33,7 @@ class Shortening(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Episode:
+class EpisodeStart:
     """An episode to be played: its start state, and a prefix of fixed actions.
 
     Attributes:
@@ -81,7 +83,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Turn:
+class SampledTurn:
     """One agent's action in an episode and the team reward that followed it.
 
     Attributes:
@@ -121,7 +123,7 @@ class Trajectory:
 
     seed: int
     group: int
-    turns: tuple[Turn, ...]
+    turns: tuple[SampledTurn, ...]
     terminated: bool
     truncated: bool
     final_agent: str = ""
@@ -150,3 +152,6 @@ def score(trajectory: Trajectory) -> float:
     if trajectory.failure is not None:
         return math.nan
     return float(trajectory.infos.get("success", trajectory.team_return > 0))
+
+
+__getattr__ = renamed(__name__, {"Episode": "EpisodeStart", "Turn": "SampledTurn"})

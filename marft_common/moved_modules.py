@@ -3,7 +3,7 @@
 import importlib
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
@@ -22,6 +22,23 @@ def redirect_old_modules(package: str, moved: Mapping[str, tuple[str, ...]]) -> 
         finder: Any = _OldModules(package, moved)
         # First, as the leftover folder of an old package (its __pycache__) is a namespace package for the others.
         sys.meta_path.insert(0, finder)
+
+
+def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a module's `__getattr__` that gives renamed names at their old name, with a DeprecationWarning.
+
+    Args:
+        module: `__name__` of the module.
+        names: New name by old name.
+    """
+
+    def attribute(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warnings.warn(f"{module}.{name} is called {names[name]} now", DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[module], names[name])
+
+    return attribute
 
 
 class _OldModules:

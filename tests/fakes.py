@@ -321,7 +321,7 @@ def word_team(
     """
     import torch
 
-    from marft_agents.generation.sampling import SamplingLaw
+    from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
     from marft_agents.policies.language_model import LanguageModelTeam, Seat
 
@@ -333,4 +333,4 @@ def word_team(
         for tensor in base.parameters(adapter).values():
             tensor.data += stir * torch.randn(tensor.shape, generator=generator)
     places = {agent: Seat(base, adapter) for agent, adapter in mapping.items()}
-    return LanguageModelTeam(places, law or SamplingLaw(max_new_tokens=2))
+    return LanguageModelTeam(places, law or SamplingParams(max_new_tokens=2))

@@ -28,7 +28,7 @@ from baselines.cli.flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.train import add_model_flags, device_of
 from baselines.experiment_record import Experiment, read_models
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.language_model import build_team, check_first_prompts
@@ -37,7 +37,7 @@ from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, Interval, evaluate
 from marft_agents.runs.run_folder import episode_record, replacing, versions, write_json
-from marft_agents.runs.trainer import Schedule, refuse_unsuitable
+from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_envs.tasks.tools.tool_access import check_surface
 
 TABLE_WIDTH = 120  # characters, where the output is not a terminal
@@ -70,7 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
     add_model_flags(parser)
     add_environment_flags(parser, split="test")
-    add_knobs(parser, SamplingLaw, title="sampling (temperature 0 is greedy)")
+    add_knobs(parser, SamplingParams, title="sampling (temperature 0 is greedy)")
     add_knobs(parser, ContextSettings, title="context window")
     add_config(parser, run)
 
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.env is None or arguments.out is None:
         raise ValueError("marft eval needs --env ID and --out DIR")
     seeds = arguments.seeds or (0,)
-    max_turns = Schedule(**given_knobs(arguments, Schedule)).max_turns
+    max_turns = TrainingSchedule(**given_knobs(arguments, TrainingSchedule)).max_turns
     keywords = read_keywords(arguments)
     make_env = factory(arguments.env, keywords)
     env = make_env()
@@ -114,14 +114,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingLaw, ContextSettings | None]:
+def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingParams, ContextSettings | None]:
     """Return the policy, its sampling parameters and its context window; flags override those of the checkpoint.
 
     The context window is None for an endpoint, which enforces its own.
     """
     trained = None if arguments.checkpoint is None else _experiment_of(arguments.checkpoint)
     defaults = dataclasses.asdict(trained.law) if trained else {}
-    law = read_knobs(arguments, SamplingLaw, defaults)
+    law = read_knobs(arguments, SamplingParams, defaults)
     if arguments.endpoint is not None:
         if not arguments.model:
             raise ValueError("--endpoint needs --model NAME, the model's name on that server")
@@ -147,7 +147,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingLa
     return team, law, context
 
 
-def _remote(arguments: argparse.Namespace, law: SamplingLaw) -> Policy:
+def _remote(arguments: argparse.Namespace, law: SamplingParams) -> Policy:
     from marft_agents.policies.remote import RemotePolicy
 
     return RemotePolicy(arguments.endpoint, arguments.model[0], law)

@@ -11,7 +11,7 @@ from typing import Any
 
 from baselines.cli.environment_flags import factory, scenarios
 from marft_agents.policies.language_model import LanguageModelTeam
-from marft_agents.runs.trainer import Schedule
+from marft_agents.runs.trainer import TrainingSchedule
 from marft_agents.runs.validation import Validator
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
 from marft_envs.capabilities import listing_game
@@ -57,7 +57,7 @@ class HeldOut:
     make_env: Callable[[], Any]
     options: Sequence[Mapping[str, Any]]
 
-    def validator(self, team: LanguageModelTeam, settings: ValidationSettings, schedule: Schedule) -> Validator:
+    def validator(self, team: LanguageModelTeam, settings: ValidationSettings, schedule: TrainingSchedule) -> Validator:
         """Return a validator that plays these tasks with a team."""
         law = dataclasses.replace(team.law, temperature=0.0) if settings.validate_greedy else team.law
         return Validator(

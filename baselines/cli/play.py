@@ -82,11 +82,11 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
         return RandomPolicy()
     if name == "scripted":
         return ScriptedPolicy(_gold_script(env))
-    from marft_agents.generation.sampling import SamplingLaw
+    from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.adapted_base import LoraSettings
     from marft_agents.policies.language_model import build_team
 
-    return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), law=SamplingLaw(), seed=seed)
+    return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), law=SamplingParams(), seed=seed)
 
 
 def _gold_script(env: Any) -> Any:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.external_sampler import SamplerError, num_logprobs
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy
@@ -44,7 +44,7 @@ def check_sampler(name: str) -> None:
         raise SamplerError(f"--sampler {name} needs the package {package}: pip install 'marft[{extra}]'")
 
 
-def check_play(name: str, models: Collection[str], law: SamplingLaw) -> None:
+def check_play(name: str, models: Collection[str], law: SamplingParams) -> None:
     """Refuse a team or sampling parameters that a sampler cannot play, before any model is loaded.
 
     Args:

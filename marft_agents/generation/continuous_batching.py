@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from marft_agents.generation.kv_cache import Slots, families
-from marft_agents.generation.sampling import SamplingLaw, choose
+from marft_agents.generation.sampling import SamplingParams, choose
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.prefix_tree import build_levels
 from marft_agents.models.tree_attention import TreeAttention, run
@@ -45,7 +45,7 @@ class Prompt:
 class _Row:
     """One action under generation."""
 
-    def __init__(self, number: int, prompt: Prompt, law: SamplingLaw) -> None:
+    def __init__(self, number: int, prompt: Prompt, law: SamplingParams) -> None:
         self.number, self.prompt = number, prompt
         self.uniforms = prompt.generator.random(law.max_new_tokens)
         self.tokens: list[int] = []
@@ -63,7 +63,7 @@ class Generation:
         max_rows: Largest number of rows in the batch (affects memory and speed, not results).
     """
 
-    def __init__(self, base: AdaptedBase, law: SamplingLaw, *, max_rows: int = 128) -> None:
+    def __init__(self, base: AdaptedBase, law: SamplingParams, *, max_rows: int = 128) -> None:
         self._base, self._law, self._max_rows = base, law, max_rows
         self._waiting: deque[_Row] = deque()
         self._rows: list[_Row] = []
@@ -147,7 +147,7 @@ class Generation:
         return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
 
 
-def generate(base: AdaptedBase, prompts: Sequence[Prompt], law: SamplingLaw, *, max_rows: int = 128) -> list[Action]:
+def generate(base: AdaptedBase, prompts: Sequence[Prompt], law: SamplingParams, *, max_rows: int = 128) -> list[Action]:
     """Sample one action per prompt, in the order of the prompts."""
     generation = Generation(base, law, max_rows=max_rows)
     for prompt in prompts:

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from marft_agents.setting_fields import check_knobs, knob
+from marft_common.moved_modules import renamed
 
 BLOCK = 256  # block size of the two-step sum: a 49k vocabulary has 192 blocks, a fifth of the cost of one sum
 
 
 @dataclass(frozen=True)
-class SamplingLaw:
+class SamplingParams:
     """Sampling parameters: temperature, top-k, top-p and the token limit."""
 
     temperature: float = knob(
@@ -49,13 +50,13 @@ class SamplingLaw:
         return not self.greedy and (self.top_k > 0 or self.top_p < 1)
 
 
-def scale(logits: Tensor, law: SamplingLaw) -> Tensor:
+def scale(logits: Tensor, law: SamplingParams) -> Tensor:
     """Return float32 logits [..., V] divided by the temperature."""
     logits = logits.float()
     return logits if law.greedy or law.temperature == 1 else logits / law.temperature
 
 
-def support_mask(logits: Tensor, law: SamplingLaw) -> Tensor:
+def support_mask(logits: Tensor, law: SamplingParams) -> Tensor:
     """Return bool [..., V]: True for tokens kept by top-k and top-p.
 
     Args:
@@ -103,7 +104,7 @@ def _invert(weights: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return index, target - (cumulative.gather(-1, index) - weights.gather(-1, index))
 
 
-def choose(logits: Tensor, uniforms: Tensor, law: SamplingLaw) -> tuple[Tensor, Tensor, Tensor | None]:
+def choose(logits: Tensor, uniforms: Tensor, law: SamplingParams) -> tuple[Tensor, Tensor, Tensor | None]:
     """Sample one token per row with the given sampling parameters.
 
     Args:
@@ -123,3 +124,6 @@ def choose(logits: Tensor, uniforms: Tensor, law: SamplingLaw) -> tuple[Tensor, 
     tokens = scaled.argmax(-1) if law.greedy else draw(weights, uniforms)
     logprobs = (weights.gather(-1, tokens[:, None]) / weights.sum(-1, keepdim=True)).log()
     return tokens, logprobs.squeeze(-1), support
+
+
+__getattr__ = renamed(__name__, {"SamplingLaw": "SamplingParams"})

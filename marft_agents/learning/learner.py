@@ -25,7 +25,7 @@ from marft_agents.learning.critic import TeamCritic
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import kl_estimate, widening_clip
 from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss
-from marft_agents.learning.scoring import Scorer
+from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import metric_prefix
 from marft_agents.models.adapted_base import AdaptedBase
@@ -64,7 +64,7 @@ class Learner:
         self.updates = 0
         self.step_scale = 1.0
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-        self.scorer = Scorer(team.law, settings.micro_batch)
+        self.scorer = LogProbScorer(team.law, settings.micro_batch)
         if settings.gradient_checkpointing:
             for base in team.bases:
                 base.recompute_layers()

@@ -21,7 +21,7 @@ from marft_agents.learning.objectives import (
     preceding_ratios,
     truncated_importance,
 )
-from marft_agents.learning.scoring import Scorer
+from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.token_log_probs import TokenScores
 from marft_agents.learning.update_metrics import UpdateStatistics
@@ -128,7 +128,7 @@ def policy_loss(terms: LossTerms, entropy: Tensor, batch: Batch, settings: Learn
     return loss + further
 
 
-def plan_passes(batch: Batch, scorer: Scorer, settings: LearnerSettings) -> list[tuple[Index, bool]]:
+def plan_passes(batch: Batch, scorer: LogProbScorer, settings: LearnerSettings) -> list[tuple[Index, bool]]:
     """Cut a mini-batch into forward passes; actions without a gradient get passes of their own.
 
     Returns:
@@ -166,7 +166,7 @@ class PolicyStep:
         rows: Batch,
         base: AdaptedBase,
         optimizer: torch.optim.Optimizer,
-        scorer: Scorer,
+        scorer: LogProbScorer,
         settings: LearnerSettings,
         *,
         lr: float,

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.token_log_probs import TokenScores, action_hidden, plan_micro_batches, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.trajectory import Action, FloatArray
 
 
-class Scorer:
+class LogProbScorer:
     """Scores recorded actions under their sampling parameters.
 
     Args:
@@ -22,7 +22,7 @@ class Scorer:
         micro_batch: Most actions per forward pass, >= 1.
     """
 
-    def __init__(self, law: SamplingLaw, micro_batch: int) -> None:
+    def __init__(self, law: SamplingParams, micro_batch: int) -> None:
         self.law = law
         self.micro_batch = micro_batch
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from marft_agents.generation.sampling import SamplingLaw, scale
+from marft_agents.generation.sampling import SamplingParams, scale
 from marft_agents.models.prefix_tree import build_levels
 from marft_agents.models.tree_attention import TreeAttention, run
 from marft_agents.trajectory import IntArray
@@ -70,7 +70,7 @@ def score_tokens(
     head: Any,
     hidden: Tensor,
     tokens: Tensor,
-    law: SamplingLaw,
+    law: SamplingParams,
     support: Sequence[IntArray | None] | None = None,
     *,
     entropy_gradient: bool = False,

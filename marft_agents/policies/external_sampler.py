@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.adapter_files import folder_names, save_adapter
 from marft_agents.policies.language_model import LanguageModelTeam
@@ -54,7 +54,7 @@ def sole_base(team: LanguageModelTeam) -> AdaptedBase:
     return team.bases[0]
 
 
-def num_logprobs(law: SamplingLaw) -> int:
+def num_logprobs(law: SamplingParams) -> int:
     """Return the number of log-probs an engine must report per position, besides the sampled token's.
 
     Raises:

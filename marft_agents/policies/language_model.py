@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 
 from marft_agents.generation.continuous_batching import Prompt, generate
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import ChatPrompt, encode
 from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
@@ -58,7 +58,7 @@ class LanguageModelTeam:
     def __init__(
         self,
         seats: Mapping[str, Seat],
-        law: SamplingLaw,
+        law: SamplingParams,
         *,
         context: ContextSettings | None = None,
         max_batch: int = 128,
@@ -107,7 +107,7 @@ class LanguageModelTeam:
         """Return the token ids of an agent's prompt, int32 [P]; see `prompt`."""
         return self.prompt(agent, observation).ids
 
-    def under(self, law: SamplingLaw) -> LanguageModelTeam:
+    def under(self, law: SamplingParams) -> LanguageModelTeam:
         """Return the same policies with other sampling parameters, for evaluation."""
         return LanguageModelTeam(self.seats, law, context=self.context, max_batch=self.max_batch)
 
@@ -164,7 +164,7 @@ def build_team(
     models: Mapping[str, str],
     *,
     lora: LoraSettings,
-    law: SamplingLaw,
+    law: SamplingParams,
     sharing: Sharing = "separate",
     seed: int = 0,
     device: torch.device | None = None,
@@ -203,7 +203,7 @@ def build_team(
     return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, context=context)
 
 
-def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingLaw, context: ContextSettings) -> None:
+def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingParams, context: ContextSettings) -> None:
     """Refuse profiles that leave no room for the problem or the action, before any weights are loaded.
 
     Args:
@@ -234,7 +234,7 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingLaw, c
 
 
 def _encode(
-    agent: str, tokenizer: Any, observation: str, window: int, law: SamplingLaw, context: ContextSettings
+    agent: str, tokenizer: Any, observation: str, window: int, law: SamplingParams, context: ContextSettings
 ) -> ChatPrompt:
     try:
         return encode(tokenizer, observation, window - law.max_new_tokens, context.overflow)
@@ -255,7 +255,7 @@ def _check_models(agents: Sequence[str], models: Mapping[str, str]) -> None:
         )
 
 
-def choose_window(model: str, longest: int | None, context: ContextSettings, law: SamplingLaw) -> int:
+def choose_window(model: str, longest: int | None, context: ContextSettings, law: SamplingParams) -> int:
     """Return the context window of a model in tokens.
 
     Args:

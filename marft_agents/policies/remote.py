@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.chat_template import merge_turns, messages_of
 from marft_agents.policies.policy import Request, text_action
 from marft_agents.trajectory import Action
@@ -47,7 +47,7 @@ class RemotePolicy:
         self,
         base_url: str,
         model: str,
-        law: SamplingLaw | None = None,
+        law: SamplingParams | None = None,
         *,
         api_key_env: str = "OPENAI_API_KEY",
         concurrency: int = 8,
@@ -56,7 +56,7 @@ class RemotePolicy:
     ) -> None:
         self.base_url = base_url
         self.model = model
-        self.law = law or SamplingLaw()
+        self.law = law or SamplingParams()
         self.concurrency = concurrency
         if self.law.top_k:
             raise RemoteError(f"top_k = {self.law.top_k}: chat-completions endpoints know no top-k, wanted 0")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marft_agents.rollouts.running_game import NOT_DETERMINISTIC
-from marft_agents.trajectory import Episode, Trajectory
+from marft_agents.trajectory import EpisodeStart, Trajectory
 
 # Sibling numbers start beyond all other episode numbers. SeedSequence reads 32-bit words and pads with zeros. At this
 # distance no sibling shares its randomness with another episode at another turn.
@@ -38,8 +38,8 @@ class Branches:
 
 
 def branch(
-    play: Callable[[Sequence[Episode]], Sequence[Trajectory]],
-    episodes: Sequence[Episode],
+    play: Callable[[Sequence[EpisodeStart]], Sequence[Trajectory]],
+    episodes: Sequence[EpisodeStart],
     trajectories: Sequence[Trajectory],
     *,
     alternatives: int,
@@ -83,7 +83,7 @@ def branch(
 
 
 def _forked(
-    episode: Episode, trajectory: Trajectory, seed: int, most_turns: int, agents: Collection[str] | None
+    episode: EpisodeStart, trajectory: Trajectory, seed: int, most_turns: int, agents: Collection[str] | None
 ) -> list[int]:
     """Return the turns of an episode to branch, in order."""
     if trajectory.failure is not None:
@@ -99,7 +99,7 @@ def _forked(
     return turns
 
 
-def _sibling(base: Episode, trajectory: Trajectory, turn: int, index: int) -> Episode:
+def _sibling(base: EpisodeStart, trajectory: Trajectory, turn: int, index: int) -> EpisodeStart:
     """Return the episode to play as one sibling; `index` > 0 is unique among the siblings of this episode."""
     return replace(
         base,

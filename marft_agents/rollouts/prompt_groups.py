@@ -18,7 +18,7 @@ import numpy as np
 from marft_agents.learning.advantages import SMALLEST_SPREAD
 from marft_agents.rollouts.branching import Branches, branch
 from marft_agents.rollouts.rollout import tasks_of_update, training_episodes
-from marft_agents.trajectory import Episode, Trajectory, score
+from marft_agents.trajectory import EpisodeStart, Trajectory, score
 
 
 class AllEpisodesFailedError(RuntimeError):
@@ -26,7 +26,7 @@ class AllEpisodesFailedError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Sampling:
+class GroupSettings:
     """Number of prompt groups, episodes and branches of an update.
 
     Attributes:
@@ -52,7 +52,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Draw:
+class PromptGroup:
     """Played prompt group with its branches.
 
     Attributes:
@@ -84,9 +84,9 @@ class Experience:
             rounds, at most as many; all first ones if none is informative.
     """
 
-    first: tuple[Draw, ...]
-    further: tuple[Draw, ...]
-    batch: tuple[Draw, ...]
+    first: tuple[PromptGroup, ...]
+    further: tuple[PromptGroup, ...]
+    batch: tuple[PromptGroup, ...]
 
     @property
     def trained(self) -> list[Trajectory]:
@@ -124,9 +124,9 @@ class Experience:
 
 
 def gather(
-    play: Callable[[Sequence[Episode]], Sequence[Trajectory]],
+    play: Callable[[Sequence[EpisodeStart]], Sequence[Trajectory]],
     update: int,
-    sampling: Sampling,
+    sampling: GroupSettings,
     agents: Collection[str] | None = None,
 ) -> Experience:
     """Play the prompt groups of one update; the choice of tasks is a function of seed, update and round.
@@ -145,7 +145,7 @@ def gather(
     first = _draw(play, update * rounds, sampling.groups, sampling, agents, tasks)
     _refuse_all_failed("episodes", [trajectory for draw in first for trajectory in draw.episodes])
     _refuse_all_failed("branches", [trajectory for draw in first for trajectory in draw.siblings])
-    batch, further = list(first), list[Draw]()
+    batch, further = list(first), list[PromptGroup]()
     for block in range(update * rounds + 1, (update + 1) * rounds):
         dull = [i for i, draw in enumerate(batch) if not draw.informative]
         if not dull:
@@ -161,13 +161,13 @@ def gather(
 
 
 def _draw(
-    play: Callable[[Sequence[Episode]], Sequence[Trajectory]],
+    play: Callable[[Sequence[EpisodeStart]], Sequence[Trajectory]],
     block: int,
     draws: int,
-    sampling: Sampling,
+    sampling: GroupSettings,
     agents: Collection[str] | None,
     tasks: Sequence[Mapping[str, Any]] = (),
-) -> list[Draw]:
+) -> list[PromptGroup]:
     """Play the first `draws` prompt groups of a block, and their branches."""
     size = sampling.group_size
     episodes = training_episodes(sampling.seed, block, sampling.groups, size, tasks)[: draws * size]
@@ -188,7 +188,7 @@ def _draw(
         trained = tuple(trajectory for own in found[i : i + size] for trajectory in own.trained)
         siblings = tuple(trajectory for own in found[i : i + size] for trajectory in own.siblings)
         differs = differing(trained, by_turn=sampling.by_turn)
-        made.append(Draw(tuple(played[i : i + size]), trained, siblings, tuple(differs)))
+        made.append(PromptGroup(tuple(played[i : i + size]), trained, siblings, tuple(differs)))
     return made
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from marft_agents.policies.policy import Policy, Request
 from marft_agents.rollouts.background_steps import Stepper, threads_for
 from marft_agents.rollouts.running_game import LiveGame
-from marft_agents.trajectory import Action, Episode, IntArray, Trajectory
+from marft_agents.trajectory import Action, EpisodeStart, IntArray, Trajectory
 
 MAX_TURNS = 1000  # far more than language-model teams play; finds environments that never end
 EPOCHS = 1  # spawn key of the task order, used by no other randomness of the run
@@ -30,7 +30,7 @@ EPOCHS = 1  # spawn key of the task order, used by no other randomness of the ru
 
 def training_episodes(
     seed: int, update: int, groups: int, group_size: int, tasks: Sequence[Mapping[str, Any]] = ()
-) -> list[Episode]:
+) -> list[EpisodeStart]:
     """Return the episodes of one update: `groups` prompt groups with `group_size` episodes each.
 
     Args:
@@ -43,7 +43,7 @@ def training_episodes(
     episodes = []
     for i, g in enumerate(range(update * groups, (update + 1) * groups)):
         start, options = draw_seed(seed, g), tasks[i] if tasks else None
-        episodes += [Episode(g * group_size + k, g, start, options) for k in range(group_size)]
+        episodes += [EpisodeStart(g * group_size + k, g, start, options) for k in range(group_size)]
     return episodes
 
 
@@ -77,7 +77,7 @@ def draw_seed(seed: int, index: int) -> int:
 def collect(
     make_env: Callable[[], Any],
     policy: Policy,
-    episodes: Sequence[Episode],
+    episodes: Sequence[EpisodeStart],
     *,
     seed: int,
     num_envs: int = 64,
@@ -143,7 +143,7 @@ class _Floor:
     def __init__(
         self,
         make_env: Callable[[], Any],
-        episodes: Sequence[Episode],
+        episodes: Sequence[EpisodeStart],
         num_envs: int,
         step_threads: int | None,
         encode: Callable[[str, str], IntArray] | None,

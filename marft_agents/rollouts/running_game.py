@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from marft_agents.policies.policy import Request, encodable
-from marft_agents.trajectory import Action, Episode, IntArray, Trajectory, Turn
+from marft_agents.trajectory import Action, EpisodeStart, IntArray, SampledTurn, Trajectory
 
 SCALARS = (int, float, np.number, np.bool_)
 NO_TOKENS: IntArray = np.zeros(0, np.int32)
@@ -50,14 +50,14 @@ class LiveGame:
     def __init__(
         self,
         env: Any,
-        episode: Episode,
+        episode: EpisodeStart,
         encode: Callable[[str, str], IntArray] | None = None,
         max_turns: int = 0,
     ) -> None:
         self.env, self.episode, self.encode, self.max_turns = env, episode, encode, max_turns
         self.failure: str | None = None
         self.over = False
-        self._turns: list[Turn] = []
+        self._turns: list[SampledTurn] = []
         self._replayed: list[str] = []  # observation before each prefix turn, until compared
         self._acted: set[str] = set()
         self._round = 0
@@ -119,7 +119,7 @@ class LiveGame:
         with self._recorded(f"step of {agent}"):
             env.step(action.text)
             reward = float(np.mean([float(r) for r in env.rewards.values()])) if env.rewards else 0.0
-            self._turns.append(Turn(agent, action, reward, self._round))
+            self._turns.append(SampledTurn(agent, action, reward, self._round))
             self._infos = numeric(env.infos.get(agent, {}))
             cut = [a for a in env.agents if env.truncations[a] and not env.terminations[a]]
             self._truncated = bool(cut)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.policies.policy import Policy
-from marft_agents.rollouts.rollout import MAX_TURNS, Episode, collect
+from marft_agents.rollouts.rollout import MAX_TURNS, EpisodeStart, collect
 from marft_agents.trajectory import Trajectory, score
 
 Z_95 = 1.959963984540054  # 97.5 % quantile of the normal distribution
@@ -141,7 +141,7 @@ def evaluate(
     columns, trajectories = [], []
     for seed in seeds:
         episodes = [
-            Episode(i, i, int(options.get("seed", i)), {k: v for k, v in options.items() if k != "seed"})
+            EpisodeStart(i, i, int(options.get("seed", i)), {k: v for k, v in options.items() if k != "seed"})
             for i, options in enumerate(scenarios)
         ]
         played = collect(

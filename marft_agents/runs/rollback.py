@@ -23,7 +23,7 @@ from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, json_number, write_json
 from marft_agents.setting_fields import SettingsError
-from marft_agents.trajectory import Trajectory, Turn
+from marft_agents.trajectory import SampledTurn, Trajectory
 
 UNDONE = ("explosion", "collapse")  # kinds of alarms that cause a rollback
 
@@ -191,7 +191,7 @@ class Guard:
         numbers = {name: _numbers(getattr(row, name)) for name in ("advantages", "returns", "values")}
         return self._record(episode, trajectories[episode].turns[row.turn[0]]) | numbers
 
-    def _record(self, episode: int, turn: Turn) -> dict[str, Any]:
+    def _record(self, episode: int, turn: SampledTurn) -> dict[str, Any]:
         action = turn.action
         return {
             "agent": turn.agent,

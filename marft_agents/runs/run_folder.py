@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from marft_agents.monitoring.alarms import Alarm
-from marft_agents.trajectory import Trajectory, Turn
+from marft_agents.trajectory import SampledTurn, Trajectory
 
 PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
 
@@ -123,7 +123,7 @@ def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) 
     }
 
 
-def _turn_record(turn: Turn) -> dict[str, Any]:
+def _turn_record(turn: SampledTurn) -> dict[str, Any]:
     record = {
         "agent": turn.agent,
         "round": turn.round,

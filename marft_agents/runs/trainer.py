@@ -21,18 +21,19 @@ from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy, Sampler
-from marft_agents.rollouts.prompt_groups import Sampling, gather
+from marft_agents.rollouts.prompt_groups import GroupSettings, gather
 from marft_agents.rollouts.rollout import MAX_TURNS, collect
 from marft_agents.runs import checkpoint
 from marft_agents.runs.rollback import Guard
 from marft_agents.runs.run_folder import RunFolder
 from marft_agents.runs.validation import AFTER, BEFORE, Validator, better
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
-from marft_agents.trajectory import Episode, Trajectory
+from marft_agents.trajectory import EpisodeStart, Trajectory
+from marft_common.moved_modules import renamed
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TrainingSchedule:
     """Length of a run, rollouts per update, and checkpoints to keep."""
 
     updates: int = knob(100, "updates of the whole run", lambda v: v >= 1, ">= 1")
@@ -62,7 +63,7 @@ class Schedule:
     def __post_init__(self) -> None:
         check_knobs(self)
 
-    def for_tasks(self, count: int) -> Schedule:
+    def for_tasks(self, count: int) -> TrainingSchedule:
         """Return the schedule with the number of updates for its epochs over `count` tasks; itself without epochs.
 
         Every update is full: where the division leaves a remainder, the last prompt groups are the first tasks of a
@@ -98,7 +99,7 @@ class Trainer:
         make_env: Callable[[], Any],
         team: LanguageModelTeam,
         learner: Learner,
-        schedule: Schedule,
+        schedule: TrainingSchedule,
         *,
         folder: RunFolder | None = None,
         policy: Policy | None = None,
@@ -125,7 +126,7 @@ class Trainer:
         self.validator = validator
         self.best = None if folder is None else checkpoint.resume_best(folder.checkpoints, learner.updates)
         self.guard = Guard(team, learner, health, folder=folder, on_alarm=on_alarm)
-        self.sampling = Sampling(
+        self.sampling = GroupSettings(
             schedule.seed,
             schedule.groups,
             schedule.group_size,
@@ -187,7 +188,7 @@ class Trainer:
                 best=self.best,
             )
 
-    def _play(self, episodes: Sequence[Episode]) -> list[Trajectory]:
+    def _play(self, episodes: Sequence[EpisodeStart]) -> list[Trajectory]:
         return collect(
             self.make_env,
             self.policy,
@@ -213,3 +214,6 @@ def refuse_unsuitable(env: Any) -> None:
                 raise SettingsError(
                     f"the learner plays text: {kind} space of agent {agent!r} is {space}, wanted gymnasium.spaces.Text"
                 )
+
+
+__getattr__ = renamed(__name__, {"Schedule": "TrainingSchedule"})

@@ -11,7 +11,7 @@ from marft_envs.grading.limits import NotReadableError
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
-class Interval(NamedTuple):
+class RealInterval(NamedTuple):
     """Interval of real numbers, or a point: then `low` equals `high`, and both ends are closed.
 
     Attributes:
@@ -27,7 +27,7 @@ class Interval(NamedTuple):
     high_closed: bool
 
 
-Intervals = tuple[Interval, ...]
+Intervals = tuple[RealInterval, ...]
 
 
 class RealSet(NamedTuple):
@@ -59,7 +59,7 @@ def real_set(node: Node) -> RealSet | None:
             return _from_inequalities(node)
         case "set":
             ends = [_end(item) for item in node.args]
-            intervals = _merged([Interval(end, True, end, True) for end in ends])
+            intervals = _merged([RealInterval(end, True, end, True) for end in ends])
         case "numbers" if node.name == "R":
             intervals = (_line(),)
         case "emptyset":
@@ -116,7 +116,7 @@ def _from_tuple(node: Node) -> RealSet | None:
     infinity = context().inf  # is no member, whatever the bracket
     low_closed = node.name[0] == "[" and low != -infinity
     high_closed = node.name[1] == "]" and high != infinity
-    return RealSet((Interval(low, low_closed, high, high_closed),))
+    return RealSet((RealInterval(low, low_closed, high, high_closed),))
 
 
 def _from_operation(node: Node) -> RealSet | None:
@@ -172,23 +172,23 @@ def _from_inequalities(node: Node) -> RealSet | None:
 # ---------------------------------------------------------------------- operations on intervals
 
 
-def _line() -> Interval:
-    return Interval(-context().inf, False, context().inf, False)
+def _line() -> RealInterval:
+    return RealInterval(-context().inf, False, context().inf, False)
 
 
 def _half_line(operator: str, bound: Any) -> Intervals:
     """Return the numbers that are < bound, >= bound, ...; for != all but the bound."""
     if operator == "!=":
-        return _complement((Interval(bound, True, bound, True),))
+        return _complement((RealInterval(bound, True, bound, True),))
     is_closed = operator.endswith("=")
     if operator.startswith("<"):
-        return _merged([Interval(-context().inf, False, bound, is_closed)])
-    return _merged([Interval(bound, is_closed, context().inf, False)])
+        return _merged([RealInterval(-context().inf, False, bound, is_closed)])
+    return _merged([RealInterval(bound, is_closed, context().inf, False)])
 
 
-def _merged(intervals: list[Interval]) -> Intervals:
+def _merged(intervals: list[RealInterval]) -> Intervals:
     """Drop the empty intervals, sort the others, and merge those that overlap or touch."""
-    kept: list[Interval] = []
+    kept: list[RealInterval] = []
     nonempty = [
         one for one in intervals if one.low < one.high or (one.low == one.high and one.low_closed and one.high_closed)
     ]
@@ -196,7 +196,7 @@ def _merged(intervals: list[Interval]) -> Intervals:
         last = kept[-1] if kept else None
         if last and (one.low < last.high or (one.low == last.high and (one.low_closed or last.high_closed))):
             high, high_closed = max((last.high, last.high_closed), (one.high, one.high_closed))
-            kept[-1] = Interval(last.low, last.low_closed, high, high_closed)
+            kept[-1] = RealInterval(last.low, last.low_closed, high, high_closed)
         else:
             kept.append(one)
     return tuple(kept)
@@ -208,7 +208,7 @@ def _intersection(first: Intervals, second: Intervals) -> Intervals:
         for other in second:
             low, low_open = max((one.low, not one.low_closed), (other.low, not other.low_closed))
             high, high_closed = min((one.high, one.high_closed), (other.high, other.high_closed))
-            found.append(Interval(low, not low_open, high, high_closed))
+            found.append(RealInterval(low, not low_open, high, high_closed))
     return _merged(found)
 
 
@@ -216,7 +216,7 @@ def _complement(intervals: Intervals) -> Intervals:
     low, low_closed = -context().inf, False
     found = []
     for one in intervals:
-        found.append(Interval(low, low_closed, one.low, not one.low_closed))
+        found.append(RealInterval(low, low_closed, one.low, not one.low_closed))
         low, low_closed = one.high, not one.high_closed
-    found.append(Interval(low, low_closed, context().inf, False))
+    found.append(RealInterval(low, low_closed, context().inf, False))
     return _merged(found)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from marft_envs.wrappers.base import AnyAEC, UtteranceView, add_message, as_index, wider
 
 
-class Request(NamedTuple):
+class ProposalRequest(NamedTuple):
     """Request to a policy: the agent, its observation, and the generator for the answer."""
 
     agent: str
@@ -24,14 +24,14 @@ class Request(NamedTuple):
 
 
 @runtime_checkable
-class Sampler(Protocol):
+class ProposalPolicy(Protocol):
     """A policy that writes text, such as those of `marft_agents`."""
 
     def act(self, requests: Any, /) -> Sequence[Any]:
-        """Return one answer per `Request`; its text is the attribute `text`."""
+        """Return one answer per `ProposalRequest`; its text is the attribute `text`."""
 
 
-Proposals = Sequence[str] | Mapping[str, Sequence[str]] | Callable[[AnyAEC, str], Sequence[str]] | Sampler
+Proposals = Sequence[str] | Mapping[str, Sequence[str]] | Callable[[AnyAEC, str], Sequence[str]] | ProposalPolicy
 
 
 class CandidateAction(UtteranceView):
@@ -106,10 +106,10 @@ class CandidateAction(UtteranceView):
 
     def _ask(self, agent: str) -> Sequence[str]:
         source = self._candidates
-        if isinstance(source, Sampler):
+        if isinstance(source, ProposalPolicy):
             assert self._generator is not None
             seen = self.env.observe(agent)
-            requests = [Request(agent, seen, generator) for generator in self._generator.spawn(self.k)]
+            requests = [ProposalRequest(agent, seen, generator) for generator in self._generator.spawn(self.k)]
             return list(dict.fromkeys(answer.text for answer in source.act(requests)))
         if callable(source):
             return source(self.env, agent)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import completion
@@ -30,7 +30,7 @@ def test_a_policy_judges_what_it_is_asked():
 
 
 def test_a_language_model_replies_alike_in_all_threads_and_its_babble_is_our_failure():
-    team = build_team(["judge_0"], {"*": "tiny"}, lora=LoraSettings(), law=SamplingLaw(max_new_tokens=8))
+    team = build_team(["judge_0"], {"*": "tiny"}, lora=LoraSettings(), law=SamplingParams(max_new_tokens=8))
     complete = completion(team, "judge_0")
     asked = [[{"role": "user", "content": str(number % 2)}] for number in range(6)]
     with ThreadPoolExecutor(3) as pool:

@@ -11,7 +11,7 @@ from baselines.cli.held_out_validation import ValidationSettings, held_out_tasks
 from baselines.cli.main import main
 from baselines.report.learning_curve import draw_curve
 from marft_agents.runs.run_folder import read_metrics
-from marft_agents.runs.trainer import Schedule
+from marft_agents.runs.trainer import TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 
 DUO = "marft/gsm8k_duo-v0"
@@ -111,7 +111,7 @@ def test_a_held_out_game_that_does_not_end_is_a_failed_episode(capsys):
     marft_envs.register("test/endless-v0", Endless, force=True)
     env = Endless()
     found = held_out_tasks("test/endless-v0", {}, settings("test:2"), env)
-    team, schedule = word_team(env.possible_agents), Schedule(max_turns=4)
+    team, schedule = word_team(env.possible_agents), TrainingSchedule(max_turns=4)
     metrics = found.validator(team, settings("test:2"), schedule).metrics()
     assert (metrics["validation/failed"], "validation/success" in metrics) == (2, False)
     error = capsys.readouterr().err

@@ -17,7 +17,7 @@ from baselines.cli.main import main
 from marft_agents.models.chat_template import encode
 from marft_agents.models.pretrained import byte_tokenizer
 from marft_agents.policies.scripted import ScriptedPolicy
-from marft_agents.rollouts.rollout import Episode, collect
+from marft_agents.rollouts.rollout import EpisodeStart, collect
 from marft_agents.runs.run_folder import episode_record
 from marft_envs import FlexMG, Outcome, Profile, Task, Team
 from marft_envs.dependency import full
@@ -183,7 +183,7 @@ class Shortening(ScriptedPolicy):
 )
 def test_records_say_which_turns_were_shortened(form, reader, wanted):
     policy = Shortening(lambda agent, _: f"{agent} " + "x" * 400)
-    [played] = collect(lambda: game(3, form, horizon=2), policy, [Episode(0, 0, 0)], seed=0)
+    [played] = collect(lambda: game(3, form, horizon=2), policy, [EpisodeStart(0, 0, 0)], seed=0)
     turn = played.game["turns"][-1]
     assert turn["agent"] == reader
     assert [(entry["author"], entry["round"]) for entry in turn["shortened"]] == wanted

@@ -184,21 +184,21 @@ def test_one_turn_calls_what_is_listed_in_that_order(tmp_path):
     import torch
 
     import marft_envs
-    from marft_agents.generation.sampling import SamplingLaw
+    from marft_agents.generation.sampling import SamplingParams
     from marft_agents.learning.learner import Learner
     from marft_agents.learning.settings import LearnerSettings
     from marft_agents.models.adapted_base import LoraSettings
     from marft_agents.policies.language_model import build_team
     from marft_agents.runs.run_folder import RunFolder
-    from marft_agents.runs.trainer import Schedule, Trainer
+    from marft_agents.runs.trainer import Trainer, TrainingSchedule
 
     def make_env():
         return marft_envs.make("marft/math_duo-v0", data="embedded:stories")
 
-    law, cpu = SamplingLaw(max_new_tokens=4), torch.device("cpu")
+    law, cpu = SamplingParams(max_new_tokens=4), torch.device("cpu")
     team = build_team(make_env().possible_agents, {"*": "tiny"}, lora=LoraSettings(), law=law, device=cpu)
     folder = RunFolder(tmp_path / "run", {})
-    schedule = Schedule(updates=1, groups=1, group_size=2)
+    schedule = TrainingSchedule(updates=1, groups=1, group_size=2)
     trainer = Trainer(make_env, team, Learner(team, LearnerSettings()), schedule, folder=folder)
     called = _first_calls(trainer.step)
     folder.close()

@@ -18,12 +18,12 @@ from pathlib import Path
 import torch
 from fakes import Market, word_team
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.runs.validation import Validator
 
 UPDATES = 3
@@ -54,11 +54,11 @@ class ScriptedValidator(Validator):
 
 def build():
     """Return the team and its learner, as a fresh process would."""
-    team = word_team(["buyer_0", "seller_0"], law=SamplingLaw(max_new_tokens=2, top_p=0.95))
+    team = word_team(["buyer_0", "seller_0"], law=SamplingParams(max_new_tokens=2, top_p=0.95))
     return team, Learner(team, SETTINGS, seed=1, total_updates=UPDATES)
 
 
-def trainer(team, learner: Learner, schedule: Schedule, records: RunFolder) -> Trainer:
+def trainer(team, learner: Learner, schedule: TrainingSchedule, records: RunFolder) -> Trainer:
     """Return the trainer of the run, with its validator."""
     validator = ScriptedValidator(Market, team, [{"seed": 1}], every=1)
     object.__setattr__(validator, "learner", learner)
@@ -70,7 +70,7 @@ def train(folder: Path, updates: int = UPDATES) -> int:
     team, learner = build()
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {"made by": "a test"}, resume_at=done)
-    schedule = Schedule(updates=updates, groups=4, group_size=1, keep=1)
+    schedule = TrainingSchedule(updates=updates, groups=4, group_size=1, keep=1)
     trainer(team, learner, schedule, records).run()
     records.close()
     return done

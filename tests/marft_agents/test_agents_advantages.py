@@ -23,7 +23,7 @@ from marft_agents.learning.advantages import (
 from marft_agents.learning.batch import build_batch
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs.evaluation import Evaluation, paired_difference, wilson
-from marft_agents.trajectory import Action, Trajectory, Turn
+from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 NUMBERS = st.floats(-2, 2, width=32)
 
@@ -114,7 +114,9 @@ def action(tokens):
 
 
 def episode(turns, **changes):
-    made = tuple(Turn(agent, action(tokens), reward, number) for number, (agent, tokens, reward) in enumerate(turns))
+    made = tuple(
+        SampledTurn(agent, action(tokens), reward, number) for number, (agent, tokens, reward) in enumerate(turns)
+    )
     return Trajectory(**{"seed": 0, "group": 0, "turns": made, "terminated": True, "truncated": False, **changes})
 
 
@@ -216,7 +218,9 @@ JOINT = LearnerSettings(credit="round", discount=1.0, trace_decay=0.5, scaling="
 
 
 def test_joint_credit_is_one_advantage_for_all_who_act_in_a_round():
-    turns = [Turn(a, action(1), r, n) for a, r, n in (("a_0", 1, 0), ("b_0", 2, 0), ("a_0", 0, 1), ("b_0", 4, 1))]
+    turns = [
+        SampledTurn(a, action(1), r, n) for a, r, n in (("a_0", 1, 0), ("b_0", 2, 0), ("a_0", 0, 1), ("b_0", 4, 1))
+    ]
     played = [dataclasses.replace(episode([]), turns=tuple(turns))]
     batch = build_batch(played, {}, JOINT)
     assert batch.num_values.tolist() == [1, 0, 1, 0]  # the critic is asked before anyone acts
@@ -231,7 +235,7 @@ def test_joint_credit_is_one_advantage_for_all_who_act_in_a_round():
 
 
 def test_the_costs_of_a_round_are_those_of_all_its_decisions():
-    turns = [Turn(a, action(n), r, k) for a, n, r, k in (("a_0", 2, 0, 0), ("b_0", 1, 2, 0), ("a_0", 1, 4, 1))]
+    turns = [SampledTurn(a, action(n), r, k) for a, n, r, k in (("a_0", 2, 0, 0), ("b_0", 1, 2, 0), ("a_0", 1, 4, 1))]
     played = [dataclasses.replace(episode([]), turns=tuple(turns))]
     per_token = dataclasses.replace(JOINT, level="token", trace_decay=1.0)
     values, costs = (

@@ -11,7 +11,7 @@ from fakes import CopyDigit, Market, word_team
 from naive import adapters, assert_stepped_along, moved
 from restated import naive_gradient
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import ALGORITHMS, learner_settings, settings_for
 from marft_agents.learning.batch import build_batch
 from marft_agents.learning.divergence_error import DivergenceError
@@ -19,11 +19,11 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 
 MARKET = ("buyer_0", "seller_0")
-LAW = SamplingLaw(temperature=0.8, top_p=0.95, max_new_tokens=5)
+LAW = SamplingParams(temperature=0.8, top_p=0.95, max_new_tokens=5)
 # Adam with a huge epsilon is plain gradient descent with step lr / epsilon: what moved is the gradient
 DESCENT = {"policy_lr": 1e6, "adam_epsilon": 1e6, "max_grad_norm": 1e9}
 CAST = {name: MARKET[:1] if a.single_agent else MARKET for name, a in ALGORITHMS.items()}
@@ -394,9 +394,9 @@ def learn(name, updates=15):
     settings = settings_for(name, learner_settings(name, **gentle, **small.get(name, {})), len(game.speakers))
     groups, size = (32, 1) if settings.branches else (8, 16)
     team = word_team(game.speakers, hidden=64)
-    schedule = Schedule(updates=updates, groups=groups, group_size=size, num_envs=128)
+    schedule = TrainingSchedule(updates=updates, groups=groups, group_size=size, num_envs=128)
     Trainer(game, team, Learner(team, settings), schedule).run()
-    greedy = team.under(SamplingLaw(temperature=0, max_new_tokens=2))
+    greedy = team.under(SamplingParams(temperature=0, max_new_tokens=2))
     return evaluate(game, greedy, [{"seed": 10**6 + i} for i in range(100)]).accuracy.mean
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from marft_agents.learning.batch import FLAT, PER_ACTION, Batch, build_batch
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.trajectory import Action, Trajectory, Turn
+from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 POLICIES = {"a": ["a_0"], "pair": ["b_0", "c_0"]}
 
@@ -17,7 +17,7 @@ POLICIES = {"a": ["a_0"], "pair": ["b_0", "c_0"]}
 def turn(agent, tokens, number=0, *, reward=0.0, start=0):
     logprobs = np.arange(start, start + tokens, dtype=np.float32)
     action = Action("two words", np.zeros(1, np.int32), np.zeros(tokens, np.int32), logprobs, True)
-    return Turn(agent, action, reward, number)
+    return SampledTurn(agent, action, reward, number)
 
 
 def played():

@@ -16,10 +16,10 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.policy import text_action
 from marft_agents.rollouts.branching import TURNS, branch
-from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, Sampling, gather
+from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, GroupSettings, gather
 from marft_agents.rollouts.rollout import collect, training_episodes
-from marft_agents.runs.trainer import Schedule, Trainer
-from marft_agents.trajectory import Episode
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.trajectory import EpisodeStart
 
 C3 = {"baseline": "leave_one_out", "compare": "turn", "centring": "none"}
 
@@ -56,12 +56,12 @@ def summary(trajectory):
 @pytest.mark.parametrize("threads", [0, 2])
 def test_an_episode_that_begins_as_another_and_has_its_number_is_that_episode(threads):
     """So the randomness of a turn depends on (seed, number, turn) alone, not on who chose the turns before it."""
-    base = Episode(7, 2, 11)
+    base = EpisodeStart(7, 2, 11)
     [whole] = player(Market, Chooser())([base])
     for k in range(len(whole.turns) + 1):
         policy = Chooser()
         prefix = tuple(turn.action for turn in whole.turns[:k])
-        [again] = player(Market, policy, step_threads=threads)([Episode(7, 2, 11, None, prefix)])
+        [again] = player(Market, policy, step_threads=threads)([EpisodeStart(7, 2, 11, None, prefix)])
         assert summary(again) == summary(whole)
         assert policy.asked == [turn.agent for turn in whole.turns[k:]]  # nobody is asked about what is prescribed
         assert all(a.action is b.action for a, b in zip(again.turns[:k], whole.turns[:k], strict=True))
@@ -69,7 +69,7 @@ def test_an_episode_that_begins_as_another_and_has_its_number_is_that_episode(th
 
 
 def test_a_beginning_longer_than_the_game_is_a_failure():
-    [found] = player(Market, Chooser())([Episode(0, 0, 0, None, (text_action("a"),) * 8)])
+    [found] = player(Market, Chooser())([EpisodeStart(0, 0, 0, None, (text_action("a"),) * 8)])
     assert found.failure.startswith("replay: the game was over before turn 7; a replay needs an environment that is")
 
 
@@ -101,7 +101,7 @@ def test_siblings_share_their_history_and_differ_from_their_turn_on():
 
 def test_no_randomness_is_used_twice():
     policy = Chooser()
-    sampling = Sampling(3, groups=4, group_size=2, extra_rounds=2, branches=4)
+    sampling = GroupSettings(3, groups=4, group_size=2, extra_rounds=2, branches=4)
     for update in range(2):
         gather(player(lambda: Market(rounds=1), policy, seed=3), update, sampling)
     assert len(policy.streams) > 300
@@ -233,7 +233,7 @@ def test_an_update_without_any_branch_stops_with_the_cause():
     with pytest.raises(
         AllEpisodesFailedError, match="all 14 branches of the update failed; the first: replay of turn 0"
     ):
-        gather(player(lambda: Moody("sight 0", known), Chooser()), 0, Sampling(0, 2, 1, branches=2))
+        gather(player(lambda: Moody("sight 0", known), Chooser()), 0, GroupSettings(0, 2, 1, branches=2))
 
 
 # ------------------------------------------------------------------ credit
@@ -287,7 +287,7 @@ def test_what_is_reported_are_the_base_episodes():
         team = word_team(["buyer_0", "seller_0"])
         before = adapters(team)
         settings = LearnerSettings(policy_lr=policy_lr, **knobs)
-        schedule = Schedule(groups=4, group_size=1, branched_turns=2 if knobs else 0)
+        schedule = TrainingSchedule(groups=4, group_size=1, branched_turns=2 if knobs else 0)
         metrics = Trainer(Market, team, Learner(team, settings), schedule).step()
         return metrics, moved(before, adapters(team))
 
@@ -308,7 +308,7 @@ def test_tokens_of_branches_are_those_sampled_and_only_learning_agents_are_branc
     team = word_team({"buyer_0": "buyer_0", "seller_0": None})
     records = []
     learner = Learner(team, LearnerSettings(**C3, branches=2))
-    trainer = Trainer(lambda: Market(cut=True), team, learner, Schedule(groups=2, group_size=1))
+    trainer = Trainer(lambda: Market(cut=True), team, learner, TrainingSchedule(groups=2, group_size=1))
     play = trainer._play
     trainer._play = lambda episodes: records.append((episodes, play(episodes))) or records[-1][1]
     metrics = trainer.step()

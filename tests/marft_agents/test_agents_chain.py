@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rows import credited
 
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.trajectory import Action, Trajectory, Turn
+from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 REWARDS = st.floats(-3, 3, allow_nan=False)
 
@@ -57,7 +57,7 @@ def double_sum(episode, turn_rewards, lengths, values, bootstrap):
 
 def trajectory_of(episode):
     turns = tuple(
-        Turn(f"agent_{k % episode['agents']}", action(length), reward, k // episode["agents"])
+        SampledTurn(f"agent_{k % episode['agents']}", action(length), reward, k // episode["agents"])
         for k, (reward, length) in enumerate(zip(episode["rewards"], episode["lengths"], strict=True))
     )
     return Trajectory(0, 0, turns, not episode["truncated"], episode["truncated"])
@@ -127,7 +127,7 @@ def samples_of(samples, name):
 
 
 def test_a_truncation_that_nobody_values_counts_as_an_end():
-    trajectory = Trajectory(0, 0, (Turn("agent_0", action(1), 1.0),), False, True)
+    trajectory = Trajectory(0, 0, (SampledTurn("agent_0", action(1), 1.0),), False, True)
     [sample] = credited([trajectory], [np.zeros(1)], {}, LearnerSettings())
     assert sample.returns.tolist() == [1.0]
 
@@ -135,7 +135,7 @@ def test_a_truncation_that_nobody_values_counts_as_an_end():
 def test_centring_within_a_task_draw():
     # returns 1 0 | 1 1: within the draws 0.5 -0.5 | 0 0, with standard deviation sqrt(1/8)
     played = [
-        Trajectory(0, group, (Turn("agent_0", action(1), reward),), True, False)
+        Trajectory(0, group, (SampledTurn("agent_0", action(1), reward),), True, False)
         for group, reward in ((0, 1.0), (0, 0.0), (1, 1.0), (1, 1.0))
     ]
     for centring, wanted in (("group", [2**0.5, -(2**0.5), 0, 0]), ("batch", [3**-0.5, -(3**0.5), 3**-0.5, 3**-0.5])):

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from naive import adapters, moved, play
 from safetensors.torch import load_file, save_file
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
@@ -53,7 +53,7 @@ def fresh():
 def shaped(**lora):
     """Return the market's team with adapters of another shape."""
     base = AdaptedBase(word_model(), MARKET, LoraSettings(**({"targets": EVERY_LINEAR} | lora)), seed=0)
-    return LanguageModelTeam({agent: Seat(base, agent) for agent in MARKET}, SamplingLaw(max_new_tokens=2))
+    return LanguageModelTeam({agent: Seat(base, agent) for agent in MARKET}, SamplingParams(max_new_tokens=2))
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft asks by the old name

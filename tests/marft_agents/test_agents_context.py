@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM, Qwen2Config
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import encode
 from marft_agents.models.context_window import ContextOverflowError, ContextSettings, movable, num_fixed, shorten
@@ -205,7 +205,7 @@ def test_a_model_says_how_much_it_reads(config, length):
     ("longest", "asked", "window"), [(128, None, 128), (32768, None, 8192), (None, None, 8192), (32768, 9000, 9000)]
 )
 def test_the_default_window_is_the_models_up_to_a_bound(longest, asked, window):
-    assert choose_window("m", longest, ContextSettings(asked), SamplingLaw()) == window
+    assert choose_window("m", longest, ContextSettings(asked), SamplingParams()) == window
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_the_default_window_is_the_models_up_to_a_bound(longest, asked, window):
 )
 def test_windows_that_do_not_fit_are_refused(asked, new_tokens, message):
     with pytest.raises(SettingsError, match=message):
-        choose_window("m", 128, ContextSettings(asked), SamplingLaw(max_new_tokens=new_tokens))
+        choose_window("m", 128, ContextSettings(asked), SamplingParams(max_new_tokens=new_tokens))
 
 
 @pytest.mark.parametrize("window", [-1, 0, 1])
@@ -231,7 +231,11 @@ def test_a_window_beyond_the_model_is_refused_before_weights_are_loaded(monkeypa
     monkeypatch.setattr("marft_agents.policies.language_model.load", None)
     with pytest.raises(SettingsError, match="model 'tiny' reads at most 4096 tokens"):
         build_team(
-            ["a_0"], {"*": "tiny"}, lora=LoraSettings(), law=SamplingLaw(), context=ContextSettings(context_window=5000)
+            ["a_0"],
+            {"*": "tiny"},
+            lora=LoraSettings(),
+            law=SamplingParams(),
+            context=ContextSettings(context_window=5000),
         )
 
 
@@ -244,7 +248,9 @@ def small_team(window=128, overflow="shorten", new_tokens=8):
     model = LlamaForCausalLM(config).eval().requires_grad_(False)
     base = AdaptedBase(Pretrained("small", "", model, byte_tokenizer()), ["a_0", "b_0"], LoraSettings(), seed=0)
     seats = {agent: Seat(base, agent) for agent in ("a_0", "b_0")}
-    return LanguageModelTeam(seats, SamplingLaw(max_new_tokens=new_tokens), context=ContextSettings(overflow=overflow))
+    return LanguageModelTeam(
+        seats, SamplingParams(max_new_tokens=new_tokens), context=ContextSettings(overflow=overflow)
+    )
 
 
 def request(agent, observation):
@@ -277,7 +283,7 @@ def test_a_judge_whose_prompt_does_not_fit_says_so():
 
 def test_another_law_keeps_the_window():
     team = small_team(overflow="error")
-    again = team.under(SamplingLaw(temperature=0, max_new_tokens=5))
+    again = team.under(SamplingParams(temperature=0, max_new_tokens=5))
     assert (again.context, again.windows) == (team.context, {"a_0": 128, "b_0": 128})
 
 

@@ -12,7 +12,7 @@ from fakes import Broken, Market
 from marft_agents.policies.policy import text_action
 from marft_agents.policies.scripted import ScriptedPolicy
 from marft_agents.runs.evaluation import Evaluation, evaluate, paired_difference, wilson
-from marft_agents.trajectory import Action, Trajectory, Turn, score
+from marft_agents.trajectory import Action, SampledTurn, Trajectory, score
 
 
 def evaluation(rows) -> Evaluation:
@@ -132,7 +132,11 @@ def test_episodes_that_failed_are_counted_and_cost_no_tokens():
 
     def played(tokens, failure=None):
         action = Action("x", np.zeros(1, np.int32), np.zeros(tokens, np.int32), np.zeros(tokens, np.float32), True)
-        turns = (Turn("a_0", action, 0.0), Turn("b_0", text_action("x"), 0.0), Turn("a_0", action, 0.0))
+        turns = (
+            SampledTurn("a_0", action, 0.0),
+            SampledTurn("b_0", text_action("x"), 0.0),
+            SampledTurn("a_0", action, 0.0),
+        )
         return Trajectory(0, 0, turns, terminated=True, truncated=False, failure=failure)
 
     assert Evaluation(np.zeros((3, 1)), (played(2), played(5), played(100, "broken"))).tokens_per_episode == 7
@@ -141,7 +145,7 @@ def test_episodes_that_failed_are_counted_and_cost_no_tokens():
 
 def test_an_episode_without_infos_succeeds_with_a_positive_return():
     def earning(reward, **infos):
-        turns = (Turn("a_0", text_action("x"), reward),)
+        turns = (SampledTurn("a_0", text_action("x"), reward),)
         return Trajectory(0, 0, turns, terminated=True, truncated=False, infos=infos)
 
     assert [score(earning(r)) for r in (-1.0, 0.0, 0.1)] == [0, 0, 1]

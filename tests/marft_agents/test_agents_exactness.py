@@ -21,8 +21,8 @@ from transformers import (
 from marft_agents.generation import continuous_batching as generation
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.kv_cache import families
-from marft_agents.generation.sampling import SamplingLaw, scale, support_mask
-from marft_agents.learning.scoring import Scorer
+from marft_agents.generation.sampling import SamplingParams, scale, support_mask
+from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_rows, plan_micro_batches, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.context_window import ContextSettings
@@ -127,7 +127,9 @@ def test_hidden_states_and_gradients_are_those_of_single_sequences(base, seed):
         assert (a - b).abs().max() < 1e-5 * b.abs().max()
 
 
-@pytest.mark.parametrize("law", [SamplingLaw(), SamplingLaw(temperature=0.7), SamplingLaw(top_k=20, top_p=0.9)])
+@pytest.mark.parametrize(
+    "law", [SamplingParams(), SamplingParams(temperature=0.7), SamplingParams(top_k=20, top_p=0.9)]
+)
 @pytest.mark.parametrize("grad", [True, False])
 def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad, monkeypatch):
     monkeypatch.setitem(LOGITS, "cpu", 128 * base.head.out_features)  # five chunks
@@ -146,7 +148,7 @@ def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad, monkeypa
     assert found.logprobs.requires_grad == grad
 
 
-@pytest.mark.parametrize("law", [SamplingLaw(temperature=0.7), SamplingLaw(top_k=20, top_p=0.9)])
+@pytest.mark.parametrize("law", [SamplingParams(temperature=0.7), SamplingParams(top_k=20, top_p=0.9)])
 @pytest.mark.parametrize("bonus", [0.0, 0.3])
 def test_gradients_of_scores_and_entropies_are_those_of_plain_autograd(base, law, bonus, monkeypatch):
     monkeypatch.setitem(LOGITS, "cpu", 128 * base.head.out_features)  # three chunks
@@ -199,7 +201,7 @@ def test_layers_computed_again_give_the_same_gradients_from_less_memory():
 
 def test_actions_with_and_without_a_recorded_support_are_scored_together(base):
     prompts, actions = ragged(6, rows=2)
-    law, kept = SamplingLaw(), np.asarray([0, 1, 2, 7], np.int32)
+    law, kept = SamplingParams(), np.asarray([0, 1, 2, 7], np.int32)
 
     def action(i, support):
         size = len(actions[i])
@@ -207,7 +209,7 @@ def test_actions_with_and_without_a_recorded_support_are_scored_together(base):
         return Action("", prompts[i], actions[i], np.zeros(size, np.float32), False, chosen)
 
     mixed = [action(0, False), action(1, True), action(2, False)]
-    scorer = Scorer(law, 8)
+    scorer = LogProbScorer(law, 8)
     together = scorer.logprobs(base, "a_0", mixed)
     for one, found in zip(mixed, together, strict=True):
         assert np.abs(scorer.logprobs(base, "a_0", [one])[0] - found).max() < 1e-5
@@ -219,7 +221,7 @@ def test_a_graph_of_the_entropy_is_kept_only_where_it_is_asked_for(base):
     made = [
         Action("", p, a, np.zeros(len(a), np.float32), False) for p, a in zip(prompts[:2], actions[:2], strict=True)
     ]
-    scorer = Scorer(SamplingLaw(), 8)
+    scorer = LogProbScorer(SamplingParams(), 8)
     plain, kept = scorer.score(base, "a_0", made), scorer.score(base, "a_0", made, entropy_gradient=True)
     assert plain.logprobs.requires_grad
     assert kept.logprobs.requires_grad
@@ -235,7 +237,10 @@ def sample(base, prompts, law, seeds, adapters=("a_0",), max_rows=128):
     return generate(base, asked, law, max_rows=max_rows)
 
 
-LAWS = [SamplingLaw(max_new_tokens=12), SamplingLaw(temperature=0.8, top_k=30, top_p=0.9, max_new_tokens=12)]
+LAWS = [
+    SamplingParams(max_new_tokens=12),
+    SamplingParams(temperature=0.8, top_k=30, top_p=0.9, max_new_tokens=12),
+]
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -298,7 +303,7 @@ def test_rows_too_few_for_a_fast_product_are_filled_up(base, monkeypatch):
     monkeypatch.setattr(generation, "run", counted)
     prompts, _ = ragged(2, rows=24)
     for rows in (5, 8, 15, 17):
-        sample(base, prompts[:rows], SamplingLaw(max_new_tokens=2), range(rows), ["a_0", "b_0"])
+        sample(base, prompts[:rows], SamplingParams(max_new_tokens=2), range(rows), ["a_0", "b_0"])
     assert sizes == [5, 16, 16, 17]
 
 
@@ -366,7 +371,7 @@ def test_positions_that_depend_on_the_longest_row_are_refused_beyond_the_first_c
     model = LlamaForCausalLM(config).eval().requires_grad_(False)
     base = AdaptedBase(Pretrained("dynamic", "", model, byte_tokenizer()), ["a_0"], LoraSettings(), seed=0)
     seats = {"a_0": Seat(base, "a_0")}
-    law = SamplingLaw(max_new_tokens=14)
+    law = SamplingParams(max_new_tokens=14)
     assert LanguageModelTeam(seats, law).windows == {"a_0": 64}
     with pytest.raises(SettingsError, match="context_window = 65: model 'dynamic' reads at most 64 tokens"):
         LanguageModelTeam(seats, law, context=ContextSettings(65))

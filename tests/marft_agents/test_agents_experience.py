@@ -15,13 +15,13 @@ from marft_agents.learning.advantages import SMALLEST_SPREAD
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.policy import text_action
-from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, Sampling, differing, gather
+from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, GroupSettings, differing, gather
 from marft_agents.rollouts.rollout import collect, draw_seed
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
-from marft_agents.trajectory import Trajectory, Turn
+from marft_agents.trajectory import SampledTurn, Trajectory
 
 GROUPS, SIZE = 4, 3
 
@@ -46,7 +46,7 @@ class Table:
         reward = float(episode.number % SIZE == 0) if episode.group in self.informative else 1.0
         failure = "the judge is gone" if episode.number in self.failing else None
         return Trajectory(
-            episode.seed, episode.group, (Turn("a_0", text_action("x"), reward),), True, False, failure=failure
+            episode.seed, episode.group, (SampledTurn("a_0", text_action("x"), reward),), True, False, failure=failure
         )
 
 
@@ -59,7 +59,7 @@ def draws_of(experience):
 @given(informative=st.sets(st.integers(0, 31)), rounds=st.integers(0, 3), update=st.integers(0, 1))
 def test_draws_that_teach_nothing_are_replaced_while_rounds_last(informative, rounds, update):
     table = Table(informative)
-    experience = gather(table, update, Sampling(9, GROUPS, SIZE, extra_rounds=rounds))
+    experience = gather(table, update, GroupSettings(9, GROUPS, SIZE, extra_rounds=rounds))
     start = update * (1 + rounds) * GROUPS
     batch, drawn = list(range(start, start + GROUPS)), GROUPS  # the rule once more, draw by draw
     for first in range(start + GROUPS, start + (1 + rounds) * GROUPS, GROUPS):
@@ -80,13 +80,13 @@ def test_draws_that_teach_nothing_are_replaced_while_rounds_last(informative, ro
 def test_no_task_draw_is_used_twice_in_a_run():
     table = Table(())
     for update in range(5):
-        gather(table, update, Sampling(0, GROUPS, SIZE, extra_rounds=3))
+        gather(table, update, GroupSettings(0, GROUPS, SIZE, extra_rounds=3))
     assert [draw for call in table.calls for draw in call] == list(range(5 * 4 * GROUPS))
 
 
 def test_success_is_that_of_the_first_draw():
     """Draws kept for being informative are no fair sample: here their episodes succeed less often than others."""
-    metrics = gather(Table({3, 4, 5, 6}), 0, Sampling(0, GROUPS, SIZE, extra_rounds=5)).metrics()
+    metrics = gather(Table({3, 4, 5, 6}), 0, GroupSettings(0, GROUPS, SIZE, extra_rounds=5)).metrics()
     assert metrics["team/draws"] == 7
     assert metrics["team/success"] == pytest.approx((3 * 1 + 1 / 3) / 4)
     assert metrics["team/informative_groups"] == 1 / 4
@@ -94,7 +94,7 @@ def test_success_is_that_of_the_first_draw():
 
 
 def test_without_extra_rounds_nothing_is_drawn_again():
-    experience = gather(Table(()), 3, Sampling(0, GROUPS, SIZE))
+    experience = gather(Table(()), 3, GroupSettings(0, GROUPS, SIZE))
     assert draws_of(experience) == [12, 13, 14, 15]
     assert experience.further == ()
     assert experience.metrics()["team/draws"] == GROUPS
@@ -102,7 +102,7 @@ def test_without_extra_rounds_nothing_is_drawn_again():
 
 def test_what_failed_tells_nothing_about_a_draw():
     table = Table({0, 1, 4, 5}, failing=[0, 4, 5, 6, 7, 8])  # draw 0 loses who differs, draw 1 all but one, draw 2 all
-    experience = gather(table, 0, Sampling(0, GROUPS, SIZE, extra_rounds=1))
+    experience = gather(table, 0, GroupSettings(0, GROUPS, SIZE, extra_rounds=1))
     assert draws_of(experience) == [4, 5]
     assert table.calls == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert experience.metrics()["team/failed"] == 6
@@ -115,15 +115,15 @@ def test_draws_of_equal_returns_teach_where_turns_are_compared():
             Trajectory(
                 episode.seed,
                 episode.group,
-                tuple(Turn("a_0", text_action("x"), float(k == episode.number % 2), round=k) for k in (0, 1)),
+                tuple(SampledTurn("a_0", text_action("x"), float(k == episode.number % 2), round=k) for k in (0, 1)),
                 True,
                 False,
             )
             for episode in plan
         ]
 
-    by_return = gather(play, 0, Sampling(0, GROUPS, SIZE, extra_rounds=2))
-    by_turn = gather(play, 0, Sampling(0, GROUPS, SIZE, extra_rounds=2, by_turn=True))
+    by_return = gather(play, 0, GroupSettings(0, GROUPS, SIZE, extra_rounds=2))
+    by_turn = gather(play, 0, GroupSettings(0, GROUPS, SIZE, extra_rounds=2, by_turn=True))
     assert by_return.metrics()["team/draws"] == 3 * GROUPS
     assert by_turn.metrics()["team/draws"] == GROUPS
     assert (by_return.metrics()["team/informative_groups"], by_turn.metrics()["team/informative_groups"]) == (0, 1)
@@ -132,13 +132,13 @@ def test_draws_of_equal_returns_teach_where_turns_are_compared():
 def test_an_update_whose_first_draws_all_fail_plays_no_further_ones():
     table = Table((), failing=range(GROUPS * SIZE))
     with pytest.raises(AllEpisodesFailedError, match="all 12 episodes of the update failed; the first: the judge"):
-        gather(table, 0, Sampling(0, GROUPS, SIZE, extra_rounds=4))
+        gather(table, 0, GroupSettings(0, GROUPS, SIZE, extra_rounds=4))
     assert len(table.calls) == 1
 
 
 def test_with_branches_a_draw_teaches_if_some_siblings_differ():
     policy = Chooser({"actor_0": lambda observation: observation.split()[1]}, words=list("012"))
-    sampling = Sampling(2, groups=6, group_size=1, extra_rounds=3, branches=2)
+    sampling = GroupSettings(2, groups=6, group_size=1, extra_rounds=3, branches=2)
     experience = gather(lambda plan: collect(CopyDigit, policy, plan, seed=2, encode=spell), 0, sampling)
     assert any(draw.informative for draw in experience.first)
     assert not all(draw.informative for draw in experience.first)
@@ -156,7 +156,7 @@ def test_with_branches_a_draw_teaches_if_some_siblings_differ():
 def trainer(*, group_size=2, seed=0, **knobs):
     team = word_team(["speaker_0", "actor_0"])
     learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, **knobs))
-    return Trainer(CopyDigit, team, learner, Schedule(groups=4, group_size=group_size, seed=seed))
+    return Trainer(CopyDigit, team, learner, TrainingSchedule(groups=4, group_size=group_size, seed=seed))
 
 
 def test_the_team_learns_from_draws_that_differ():
@@ -192,7 +192,7 @@ def test_extra_draws_of_a_broken_game_are_dull():
 
     team = word_team(["buyer_0", "seller_0"])
     learner = Learner(team, LearnerSettings(dynamic_sampling=2, centring="group"))
-    metrics = Trainer(Fragile, team, learner, Schedule(groups=4, group_size=2)).step()
+    metrics = Trainer(Fragile, team, learner, TrainingSchedule(groups=4, group_size=2)).step()
     assert (metrics["team/draws"], metrics["team/failed"]) == (12, 0)
     assert np.isfinite(list(metrics.values())).all()
 
@@ -223,7 +223,7 @@ def run(folder, knobs, last=None):
     learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, **knobs), seed=1, total_updates=4)
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {}, resume_at=done)
-    schedule = Schedule(updates=4, groups=4, group_size=2, branched_turns=1, seed=3)
+    schedule = TrainingSchedule(updates=4, groups=4, group_size=2, branched_turns=1, seed=3)
     try:
         Trainer(Mortal, team, learner, schedule, folder=records).run()
     finally:
@@ -259,7 +259,7 @@ def test_a_run_killed_while_it_draws_again_or_branches_resumes_exactly(tmp_path,
 
 def test_returns_that_differ_by_rounding_teach_nothing():
     def earned(*rewards):
-        turns = tuple(Turn("a_0", text_action("x"), reward) for reward in rewards)
+        turns = tuple(SampledTurn("a_0", text_action("x"), reward) for reward in rewards)
         return Trajectory(0, 0, turns, terminated=True, truncated=False)
 
     early, late = earned(0.1, 0.2, 0.3), earned(0.3, 0.2, 0.1)

@@ -22,7 +22,7 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError
 from marft_agents.runs.rollback import Guard
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 
 UPDATES = 5
@@ -38,7 +38,7 @@ def train(
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {}, resume_at=done)
     health = health or HealthSettings(rollback=3, alarm_window=2)
-    schedule = Schedule(updates=updates, groups=4, group_size=2, keep=1)
+    schedule = TrainingSchedule(updates=updates, groups=4, group_size=2, keep=1)
     trainer = Trainer(game, team, learner, schedule, folder=records, health=health, on_alarm=on_alarm)
     trainer.run()
     records.close()
@@ -102,7 +102,7 @@ def test_the_step_size_is_really_halved(tmp_path):
         learner.step_scale = 0.5**rollbacks
         tensors = team.seat("buyer_0").base.parameters("buyer_0")
         before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-        Trainer(Market, team, learner, Schedule(updates=1, groups=4, group_size=1)).run()
+        Trainer(Market, team, learner, TrainingSchedule(updates=1, groups=4, group_size=1)).run()
         moved[rollbacks] = max((tensors[name] - before[name]).abs().max().item() for name in before)
     assert moved[0] == pytest.approx(1e-2, rel=1e-3)
     assert moved[2] == pytest.approx(moved[0] / 4, rel=1e-3)

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from fakes import CopyDigit, Market, Probe, word_team
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.alarms import KINDS, Health
 from marft_agents.policies.policy import text_action
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
-from marft_agents.trajectory import Action, Shortening, Trajectory, Turn
+from marft_agents.trajectory import Action, SampledTurn, Shortening, Trajectory
 
 USUAL = {
     "entropy": 0.7,
@@ -291,7 +291,7 @@ def test_the_page_tells_every_knob_and_every_floor_with_its_value():
 def episode(*said, group=0, **fields):
     """Return an episode of (agent, text, tokens, prompt)."""
     turns = [
-        Turn(a, Action(t, np.asarray([p], np.int32), np.ones(n, np.int32), np.zeros(n, np.float32), n < 9), 1.0)
+        SampledTurn(a, Action(t, np.asarray([p], np.int32), np.ones(n, np.int32), np.zeros(n, np.float32), n < 9), 1.0)
         for a, t, n, p in said
     ]
     return Trajectory(0, group, tuple(turns), terminated=True, truncated=False, **fields)
@@ -331,7 +331,7 @@ def test_prompts_that_were_shortened_are_counted_and_raise_an_alarm_above_one_pe
     def turns(shortened, count=100):
         note = (Shortening(3, "a_0", 8, 0),)
         said = [
-            Turn(
+            SampledTurn(
                 "b_0",
                 replace(text_action("x"), token_ids=np.ones(1, np.int32), prompt_ids=np.ones(i + 1, np.int32),
                         shortened=note if i < shortened else ()),
@@ -383,7 +383,7 @@ def watched(game, updates, *, team=None, policy=None, health=None, seed=0, **set
         game,
         team,
         Learner(team, LearnerSettings(**plan)),
-        Schedule(updates=updates, groups=32, group_size=1, seed=seed),
+        TrainingSchedule(updates=updates, groups=32, group_size=1, seed=seed),
         policy=policy,
         on_update=lambda update, metrics: rows.append(dict(metrics)),
         health=health,
@@ -446,7 +446,7 @@ def test_a_team_that_learns_raises_nothing_and_every_flag_is_there(seed):
 
 def test_a_team_that_has_found_the_one_right_word_raises_nothing():
     OneWord.until = 10**9
-    team = word_team(["solo_0"], law=SamplingLaw(max_new_tokens=1))
+    team = word_team(["solo_0"], law=SamplingParams(max_new_tokens=1))
     alarms, rows = watched(OneWord, 14, team=team, policy_lr=0.03, health=HealthSettings(alarm_window=3))
     assert alarms == []
     assert rows[-1]["team/return"] > 0.9
@@ -455,7 +455,7 @@ def test_a_team_that_has_found_the_one_right_word_raises_nothing():
 
 def test_a_policy_that_knows_one_word_when_it_pays_no_more_has_collapsed():
     OneWord.until = 7 * 32
-    team = word_team(["solo_0"], law=SamplingLaw(max_new_tokens=1))
+    team = word_team(["solo_0"], law=SamplingParams(max_new_tokens=1))
     settings = HealthSettings(alarm_window=3, alarm_entropy_share=0.15)
     alarms, rows = watched(OneWord, 14, team=team, policy_lr=0.03, health=settings)
     assert kinds_of(alarms) >= {("solo_0", "collapse", "entropy"), ("solo_0", "collapse", "same_share")}
@@ -465,7 +465,7 @@ def test_a_policy_that_knows_one_word_when_it_pays_no_more_has_collapsed():
 
 def test_answers_that_shrank_for_nothing_are_drift_and_idleness():
     Terse.until = 2 * 32
-    team = word_team(["solo_0"], law=SamplingLaw(max_new_tokens=12))
+    team = word_team(["solo_0"], law=SamplingParams(max_new_tokens=12))
     settings = HealthSettings(alarm_window=2, alarm_kl=100, alarm_ratio=1e30)
     alarms, rows = watched(Terse, 5, team=team, policy_lr=0.1, ppo_epochs=2, health=settings)
     assert rows[0]["solo_0/tokens_mean"] > 4 * rows[-1]["solo_0/tokens_mean"]

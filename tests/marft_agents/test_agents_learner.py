@@ -12,23 +12,23 @@ import torch
 from fakes import CopyDigit, Market, Probe, word_model, word_team
 from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning import learner as learner_module
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.batch import build_batch
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.scoring import Scorer
+from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 
 MARKET = ("buyer_0", "seller_0")
-PLAIN = SamplingLaw(max_new_tokens=4)
-SHARP = SamplingLaw(temperature=0.7, top_k=12, top_p=0.9, max_new_tokens=4)
+PLAIN = SamplingParams(max_new_tokens=4)
+SHARP = SamplingParams(temperature=0.7, top_k=12, top_p=0.9, max_new_tokens=4)
 KINDS = [("action", "sum"), ("action", "token"), ("action", "word"), ("token", "sum")]
 
 
@@ -552,7 +552,7 @@ def test_a_team_learns_beside_a_scripted_agent(frozen, level, cut):
     learner.update(trajectories)
     assert_stepped_along(before[learning], adapters(team)[learning], wanted)
 
-    trainer = Trainer(lambda: Market(cut=cut), team, learner, Schedule(updates=2, groups=3), policy=mixed)
+    trainer = Trainer(lambda: Market(cut=cut), team, learner, TrainingSchedule(updates=2, groups=3), policy=mixed)
     assert f"{learning}/kl" in trainer.step()
 
 
@@ -565,7 +565,7 @@ def test_entropy_bonus_raises_the_entropy():
 
 def test_a_greedy_policy_can_not_be_trained():
     with pytest.raises(SettingsError, match="temperature = 0"):
-        Learner(word_team(MARKET, law=SamplingLaw(temperature=0)), LearnerSettings())
+        Learner(word_team(MARKET, law=SamplingParams(temperature=0)), LearnerSettings())
 
 
 def test_contradicting_settings_are_refused():
@@ -603,9 +603,9 @@ def test_the_first_ratio_is_one_in_half_precision_too(name, passes):
     for agent in MARKET:
         for tensor in base.parameters(agent).values():
             tensor.data += 0.3 * torch.randn(tensor.shape, generator=generator)
-    team = LanguageModelTeam({name: Seat(base, name) for name in base.adapters}, SamplingLaw(max_new_tokens=24))
+    team = LanguageModelTeam({name: Seat(base, name) for name in base.adapters}, SamplingParams(max_new_tokens=24))
     trajectories = play(team, episodes=12)
-    scored = Scorer(team.law, 16).logprobs(base, "seller_0", [t.turns[-1].action for t in trajectories])
+    scored = LogProbScorer(team.law, 16).logprobs(base, "seller_0", [t.turns[-1].action for t in trajectories])
     rounding = [abs(sum(s - t.turns[-1].action.logprobs)) for s, t in zip(scored, trajectories, strict=True)]
     assert max(rounding) > 1e-2
     settings = learner_settings(name, policy_lr=1e-12, micro_batch=64, **passes)
@@ -632,7 +632,7 @@ def test_later_passes_in_half_precision_start_from_what_the_first_one_scored(lev
         team = LanguageModelTeam({"buyer_0": Seat(base, "buyer_0")}, PLAIN)
         played = play(team, Solo)
         actions = [turn.action for t in played for turn in t.turns]
-        scorer = Scorer(team.law, 64)
+        scorer = LogProbScorer(team.law, 64)
         said.append(scorer.logprobs(base, "buyer_0", actions))
         settings = LearnerSettings(level=level, policy_lr=0.05, ppo_epochs=passes, micro_batch=64)
         metrics = Learner(team, settings).update(played)

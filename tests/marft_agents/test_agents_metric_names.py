@@ -17,7 +17,7 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import TAKEN, agent_of, metric_prefix
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.run_folder import RunFolder
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.runs.validation import Validator
 
 IDS = st.lists(st.sampled_from(["agent_", "agent", "_", "team", "critic", "solver_0"]), max_size=4).map("".join)
@@ -50,7 +50,7 @@ def trained(folder, first, second):
     team = word_team([first, second])
     learner = Learner(team, LearnerSettings(), seed=0)
     records, make_env = RunFolder(folder, {}), game(first, second)
-    schedule = Schedule(updates=1, groups=8, group_size=1)
+    schedule = TrainingSchedule(updates=1, groups=8, group_size=1)
     validator = Validator(make_env, team, [{}], every=1)
     Trainer(make_env, team, learner, schedule, folder=records, validator=validator).run()
     records.close()

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import marft_agents
-from marft_agents._moved import MOVED
+from marft_agents._moved import MOVED, RENAMED
 
 
 def test_all_public_names_are_there_and_are_what_dir_lists():
@@ -48,3 +48,12 @@ def test_names_that_moved_apart_are_all_at_the_old_path(monkeypatch):
         settings = importlib.import_module("marft_agents.settings")
     assert settings.LearnerSettings is marft_agents.LearnerSettings
     assert settings.SettingsError is marft_agents.SettingsError
+
+
+@pytest.mark.parametrize("old", sorted(RENAMED))
+def test_a_renamed_class_is_found_at_its_old_name(old):
+    current = getattr(marft_agents, RENAMED[old])
+    with pytest.warns(DeprecationWarning, match=f"marft_agents.{old} is called {RENAMED[old]} now"):
+        assert getattr(marft_agents, old) is current
+    with pytest.warns(DeprecationWarning, match=f"{current.__module__}.{old} is called {RENAMED[old]} now"):
+        assert getattr(importlib.import_module(current.__module__), old) is current

@@ -15,16 +15,16 @@ from naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
 from restated import token_backup
 from rows import credited
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.advantages import normalise_nonzero
 from marft_agents.learning.batch import build_batch
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.word_count import count_words
-from marft_agents.trajectory import Action, Trajectory, Turn
+from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 MARKET = ("buyer_0", "seller_0")
-LAW = SamplingLaw(temperature=0.8, max_new_tokens=5)
+LAW = SamplingParams(temperature=0.8, max_new_tokens=5)
 GAMMA, LAMBDA = 0.99, 0.95
 PER_TOKEN = {"discount": GAMMA, "trace_decay": LAMBDA, "token_discount": GAMMA, "token_trace_decay": LAMBDA}
 
@@ -41,7 +41,7 @@ def test_the_token_backup_is_that_of_section_4_1_2(agents, rounds, cut, seed, ga
     values = [[rng.normal(size=n) for n in row] for row in lengths]
     rewards, bootstrap = rng.normal(size=rounds), rng.normal() if cut else 0.0
     turns = tuple(
-        Turn(f"agent_{i}", action(n), rewards[t] if i == agents - 1 else 0.0, t)
+        SampledTurn(f"agent_{i}", action(n), rewards[t] if i == agents - 1 else 0.0, t)
         for t, row in enumerate(lengths)
         for i, n in enumerate(row)
     )
@@ -135,7 +135,11 @@ def test_nothing_is_made_of_advantages_that_do_not_differ(advantages):
 
 
 def test_it_is_over_all_agents_together():
-    turns = (Turn("a_0", action(1), 1.0), Turn("b_0", action(1), 0.0, 1), Turn("b_0", action(1), 3.0, 2))
+    turns = (
+        SampledTurn("a_0", action(1), 1.0),
+        SampledTurn("b_0", action(1), 0.0, 1),
+        SampledTurn("b_0", action(1), 3.0, 2),
+    )
     played = [Trajectory(0, 0, (turn,), True, False) for turn in turns]
     knobs = LearnerSettings(centring="none", scaling="batch-nonzero")
     samples = credited(played, [np.zeros(1)] * 3, {}, knobs)

@@ -8,7 +8,7 @@ import torch
 from fakes import Market, word_model
 from naive import play
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
@@ -119,12 +119,15 @@ def test_the_real_model_loads_answers_and_trains_at_ratio_one():
     pretrained = load("smollm2-135m", device=CPU)
     base = AdaptedBase(pretrained, ["buyer_0", "seller_0"], LoraSettings(), seed=0)
     seats = {name: Seat(base, name) for name in base.adapters}
-    team = LanguageModelTeam(seats, SamplingLaw(temperature=0, max_new_tokens=16))
+    team = LanguageModelTeam(seats, SamplingParams(temperature=0, max_new_tokens=16))
     [action] = team.act([Request("buyer_0", "What is the capital of France?", np.random.default_rng(0))])
     assert action.text == "The capital of France is Paris."
     assert action.stopped
 
-    for law in (SamplingLaw(max_new_tokens=8), SamplingLaw(temperature=0.8, top_k=50, top_p=0.9, max_new_tokens=8)):
+    for law in (
+        SamplingParams(max_new_tokens=8),
+        SamplingParams(temperature=0.8, top_k=50, top_p=0.9, max_new_tokens=8),
+    ):
         team = LanguageModelTeam(seats, law)
         for level in ("action", "token"):
             learner = Learner(team, LearnerSettings(level=level, policy_lr=1e-4, entropy_bonus=0.01))

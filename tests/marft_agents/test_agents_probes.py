@@ -19,14 +19,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the command above 
 
 from fakes import CopyDigit, Probe, RelayDigit, RouteToExpert, SumDigits, word_team
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 
 GAMES = {"copy": CopyDigit, "sum": SumDigits, "route": RouteToExpert, "relay": RelayDigit}
 UPDATES = 80  # at most
@@ -50,12 +50,12 @@ def learn(name: str, level: str, seed: int = 0, *, mute: bool = False, updates: 
         "value_mini_batches": 1,
     }
     settings = LearnerSettings(level=level, **(shared | SETTINGS.get(name, {})))
-    schedule = Schedule(updates=updates, groups=128, group_size=1, num_envs=128, seed=seed)
+    schedule = TrainingSchedule(updates=updates, groups=128, group_size=1, num_envs=128, seed=seed)
     trainer = Trainer(lambda: game(mute), team, Learner(team, settings, seed=seed), schedule)
     sampled = [0.0] * 5
     while trainer.learner.updates < updates and sum(sampled[-5:]) < 5 * 0.95:
         sampled.append(trainer.step()["team/success"])
-    greedy = team.under(SamplingLaw(temperature=0, max_new_tokens=2))
+    greedy = team.under(SamplingParams(temperature=0, max_new_tokens=2))
     return evaluate(lambda: game(mute), greedy, [{"seed": 10**6 + i} for i in range(200)]).accuracy.mean
 
 
@@ -132,10 +132,12 @@ class Solo(Probe):
     ],
 )
 def test_the_random_model_learns_with_its_own_targets(shown, updates, targets, reached):
-    law, lora = SamplingLaw(max_new_tokens=1), LoraSettings(targets=targets)
+    law, lora = SamplingParams(max_new_tokens=1), LoraSettings(targets=targets)
     team = build_team(["solver_0"], {"*": "tiny"}, lora=lora, law=law, seed=1)
     learner = Learner(team, learner_settings("grpo", policy_lr=3e-3, kl_weight=0.0), seed=1)
-    Trainer(lambda: Solo(shown), team, learner, Schedule(updates=updates, groups=16, group_size=8, seed=1)).run()
+    Trainer(
+        lambda: Solo(shown), team, learner, TrainingSchedule(updates=updates, groups=16, group_size=8, seed=1)
+    ).run()
     low, high = reached
     sampled = evaluate(lambda: Solo(shown), team, [{"seed": i} for i in range(200)]).accuracy.mean
     assert low <= sampled <= high

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fakes import CopyDigit
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.policy import Request
 from marft_agents.policies.remote import RemoteError, RemotePolicy
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
@@ -125,7 +125,7 @@ class Chat(str):
 
 def test_what_is_asked_and_what_comes_back(endpoint, remote, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
-    law = SamplingLaw(temperature=0.5, top_p=0.9, max_new_tokens=7)
+    law = SamplingParams(temperature=0.5, top_p=0.9, max_new_tokens=7)
     policy = remote("some-model", law, api_key_env="MY_KEY")
     chat = Chat(
         {"role": "system", "content": "be brief"},
@@ -240,7 +240,7 @@ def test_no_requests_no_answers(remote):
 
 def test_top_k_is_refused():
     with pytest.raises(RemoteError, match="top_k = 5"):
-        RemotePolicy("http://127.0.0.1:9/v1", "echo", SamplingLaw(top_k=5))
+        RemotePolicy("http://127.0.0.1:9/v1", "echo", SamplingParams(top_k=5))
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch):

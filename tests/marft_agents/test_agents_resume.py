@@ -19,7 +19,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, RunFolderError, read_metrics
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 
 HERE = Path(__file__).parent
 
@@ -76,7 +76,7 @@ def test_other_settings_resume_exactly_too(tmp_path, knobs):
         learner = Learner(team, settings, seed=4, total_updates=4)
         done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
         records = RunFolder(folder, {}, resume_at=done)
-        Trainer(Market, team, learner, Schedule(updates=updates, groups=3), folder=records).run()
+        Trainer(Market, team, learner, TrainingSchedule(updates=updates, groups=3), folder=records).run()
         records.close()
 
     run(tmp_path / "whole", 4)
@@ -163,7 +163,7 @@ def test_records_of_updates_that_are_done_again_are_dropped(tmp_path):
 def test_a_full_disk_while_recording_says_so(tmp_path, uninterrupted):
     team, learner = build()
     records = RunFolder(tmp_path, {})
-    run = trainer(team, learner, Schedule(groups=4, group_size=1), records)
+    run = trainer(team, learner, TrainingSchedule(groups=4, group_size=1), records)
     run.step()
     with (
         largest_file((tmp_path / "metrics.jsonl").stat().st_size + 100),

@@ -7,16 +7,16 @@ import pytest
 from fakes import Broken, CopyDigit, Market, word_team
 from naive import adapters, moved
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.chat_template import encode
 from marft_agents.policies.policy import Request, text_action
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError
-from marft_agents.rollouts.rollout import Episode, collect, draw_seed, training_episodes
+from marft_agents.rollouts.rollout import EpisodeStart, collect, draw_seed, training_episodes
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Schedule, Trainer, refuse_unsuitable
+from marft_agents.runs.trainer import Trainer, TrainingSchedule, refuse_unsuitable
 
 MARKET = ("buyer_0", "seller_0")
 ALWAYS_A = ScriptedPolicy(lambda agent, observation: "a")
@@ -27,7 +27,7 @@ def market(**knobs):
 
 
 def one(make_env, policy=ALWAYS_A, **knobs):
-    [trajectory] = collect(make_env, policy, [Episode(0, 0, 0)], seed=0, **knobs)
+    [trajectory] = collect(make_env, policy, [EpisodeStart(0, 0, 0)], seed=0, **knobs)
     return trajectory
 
 
@@ -121,7 +121,7 @@ def test_a_cut_off_scripted_agent_has_no_value():
 
 
 def test_the_team_trains_on_the_strangers_game():
-    team = word_team(MARKET, law=SamplingLaw(max_new_tokens=1))
+    team = word_team(MARKET, law=SamplingParams(max_new_tokens=1))
     refuse_unsuitable(Market())
     settings = LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, entropy_bonus=0.05, ppo_epochs=2, micro_batch=256)
     history = []
@@ -129,7 +129,7 @@ def test_the_team_trains_on_the_strangers_game():
         market(rounds=2),
         team,
         Learner(team, settings),
-        Schedule(updates=20, groups=16, group_size=1),
+        TrainingSchedule(updates=20, groups=16, group_size=1),
         on_update=lambda update, metrics: history.append(metrics["team/return"]),
     )
     before = adapters(team)
@@ -149,7 +149,7 @@ def test_an_environment_that_raises_gives_a_record_not_a_crash(where):
         made.append(Broken(where))
         return made[-1]
 
-    episodes = [Episode(i, i, i) for i in range(6)]
+    episodes = [EpisodeStart(i, i, i) for i in range(6)]
     found = collect(make, ALWAYS_A, episodes, seed=0, num_envs=2)
     assert [t.failure is not None for t in found] == [True, False] * 3
     assert "RuntimeError: the roof fell in" in found[0].failure
@@ -247,7 +247,7 @@ def test_a_game_that_ends_with_its_last_turn_is_fine():
 
 def test_training_and_evaluation_pass_the_limit_on():
     team = word_team(MARKET)
-    schedule = Schedule(groups=2, group_size=1, max_turns=3)
+    schedule = TrainingSchedule(groups=2, group_size=1, max_turns=3)
     with pytest.raises(AllEpisodesFailedError, match=r"all 2 episodes.*3 turns were played"):
         Trainer(Endless, team, Learner(team, LearnerSettings()), schedule).step()
     assert evaluate(Endless, ALWAYS_A, [{}, {}], max_turns=3).failures == 2
@@ -270,7 +270,9 @@ def test_dead_agents_that_never_leave_are_a_record(over):
 
 def test_failed_episodes_are_counted_and_not_trained_on():
     team = word_team(MARKET)
-    trainer = Trainer(lambda: Broken("step"), team, Learner(team, LearnerSettings()), Schedule(groups=8, group_size=1))
+    trainer = Trainer(
+        lambda: Broken("step"), team, Learner(team, LearnerSettings()), TrainingSchedule(groups=8, group_size=1)
+    )
     metrics = trainer.step()
     even = sum(draw_seed(0, g) % 2 == 0 for g in range(8))
     assert metrics["team/failed"] == even > 0
@@ -282,7 +284,7 @@ def test_an_update_whose_episodes_all_fail_stops_with_the_cause():
             raise OSError("closed for the season")
 
     team = word_team(MARKET)
-    trainer = Trainer(Closed, team, Learner(team, LearnerSettings()), Schedule(groups=2))
+    trainer = Trainer(Closed, team, Learner(team, LearnerSettings()), TrainingSchedule(groups=2))
     with pytest.raises(AllEpisodesFailedError, match=r"all 8 episodes.*OSError: closed for the season"):
         trainer.step()
 
@@ -297,7 +299,9 @@ def test_failed_episodes_are_unscored_in_evaluation():
 # ------------------------------------------------------------------ what results depend on
 
 
-@pytest.mark.parametrize("law", [SamplingLaw(max_new_tokens=3), SamplingLaw(max_new_tokens=3, top_k=5, top_p=0.9)])
+@pytest.mark.parametrize(
+    "law", [SamplingParams(max_new_tokens=3), SamplingParams(max_new_tokens=3, top_k=5, top_p=0.9)]
+)
 def test_trajectories_do_not_depend_on_how_many_games_run_at_once(law):
     def run(num_envs, max_batch=128):
         team = word_team(MARKET, stir=0.3, law=law)
@@ -335,7 +339,7 @@ def test_environments_are_reused_and_closed():
         return made[-1]
 
     ended = []
-    collect(make, ALWAYS_A, [Episode(i, i, i) for i in range(7)], seed=0, num_envs=3, on_end=ended.append)
+    collect(make, ALWAYS_A, [EpisodeStart(i, i, i) for i in range(7)], seed=0, num_envs=3, on_end=ended.append)
     assert len(made) == 3
     assert all(env.closed for env in made)
     assert len(ended) == 7
@@ -353,7 +357,7 @@ def test_mixed_policy_names_the_agents_it_knows():
     with pytest.raises(KeyError, match="no policy for agent 'seller_0'; there are buyer_0"):
         MixedPolicy({"buyer_0": ALWAYS_A}).act([Request("seller_0", "x", np.random.default_rng(0))])
     with pytest.raises(KeyError, match="'speaker_0'; this team plays buyer_0, seller_0"):
-        collect(CopyDigit, word_team(MARKET), [Episode(0, 0, 0)], seed=0)
+        collect(CopyDigit, word_team(MARKET), [EpisodeStart(0, 0, 0)], seed=0)
 
 
 def test_text_actions_have_no_tokens():

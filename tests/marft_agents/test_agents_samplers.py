@@ -16,7 +16,7 @@ from fakes import EVERY_LINEAR, Market, word_model
 
 from baselines.cli.main import main
 from baselines.cli.sampler_flags import check_sampler, open_sampler
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
@@ -30,7 +30,7 @@ from marft_agents.policies.server_sampler import ServerSampler
 from marft_agents.policies.vllm_sampler import VllmSampler
 from marft_agents.rollouts.rollout import collect, training_episodes
 
-LAW = SamplingLaw(temperature=0.7, max_new_tokens=8)
+LAW = SamplingParams(temperature=0.7, max_new_tokens=8)
 TEXTS = ["digit 1", "heard 2", "digit 1", "topic a", "digit 1"]
 CPU = torch.device("cpu")
 
@@ -173,7 +173,7 @@ def test_what_is_drawn_follows_the_turns_generator(make_sampler, model_folder):
 
 
 def test_top_k_comes_with_its_support(make_sampler, model_folder):
-    law = SamplingLaw(temperature=0.9, top_k=4, top_p=0.8, max_new_tokens=6)
+    law = SamplingParams(temperature=0.9, top_k=4, top_p=0.8, max_new_tokens=6)
     team = make_team(model_folder, law)
     sampler = make_sampler(team)
     sampler.refresh()
@@ -187,7 +187,7 @@ def test_top_k_comes_with_its_support(make_sampler, model_folder):
 
 def test_top_p_alone_is_refused(make_sampler, model_folder):
     with pytest.raises(SamplerError, match=r"top_p = 0\.9 without top_k"):
-        make_sampler(make_team(model_folder, SamplingLaw(top_p=0.9)))
+        make_sampler(make_team(model_folder, SamplingParams(top_p=0.9)))
 
 
 def test_before_the_first_refresh_there_are_no_adapters(make_sampler, model_folder):

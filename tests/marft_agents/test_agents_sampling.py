@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from marft_agents.generation.sampling import SamplingLaw, choose, draw, support_mask
+from marft_agents.generation.sampling import SamplingParams, choose, draw, support_mask
 from marft_agents.setting_fields import SettingsError
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0, -30.0]])
@@ -28,18 +28,18 @@ def law_probabilities(law):
 
 
 def test_by_default_the_plain_law_is_sampled():
-    law = SamplingLaw()
+    law = SamplingParams()
     assert (law.temperature, law.top_k, law.top_p, law.max_new_tokens) == (1, 0, 1, 64)
     assert not law.greedy
     assert not law.restricts_support
 
 
 LAWS = [
-    SamplingLaw(),
-    SamplingLaw(temperature=0.5),
-    SamplingLaw(temperature=2.0, top_k=3),
-    SamplingLaw(top_p=0.8),
-    SamplingLaw(temperature=1.5, top_k=4, top_p=0.7),
+    SamplingParams(),
+    SamplingParams(temperature=0.5),
+    SamplingParams(temperature=2.0, top_k=3),
+    SamplingParams(top_p=0.8),
+    SamplingParams(temperature=1.5, top_k=4, top_p=0.7),
 ]
 
 
@@ -57,7 +57,7 @@ def test_shares_are_those_of_the_law(law):
 
 
 def test_greedy_takes_the_most_likely_and_records_the_plain_law():
-    tokens, logprobs, support = choose(LOGITS, torch.tensor([0.99], dtype=torch.float64), SamplingLaw(temperature=0))
+    tokens, logprobs, support = choose(LOGITS, torch.tensor([0.99], dtype=torch.float64), SamplingParams(temperature=0))
     assert tokens.item() == 0
     assert logprobs.item() == pytest.approx(LOGITS.log_softmax(-1)[0, 0].item())
     assert support is None
@@ -89,7 +89,7 @@ def test_a_draw_inverts_the_cumulative_distribution(vocabulary):
 def test_an_unlikely_token_has_its_exact_logprob():
     """Far below the most likely: where a quotient of float32 weights would be denormal or zero, it cannot be drawn."""
     logits = torch.tensor([[0.0, -60.0, -80.0]])
-    for law in (SamplingLaw(temperature=1e-9), SamplingLaw()):
+    for law in (SamplingParams(temperature=1e-9), SamplingParams()):
         tokens, logprobs, _ = choose(logits, torch.tensor([1 - 2**-53], dtype=torch.float64), law)
         wanted = (logits / law.temperature).log_softmax(-1)[0, tokens]
         assert torch.allclose(logprobs, wanted, atol=1e-6)
@@ -97,15 +97,15 @@ def test_an_unlikely_token_has_its_exact_logprob():
 
 def test_support_keeps_the_token_that_crosses_the_mass():
     logits = torch.tensor([[0.5, 0.3, 0.2]]).log()
-    assert support_mask(logits, SamplingLaw(top_p=0.6)).tolist() == [[True, True, False]]
-    assert support_mask(logits, SamplingLaw(top_p=0.01)).tolist() == [[True, False, False]]
+    assert support_mask(logits, SamplingParams(top_p=0.6)).tolist() == [[True, True, False]]
+    assert support_mask(logits, SamplingParams(top_p=0.01)).tolist() == [[True, False, False]]
 
 
 def test_top_p_is_a_share_of_what_top_k_left():
     logits = torch.tensor([[0.2, 0.1, 0.4, 0.3]]).log()
     # of the two most likely the first has 4/7 > 0.5 by itself; of the whole vocabulary it would have 0.4
-    assert support_mask(logits, SamplingLaw(top_k=2, top_p=0.5)).tolist() == [[False, False, True, False]]
-    assert support_mask(logits, SamplingLaw(top_k=2, top_p=0.6)).tolist() == [[False, False, True, True]]
+    assert support_mask(logits, SamplingParams(top_k=2, top_p=0.5)).tolist() == [[False, False, True, False]]
+    assert support_mask(logits, SamplingParams(top_k=2, top_p=0.6)).tolist() == [[False, False, True, True]]
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_top_p_is_a_share_of_what_top_k_left():
 )
 def test_a_law_out_of_range_names_the_knob(wrong):
     with pytest.raises(SettingsError, match=next(iter(wrong))):
-        SamplingLaw(**wrong)
+        SamplingParams(**wrong)
 
 
 def test_numpy_generators_are_the_only_randomness():
     state = torch.random.get_rng_state()
-    choose(LOGITS, torch.as_tensor(np.random.default_rng(0).random(1)), SamplingLaw())
+    choose(LOGITS, torch.as_tensor(np.random.default_rng(0).random(1)), SamplingParams())
     assert torch.equal(state, torch.random.get_rng_state())

@@ -12,14 +12,14 @@ import torch
 from fakes import CopyDigit, Market, word_team
 from naive import adapters, play
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.policy import text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import collect, draw_seed, training_episodes
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 
 MARKET = ("buyer_0", "seller_0")
 ALWAYS_A = ScriptedPolicy(lambda agent, observation: "a")
@@ -95,7 +95,7 @@ def summary(trajectories):
 @pytest.mark.parametrize("num_envs", [1, 4, 64])
 def test_trajectories_depend_neither_on_threads_nor_on_games_in_flight(threads, num_envs):
     def run(**knobs):
-        team = word_team(MARKET, stir=0.3, law=SamplingLaw(max_new_tokens=3))
+        team = word_team(MARKET, stir=0.3, law=SamplingParams(max_new_tokens=3))
         episodes = training_episodes(5, 3, 5, 2)
         return summary(collect(lambda: Slow(cut=True), team, episodes, seed=5, encode=team.encode, **knobs))
 
@@ -245,7 +245,7 @@ def test_fewer_than_no_threads_are_refused():
 
 
 def test_success_and_tokens_of_an_evaluation_are_those_of_the_episodes_played():
-    team = word_team(MARKET, law=SamplingLaw(max_new_tokens=1))
+    team = word_team(MARKET, law=SamplingParams(max_new_tokens=1))
     result = evaluate(Unjudged, team, [{"seed": seed} for seed in range(6)])
     played = [t for t in result.trajectories if t.failure is None]
     assert (result.failures, len(played)) == (3, 3)
@@ -280,7 +280,7 @@ def test_the_trainer_reports_success_over_the_episodes_played():
                 info["success"] = 1.0
 
     team = word_team(MARKET)
-    trainer = Trainer(Sold, team, Learner(team, LearnerSettings()), Schedule(groups=8, group_size=1))
+    trainer = Trainer(Sold, team, Learner(team, LearnerSettings()), TrainingSchedule(groups=8, group_size=1))
     metrics = trainer.step()
     assert metrics["team/failed"] == sum(draw_seed(0, g) % 2 == 0 for g in range(8)) > 0
     assert metrics["team/success"] == 1.0

@@ -10,8 +10,8 @@ import torch
 from fakes import word_model, word_team
 from naive import logprobs
 
-from marft_agents.generation.sampling import SamplingLaw
-from marft_agents.learning.scoring import Scorer
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import encode, end_token_ids, merge_turns, messages_of
 from marft_agents.models.pretrained import ModelError, byte_tokenizer
@@ -20,9 +20,9 @@ from marft_agents.policies.policy import Request
 
 AGENTS = ("a_0", "b_0", "frozen_0")
 LAWS = [
-    SamplingLaw(max_new_tokens=6),
-    SamplingLaw(temperature=1.3, max_new_tokens=6),
-    SamplingLaw(temperature=0.7, top_k=9, top_p=0.8, max_new_tokens=6),
+    SamplingParams(max_new_tokens=6),
+    SamplingParams(temperature=1.3, max_new_tokens=6),
+    SamplingParams(temperature=0.7, top_k=9, top_p=0.8, max_new_tokens=6),
 ]
 
 
@@ -67,7 +67,7 @@ def test_an_action_does_not_depend_on_what_else_is_in_the_batch(law):
 
 
 def test_greedy_takes_the_most_likely_token_each_time():
-    team = mixed_team(SamplingLaw(temperature=0, max_new_tokens=6))
+    team = mixed_team(SamplingParams(temperature=0, max_new_tokens=6))
     first, second = (team.act(mixed_requests(seed=s)) for s in (0, 0))
     assert [a.token_ids.tolist() for a in first] == [a.token_ids.tolist() for a in second]
     for request, action in zip(mixed_requests(), first, strict=True):
@@ -80,7 +80,7 @@ def test_greedy_takes_the_most_likely_token_each_time():
 
 def test_another_law_shares_the_adapters():
     team = mixed_team(LAWS[0])
-    greedy = team.under(SamplingLaw(temperature=0))
+    greedy = team.under(SamplingParams(temperature=0))
     assert greedy.seats == team.seats
     assert greedy.law.greedy
     assert not team.law.greedy
@@ -215,7 +215,7 @@ def test_adapters_on_the_head_mix_and_are_trained():
             assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
     tensors = list(base.parameters("a_0").values())
     wanted = torch.autograd.grad(sum(logprobs(base, "a_0", action, LAWS[0])[0].sum() for action in actions), tensors)
-    found = torch.autograd.grad(Scorer(LAWS[0], 16).score(base, "a_0", actions).logprobs.sum(), tensors)
+    found = torch.autograd.grad(LogProbScorer(LAWS[0], 16).score(base, "a_0", actions).logprobs.sum(), tensors)
     for a, b in zip(found, wanted, strict=True):
         assert (a - b).abs().max() < 1e-4 * b.abs().max()
 

@@ -11,13 +11,13 @@ import torch
 from marft_agents.learning.batch import build_batch
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.update_metrics import UpdateStatistics
-from marft_agents.trajectory import Action, Trajectory, Turn
+from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 
 def sample(tokens, credit, *, stopped=True, values=(), returns=()):
     """Return an action with its number of tokens, its credit and what the critic says of it."""
     action = Action("x", np.zeros(1, np.int32), np.zeros(tokens, np.int32), np.zeros(tokens, np.float32), stopped)
-    return Turn("a_0", action, 0.0), credit, values, returns
+    return SampledTurn("a_0", action, 0.0), credit, values, returns
 
 
 def batch_of(samples):

@@ -10,13 +10,13 @@ from fakes import CopyDigit, Market, word_team
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.rollouts.prompt_groups import Sampling, gather
+from marft_agents.rollouts.prompt_groups import GroupSettings, gather
 from marft_agents.rollouts.rollout import tasks_of_update, training_episodes
 from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.runs.validation import Best, Validator, better, validations
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Trajectory
@@ -42,7 +42,7 @@ def run(folder, updates, every=0, script=None, **schedule):
     elif every:
         validator = Validator(CopyDigit, team, SCENARIOS, every=every)
     records = RunFolder(folder, {}, resume_at=done)
-    plan = Schedule(updates=updates, **{"groups": 3, "group_size": 1, **schedule})
+    plan = TrainingSchedule(updates=updates, **{"groups": 3, "group_size": 1, **schedule})
     Trainer(CopyDigit, team, learner, plan, folder=records, validator=validator).run()
     records.close()
     return team
@@ -179,12 +179,12 @@ def test_the_place_in_the_epoch_does_not_depend_on_how_updates_are_cut():
 
 
 def test_updates_follow_from_epochs():
-    assert Schedule(epochs=2, groups=4).for_tasks(7).updates == 4  # 14 draws, 4 at a time; two of a third epoch
-    assert Schedule(updates=9).for_tasks(7).updates == 9
+    assert TrainingSchedule(epochs=2, groups=4).for_tasks(7).updates == 4  # 14 draws, 4 at a time; two of a third epoch
+    assert TrainingSchedule(updates=9).for_tasks(7).updates == 9
     team = word_team(["speaker_0", "actor_0"])
     learner = Learner(team, LearnerSettings(), total_updates=1)
     with pytest.raises(SettingsError, match="goes through a list of tasks, and none is given"):
-        Trainer(CopyDigit, team, learner, Schedule(epochs=1))
+        Trainer(CopyDigit, team, learner, TrainingSchedule(epochs=1))
 
 
 def test_episodes_of_a_group_play_the_same_task():
@@ -200,7 +200,7 @@ def test_further_draws_of_dynamic_sampling_leave_the_order_alone():
         seen.append([e.options and e.options["index"] for e in episodes])
         return [Trajectory(e.seed, e.group, (), True, False) for e in episodes]
 
-    sampling = Sampling(3, 2, 2, extra_rounds=1, tasks=tuple(TASKS))
+    sampling = GroupSettings(3, 2, 2, extra_rounds=1, tasks=tuple(TASKS))
     for update in range(4):
         gather(play, update, sampling)
     first, further = seen[::2], seen[1::2]
@@ -221,7 +221,7 @@ def test_epochs_resume_exactly(tmp_path):
         learner = Learner(team, LearnerSettings(policy_lr=1e-2), seed=4, total_updates=4)
         done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
         records = RunFolder(folder, {}, resume_at=done)
-        schedule = Schedule(epochs=1, groups=2, group_size=1, num_envs=1)
+        schedule = TrainingSchedule(epochs=1, groups=2, group_size=1, num_envs=1)
         trainer = Trainer(Offsets, team, learner, schedule, folder=records, tasks=[{"offset": i} for i in range(5)])
         assert trainer.schedule.updates == 3
         for _ in range(updates):

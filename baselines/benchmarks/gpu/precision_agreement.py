@@ -16,12 +16,12 @@ from torch import Tensor
 
 from baselines.benchmarks.gpu.benchmark_models import Shape
 from baselines.cli.environment_flags import factory
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.token_log_probs import action_hidden, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.rollouts.rollout import collect, training_episodes
-from marft_agents.trajectory import Turn
+from marft_agents.trajectory import SampledTurn
 
 STIR = 0.02  # std of noise on the adapters: with B = 0, as at initialisation, A has no gradient
 
@@ -50,7 +50,11 @@ TOLERANCES = {
 def measure_agreement(shape: Shape, device: torch.device, *, groups: int, max_new_tokens: int) -> list[dict[str, Any]]:
     """Score the same actions in each precision of the device; return a row per precision, with the key "agrees"."""
     make_env = factory("marft/gsm8k_duo-v0", {"data": "embedded:stories", "split": "train"})
-    agents, law, cpu = make_env().possible_agents, SamplingLaw(max_new_tokens=max_new_tokens), torch.device("cpu")
+    agents, law, cpu = (
+        make_env().possible_agents,
+        SamplingParams(max_new_tokens=max_new_tokens),
+        torch.device("cpu"),
+    )
     reference = _team(shape, agents, law, cpu, torch.float32)
     played = collect(make_env, reference, training_episodes(0, 0, groups, 2), seed=0)
     turns = [turn for trajectory in played for turn in trajectory.turns]
@@ -68,7 +72,7 @@ def measure_agreement(shape: Shape, device: torch.device, *, groups: int, max_ne
 
 
 def _team(
-    shape: Shape, agents: list[str], law: SamplingLaw, device: torch.device, dtype: torch.dtype
+    shape: Shape, agents: list[str], law: SamplingParams, device: torch.device, dtype: torch.dtype
 ) -> LanguageModelTeam:
     base = AdaptedBase(shape.build(device, dtype), agents, LoraSettings(), seed=0)
     generator = torch.Generator().manual_seed(0)
@@ -82,7 +86,7 @@ def _tensors(team: LanguageModelTeam, agent: str) -> list[Any]:
     return list(team.seat(agent).base.parameters(agent).values())
 
 
-def _score(team: LanguageModelTeam, turns: list[Turn]) -> tuple[Tensor, Tensor]:
+def _score(team: LanguageModelTeam, turns: list[SampledTurn]) -> tuple[Tensor, Tensor]:
     """Return the log-probs [tokens], agent by agent, and the gradient [weights] of all adapters; float32 on the CPU."""
     logprobs: list[Tensor] = []
     gradients: list[Tensor] = []

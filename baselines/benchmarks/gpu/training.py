@@ -20,13 +20,13 @@ from baselines.benchmarks.gpu.benchmark_models import Shape
 from baselines.benchmarks.gpu.peak_throughput import Limits, synchronise
 from baselines.benchmarks.gpu.random_reward import CoinReward
 from baselines.cli.environment_flags import factory
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import Request
-from marft_agents.runs.trainer import Schedule, Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.trajectory import Action
 
 
@@ -104,7 +104,9 @@ class Meter:
 def shaped_team(shape: Shape, agents: Sequence[str], device: torch.device, *, max_new_tokens: int) -> LanguageModelTeam:
     """Return a team on one base model with a LoRA adapter per agent."""
     base = AdaptedBase(shape.build(device), agents, LoraSettings(), seed=0)
-    return LanguageModelTeam({agent: Seat(base, agent) for agent in agents}, SamplingLaw(max_new_tokens=max_new_tokens))
+    return LanguageModelTeam(
+        {agent: Seat(base, agent) for agent in agents}, SamplingParams(max_new_tokens=max_new_tokens)
+    )
 
 
 def measure_training(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: torch.device) -> dict[str, Any]:
@@ -126,7 +128,7 @@ def _measure(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: t
     make_env = factory(f"marft/gsm8k_{team_name}-v0", {"data": "embedded:stories", "split": "train"})
     team = shaped_team(shape, make_env().possible_agents, device, max_new_tokens=plan.max_new_tokens)
     learner = Learner(team, LearnerSettings(micro_batch=shape.micro_batch), total_updates=1 + plan.updates)
-    schedule = Schedule(updates=1 + plan.updates, groups=plan.groups, group_size=plan.group_size, num_envs=256)
+    schedule = TrainingSchedule(updates=1 + plan.updates, groups=plan.groups, group_size=plan.group_size, num_envs=256)
     meter = Meter(team)
     trainer = Trainer(lambda: CoinReward(make_env()), team, learner, schedule, policy=meter)
     trainer.step()

@@ -14,14 +14,14 @@ import torch
 from baselines.benchmarks.training.hf_generate import touch
 from baselines.benchmarks.training.workload import END_TOKEN, Workload
 from baselines.benchmarks.training.workload import Turn as Sample
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import algorithm as algorithm_named
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.policies.language_model import LanguageModelTeam, build_team
 from marft_agents.policies.policy import Request
-from marft_agents.trajectory import Action, Trajectory, Turn
+from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 NEVER_END = 0.25  # uniform numbers above this never sample the first token of the vocabulary, `END_TOKEN`
 
@@ -51,7 +51,7 @@ def load(
         workload.agents,
         {"*": workload.model},
         lora=LoraSettings(),
-        law=SamplingLaw(max_new_tokens=workload.cap),
+        law=SamplingParams(max_new_tokens=workload.cap),
         device=torch.device("cpu"),
     )
     for base in team.bases:
@@ -93,7 +93,7 @@ def update(learner: Learner, batch: Sequence[Trajectory]) -> Mapping[str, float]
 
 def trajectories(workload: Workload) -> list[Trajectory]:
     """Convert the workload to trajectories for the learner."""
-    turns: dict[int, list[Turn]] = {}
+    turns: dict[int, list[SampledTurn]] = {}
     last = workload.agents[-1]
     for sample in workload.turns:
         action = Action(
@@ -104,7 +104,7 @@ def trajectories(workload: Workload) -> list[Trajectory]:
             stopped=len(sample.token_ids) < workload.cap,
         )
         reward = workload.rewards[sample.episode] if sample.agent == last else 0.0
-        turns.setdefault(sample.episode, []).append(Turn(sample.agent, action, reward))
+        turns.setdefault(sample.episode, []).append(SampledTurn(sample.agent, action, reward))
     return [
         Trajectory(
             seed=episode,

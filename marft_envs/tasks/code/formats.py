@@ -139,7 +139,9 @@ def _apps(row: Row, fields: Fields, default_id: str) -> Problem:
         "limits": read_limits(row, fields.get("time_limit"), fields.get("memory_limit")),
     }
     if name := given.get("fn_name"):
-        calls = function_tests.unwrap([function_tests.Call(list(i), o) for i, o in zip(inputs, outputs, strict=True)])
+        calls = function_tests.unwrap(
+            [function_tests.FunctionCall(list(i), o) for i, o in zip(inputs, outputs, strict=True)]
+        )
         return _function_problem(row, fields, str(name), statement, calls, **about)
     tests = tuple(Test(_lines(row, i), _lines(row, o)) for i, o in zip(inputs, outputs, strict=True))
     return _problem(row, statement=statement, tests=tests, **about)
@@ -169,7 +171,7 @@ def _function_problem(
     fields: Fields,
     name: str,
     statement: str,
-    calls: Sequence[function_tests.Call],
+    calls: Sequence[function_tests.FunctionCall],
     *,
     examples: int = 0,
     **about: Any,
@@ -281,7 +283,7 @@ def _packed(row: Row, fields: Fields, name: str) -> list[dict[str, Any]]:
         raise DataError(row.where, f"{name}: {error}", "a JSON list of tests", "fetch the row again") from error
 
 
-def _call(row: Row, test: Mapping[str, Any]) -> function_tests.Call:
+def _call(row: Row, test: Mapping[str, Any]) -> function_tests.FunctionCall:
     try:
         return function_tests.parse_call(str(test.get("input", "")), str(test.get("output", "")))
     except (ValueError, RecursionError) as error:

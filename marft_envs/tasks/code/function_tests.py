@@ -37,7 +37,7 @@ _call({name!r})
 """
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """One call of the function: its arguments and its expected result."""
 
     arguments: list[Any]
@@ -55,27 +55,27 @@ def driver(name: str) -> str:
     return _DRIVER.format(name=name)
 
 
-def parse_call(given: str, result: str) -> Call:
+def parse_call(given: str, result: str) -> FunctionCall:
     """Read a test of LiveCodeBench: a JSON argument a line, and a JSON result.
 
     Raises:
         ValueError: They are no JSON.
     """
-    return Call([json.loads(line) for line in given.split("\n") if line.strip()], json.loads(result))
+    return FunctionCall([json.loads(line) for line in given.split("\n") if line.strip()], json.loads(result))
 
 
-def unwrap(calls: Sequence[Call]) -> list[Call]:
+def unwrap(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
     """Unwrap the one-element lists in which APPS and TACO put results, if all results are wrapped."""
     if all(isinstance(call.result, list) and len(call.result) == 1 for call in calls):
         return [call._replace(result=call.result[0]) for call in calls]
     return list(calls)
 
 
-def make_tests(calls: Sequence[Call]) -> tuple[Test, ...]:
+def make_tests(calls: Sequence[FunctionCall]) -> tuple[Test, ...]:
     """Return the tests of calls."""
     return tuple(Test(json.dumps(call.arguments).encode() + b"\n", json.dumps(call.result).encode()) for call in calls)
 
 
-def checker(calls: Sequence[Call]) -> str:
+def checker(calls: Sequence[FunctionCall]) -> str:
     """Return the checker: floats may be off by 1e-5, anything else must be equal."""
     return "floats:1e-5" if any(isinstance(call.result, float) for call in calls) else "lines"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 from fakes import word_team
 
-from marft_agents.generation.sampling import SamplingLaw
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.scripted import MixedPolicy
-from marft_agents.runs.trainer import Schedule, Trainer, refuse_unsuitable
+from marft_agents.runs.trainer import Trainer, TrainingSchedule, refuse_unsuitable
 
 
 def one_update(make_env, agents, partners=None):
     """Train for an update on words that a tiny random model says; return the metrics and which adapters moved."""
     refuse_unsuitable(make_env())
-    team = word_team(agents, law=SamplingLaw(max_new_tokens=1))
+    team = word_team(agents, law=SamplingParams(max_new_tokens=1))
     policy = MixedPolicy({**dict.fromkeys(agents, team), **(partners or {})})
     learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2))
-    schedule = Schedule(updates=1, groups=8, group_size=2, seed=1)
+    schedule = TrainingSchedule(updates=1, groups=8, group_size=2, seed=1)
     before = snapshot(team, agents)
     metrics = Trainer(make_env, team, learner, schedule, policy=policy).step()
     after = snapshot(team, agents)

@@ -12,7 +12,7 @@ import marft_envs
 from marft_envs.sandbox import Judge, Limits, ProgramChecker, Test
 from marft_envs.sandbox.shared import close_shared_judges, shared_judge
 from marft_envs.tasks.code import CodeTasks
-from marft_envs.tasks.code.function_tests import PREAMBLE, Call, driver, make_tests
+from marft_envs.tasks.code.function_tests import PREAMBLE, FunctionCall, driver, make_tests
 from marft_envs.tasks.code.problem import Problem
 from marft_envs.testing import check_environment
 
@@ -89,7 +89,7 @@ def test_a_checker_program_judges_where_several_answers_are_right(checker):
 
 
 def test_a_function_is_called_in_the_jail():
-    tests = make_tests([Call([[1, 2, 3]], 6), Call([[]], 0)])
+    tests = make_tests([FunctionCall([[1, 2, 3]], 6), FunctionCall([[]], 0)])
     problem = Problem("f", "Sum.", tests=tests, languages=("python",), preamble=PREAMBLE, driver=driver("total"))
     assert play(problem, "class Solution:\n    def total(self, a: List[int]) -> int:\n        return sum(a)").success
     assert play(problem, "def total(a):\n    print(6)\n    return sum(a) if a else None").reward == 0.5
