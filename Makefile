@@ -40,7 +40,7 @@ test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
 	$(PYTEST) -n 2 -m "$$marks" tests/marft_envs/sandbox/test_attacks.py
 
 test-probes: $(STAMP)  ## the learning probes: what random weights must learn, and what they cannot without cooperation
-	$(PYTEST) -n 2 --dist worksteal -m probes tests/marft_agents/test_agents_probes.py
+	$(PYTEST) -n 2 --dist worksteal -m probes tests/marft_agents/test_probes.py
 
 test-repeat: $(STAMP)  ## all quick tests ten times on a busy machine, with other random examples (ARGS="--runs 20")
 	@marks="not slow and not attacks and not probes"; $(LEAVE_OUT); \

@@ -51,3 +51,10 @@ def play_out(env: Any, say: Callable[[str], str] = lambda agent: f"{agent} says 
     for _ in play(env, say):
         pass
     return env
+
+
+def say(env, script):
+    """Play; `script` gives each agent's action by (agent, round)."""
+    for agent in env.agent_iter():
+        observation, _, terminated, truncated, info = env.last()
+        env.step(None if terminated or truncated else script(agent, int(info["round"]), str(observation)))

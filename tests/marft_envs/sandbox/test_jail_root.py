@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from jail_client import NOBODY, SYSTEM_PYTHON, JailClient, needs_root
-from test_sandbox_processes import LOCAL
+from local_backends import LOCAL
 
 from marft_envs.sandbox import Judge, Test, machine
 from marft_envs.sandbox.jail import wire

@@ -1,6 +1,6 @@
 """Learning probes: games that only cooperation wins, learned from random weights by the Trainer as it is.
 
-    python tests/marft_agents/test_agents_probes.py [SEEDS]
+    python tests/marft_agents/test_probes.py [SEEDS]
 
 prints the success of every game and level over seeds. Nothing is hinted: what a word means to the partner is made up
 by the two adapters from one team reward. Success is measured with greedy policies on 200 fresh episodes.

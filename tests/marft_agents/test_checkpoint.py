@@ -146,7 +146,7 @@ SAVE = """
 import sys
 sys.path.insert(0, "tests/marft_agents"); sys.path.insert(0, "tests")
 from pathlib import Path
-from test_agents_checkpoint import saved
+from test_checkpoint import saved
 saved(Path(sys.argv[1]))
 """
 

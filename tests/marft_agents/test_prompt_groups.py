@@ -9,7 +9,7 @@ from fakes import CopyDigit, Market, word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import adapters, moved
-from test_agents_resume import outcome
+from run_outcome import outcome
 
 from marft_agents.learning.advantages import SMALLEST_SPREAD
 from marft_agents.learning.learner import Learner

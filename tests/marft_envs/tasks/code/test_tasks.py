@@ -21,6 +21,7 @@ from code_games import (
     code_tasks,
     said,
 )
+from toy_games import say
 
 import marft_envs
 from marft_envs.records.replay import replay
@@ -210,13 +211,6 @@ def test_an_unknown_task_names_close_ones():
 
 
 # ---------------------------------------------------------------------- games
-
-
-def say(env, script):
-    """Play; `script` gives each agent's action by (agent, round)."""
-    for agent in env.agent_iter():
-        observation, _, terminated, truncated, info = env.last()
-        env.step(None if terminated or truncated else script(agent, int(info["round"]), str(observation)))
 
 
 def test_a_trio_solves_a_problem_in_the_second_round():

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from code_games import said
-from test_code_tasks import say
+from toy_games import say
 
 import envs_data
 import marft_envs

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from interruption import interrupted
+from local_backends import LOCAL
 
 from marft_envs.sandbox import Judge, Limits, Submission, Test, machine, owner
 from marft_envs.sandbox.machine import (
@@ -25,13 +26,6 @@ from marft_envs.sandbox.machine import (
 )
 from marft_envs.sandbox.owner import is_gone, owner_mark
 from marft_envs.sandbox.process import ProcessJail
-
-LOCAL = [
-    pytest.param(
-        "bubblewrap", marks=pytest.mark.skipif(not (shutil.which("bwrap") or os.environ.get("CI")), reason="no bwrap")
-    ),
-    "landlock",
-]
 
 
 def our_folders():

@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from fakes import Market, word_team
 from full_disk import largest_file
 from killed_run import UPDATES, build, train, trainer
-from safetensors.torch import load_file
+from run_outcome import outcome
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -22,29 +21,6 @@ from marft_agents.runs.run_folder import RunFolder, RunFolderError, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 
 HERE = Path(__file__).parent
-
-
-def plain(state):
-    """Turn nested state into comparable values."""
-    if isinstance(state, torch.Tensor):
-        return state.tolist()
-    if isinstance(state, dict):
-        return {str(k): plain(v) for k, v in state.items()}
-    return [plain(v) for v in state] if isinstance(state, list | tuple) else state
-
-
-def outcome(folder: Path):
-    """Return all that a run leaves behind, but seconds."""
-    newest = checkpoint.resolve(folder)
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return {
-        "checkpoint": newest.name,
-        "best": os.readlink(newest.parent / "best") if (newest.parent / "best").is_symlink() else None,
-        "adapters": {p.parent.name: plain(load_file(p)) for p in sorted(newest.rglob("*.safetensors"))},
-        "learner": plain(torch.load(newest / "learner.pt", weights_only=True)),
-        "metrics": [{k: v for k, v in line.items() if not k.startswith("seconds/")} for line in lines],
-        "episodes": (folder / "episodes.jsonl").read_text(),
-    }
 
 
 @pytest.fixture(scope="module")

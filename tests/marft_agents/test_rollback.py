@@ -10,8 +10,8 @@ import pytest
 import torch
 from fakes import Market, Probe, word_team
 from rows import rows_of
+from run_outcome import outcome
 from safetensors.torch import load_file
-from test_agents_resume import outcome
 
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
