@@ -6,48 +6,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from marft_agents.intervals import Z_95, Interval, wilson
 from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.policies.policy import Policy
 from marft_agents.rollouts.rollout import MAX_TURNS, EpisodeStart, collect
 from marft_agents.trajectory import Trajectory, score
-
-Z_95 = 1.959963984540054  # 97.5 % quantile of the normal distribution
-
-
-class Interval(NamedTuple):
-    """A 95 % confidence interval around a mean."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-
-def wilson(mean: float, count: int) -> Interval:
-    """Compute the 95 % Wilson score interval of a share (Wilson 1927); never degenerate at 0 or 1.
-
-    Args:
-        mean: Observed share in [0, 1].
-        count: Number of independent observations; 0 gives [0, 1].
-
-    Example:
-        >>> str(wilson(0.5, 100))
-        '0.500 [0.404, 0.596]'
-    """
-    if count == 0:
-        return Interval(math.nan, 0.0, 1.0)
-    square = Z_95 * Z_95 / count
-    centre = (mean + square / 2) / (1 + square)
-    half = Z_95 / (1 + square) * math.sqrt(mean * (1 - mean) / count + square / (4 * count))
-    return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
 
 
 @dataclass(frozen=True)
