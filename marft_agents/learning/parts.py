@@ -1,4 +1,4 @@
-"""Algorithm components as types: decision unit, credit source, grouping and update schedule.
+"""Algorithm components as types: decision unit, credit source, grouping, KL penalty and update schedule.
 
 A part has fields only for settings that mean something to it. An algorithm is made of parts, so most contradictions
 cannot be written down. `parts_of` alone maps the flat record `LearnerSettings` onto parts. One rule refuses a setting
@@ -126,6 +126,24 @@ class PlainReturns(Part):
 
 
 @dataclass(frozen=True)
+class KlInLoss(Part):
+    """KL penalty to the base model as a term of the loss; weight 0: none."""
+
+    selects: ClassVar[Mapping[str, Any]] = {"kl_place": "loss"}
+    kl_weight: float | None = None
+    kl_estimator: KlEstimator | None = None
+
+
+@dataclass(frozen=True)
+class KlInReward(Part):
+    """KL penalty to the base model as a cost per token in the reward; weight 0: none."""
+
+    selects: ClassVar[Mapping[str, Any]] = {"kl_place": "reward"}
+    kl_weight: float | None = None
+    kl_estimator: KlEstimator | None = None
+
+
+@dataclass(frozen=True)
 class AllAgents(Part):
     """All agents are trained in every update, one after the other."""
 
@@ -143,6 +161,7 @@ class OneAgentAtATime(Part):
 
 Decision = WholeActions | Tokens
 CreditSource = Critic | DrawGroups | TurnGroups | PlainReturns
+KlPenalty = KlInLoss | KlInReward
 
 
 def names_of(*kinds: type[Part]) -> frozenset[str]:
@@ -153,7 +172,7 @@ def names_of(*kinds: type[Part]) -> frozenset[str]:
 
 
 def kinds_of(values: Mapping[str, Any]) -> list[type[Part]]:
-    """Return the kinds of parts that settings select: of the decision, the credit, the traces and the schedule.
+    """Return the kinds of parts that settings select: decision, credit, traces, KL penalty and schedule.
 
     Args:
         values: Settings of `LearnerSettings` by name.
@@ -167,11 +186,12 @@ def kinds_of(values: Mapping[str, Any]) -> list[type[Part]]:
         kinds.append(PlainReturns)
     else:
         kinds.append(TurnGroups if values["compare"] == "turn" else DrawGroups)
+    kinds.append(KlInReward if values["kl_place"] == "reward" else KlInLoss)
     return [*kinds, OneAgentAtATime if values["agent_interval"] else AllAgents]
 
 
 def parts_of(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Part]:
-    """Map flat settings onto the parts of a learner: decision, credit, traces between tokens if any, and schedule.
+    """Map flat settings onto the parts of a learner: decision, credit, traces between tokens if any, KL and schedule.
 
     Args:
         values: All settings of `LearnerSettings` by name.

@@ -201,7 +201,7 @@ class LearnerSettings:
 
     @property
     def parts(self) -> list[Part]:
-        """The typed parts that the settings select: decision, credit, traces between tokens if any, and schedule."""
+        """The typed parts that the settings select: decision, credit, traces between tokens if any, KL and schedule."""
         return parts_of(vars(self), DEFAULTS)
 
     @property

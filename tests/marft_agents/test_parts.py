@@ -41,7 +41,7 @@ def test_defaults_of_algorithms_are_settings():
 def test_an_algorithms_settings_select_its_own_parts(name):
     chosen = ALGORITHMS[name]
     found = learner_settings(name).parts
-    for part in (chosen.decision, chosen.credit, chosen.schedule):
+    for part in (chosen.decision, chosen.credit, chosen.schedule, chosen.kl):
         if part is not None:
             [own] = [other for other in found if type(other) is type(part)]
             fixed = {k: v for k, v in vars(part).items() if v is not None}
@@ -85,13 +85,17 @@ def test_settings_of_the_critic_and_between_tokens():
 @pytest.mark.parametrize(
     ("knobs", "kinds"),
     [
-        ({}, ["WholeActions", "Critic", "AllAgents"]),
-        ({"level": "token"}, ["Tokens", "Critic", "TokenTraces", "AllAgents"]),
-        ({"level": "token", "credit": "round"}, ["Tokens", "Critic", "AllAgents"]),
-        ({"level": "token", "length_adaptive": 0.1}, ["Tokens", "Critic", "LengthAdaptiveTraces", "AllAgents"]),
-        ({"baseline": "none", "agent_interval": 2}, ["WholeActions", "PlainReturns", "OneAgentAtATime"]),
-        ({"baseline": "group"}, ["WholeActions", "DrawGroups", "AllAgents"]),
-        ({"baseline": "leave_one_out", "compare": "turn"}, ["WholeActions", "TurnGroups", "AllAgents"]),
+        ({}, ["WholeActions", "Critic", "KlInLoss", "AllAgents"]),
+        ({"level": "token"}, ["Tokens", "Critic", "TokenTraces", "KlInLoss", "AllAgents"]),
+        ({"level": "token", "credit": "round"}, ["Tokens", "Critic", "KlInLoss", "AllAgents"]),
+        (
+            {"level": "token", "length_adaptive": 0.1},
+            ["Tokens", "Critic", "LengthAdaptiveTraces", "KlInLoss", "AllAgents"],
+        ),
+        ({"baseline": "none", "agent_interval": 2}, ["WholeActions", "PlainReturns", "KlInLoss", "OneAgentAtATime"]),
+        ({"baseline": "group"}, ["WholeActions", "DrawGroups", "KlInLoss", "AllAgents"]),
+        ({"baseline": "leave_one_out", "compare": "turn"}, ["WholeActions", "TurnGroups", "KlInLoss", "AllAgents"]),
+        ({"kl_place": "reward", "kl_weight": 0.1}, ["WholeActions", "Critic", "KlInReward", "AllAgents"]),
     ],
 )
 def test_settings_select_parts_that_hold_them(knobs, kinds):

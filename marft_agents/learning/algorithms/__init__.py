@@ -88,7 +88,7 @@ def learner_settings(name: str, preset: Mapping[str, Any] | None = None, /, **gi
         if knob in CRITIC_KNOBS and not chosen.critic:
             raise SettingsError(f"{knob} = {value!r} means nothing to {name}, which trains no critic: leave it out")
     _refuse_contradictions(name, chosen, given)
-    said = {**chosen.defaults, **given, **chosen.fixes}
+    said = {**chosen.suggests, **given, **chosen.fixes}
     values = {**DEFAULTS, **(preset or {}), **said}
     unused = CRITIC_KNOBS - names_of(*kinds_of(values))  # settings of parts that the algorithm does not have
     effective = {k: v for k, v in (preset or {}).items() if k in DEFAULTS and k not in unused}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
-from marft_agents.learning.parts import AllAgents, CreditSource, Critic, Decision, KlEstimator, Order
+from marft_agents.learning.parts import AllAgents, CreditSource, Critic, Decision, KlPenalty, Order
 
 
 class Defaults(TypedDict, total=False):
@@ -21,9 +21,6 @@ class Defaults(TypedDict, total=False):
     clip_low: float
     clip_high: float
     clip_start: float
-    kl_weight: float
-    kl_place: Literal["loss", "reward"]
-    kl_estimator: KlEstimator
     positive_nll: float
     overlong_share: float
     dynamic_sampling: int
@@ -41,7 +38,8 @@ class Algorithm:
         credit: Source of the advantages; a field that is None is the user's choice.
         decision: Unit of an advantage; None: the user's choice.
         schedule: Schedule of the agents; None: the user's choice.
-        defaults: Default settings of the algorithm; the user can change them.
+        kl: Default KL penalty, which the user can change; None: that of `LearnerSettings`.
+        defaults: Further default settings of the algorithm; the user can change them.
         single_agent: True if it trains teams of one agent only.
         min_branches: Fewest alternatives of a turn that it can compare; 0 if it needs no branches.
     """
@@ -51,6 +49,7 @@ class Algorithm:
     credit: CreditSource
     decision: Decision | None = None
     schedule: AllAgents | None = None
+    kl: KlPenalty | None = None
     defaults: Defaults = field(default_factory=Defaults)
     single_agent: bool = False
     min_branches: int = 0
@@ -59,6 +58,11 @@ class Algorithm:
     def critic(self) -> bool:
         """True if the algorithm trains a critic."""
         return isinstance(self.credit, Critic)
+
+    @property
+    def suggests(self) -> Mapping[str, Any]:
+        """Settings of `LearnerSettings` that the algorithm starts from; the user can change them."""
+        return {**(self.kl.fixes if self.kl else {}), **self.defaults}
 
     @property
     def fixes(self) -> Mapping[str, Any]:

@@ -1,14 +1,14 @@
 """Algorithms without a critic: returns against those of a group, or of the whole batch."""
 
 from marft_agents.learning.algorithms.algorithm import Algorithm
-from marft_agents.learning.parts import DrawGroups, PlainReturns, Tokens, TurnGroups, WholeActions
+from marft_agents.learning.parts import DrawGroups, KlInLoss, KlInReward, PlainReturns, Tokens, TurnGroups, WholeActions
 
 GRPO = Algorithm(
     "returns against the mean of their group, over its spread; KL to the base in the loss",
     "arXiv 2402.03300",
     DrawGroups("group", scaling="group"),
     Tokens("sequence"),
-    defaults={"kl_weight": 0.04},
+    kl=KlInLoss(0.04),
 )
 DR_GRPO = Algorithm(
     "GRPO without the two divisions that bias it: by the spread and by each action's length",
@@ -35,14 +35,14 @@ RLOO = Algorithm(
     "arXiv 2402.14740",
     DrawGroups("leave_one_out", scaling="none"),
     WholeActions("sum"),
-    defaults={"kl_place": "reward", "kl_estimator": "k1"},
+    kl=KlInReward(kl_estimator="k1"),
 )
 REINFORCE_PLUS_PLUS = Algorithm(
     "returns and the KL still to come, normalised per agent over the batch; no group needed",
     "arXiv 2501.03262",
     PlainReturns(scaling="agent", centring="batch"),
     Tokens("decision"),
-    defaults={"kl_weight": 0.01, "kl_place": "reward", "kl_estimator": "k1"},
+    kl=KlInReward(0.01, "k1"),
 )
 AT_GRPO = Algorithm(
     "GRPO whose groups are an agent's turns in the same round, or (--branches) alternatives of the same turn",
