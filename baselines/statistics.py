@@ -51,7 +51,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 LEVEL, POWER = 0.95, 0.8
-SMALLEST_TAIL = 1e-100  # scipy's t quantiles fail near 1e-300
+SMALLEST_TAIL = 1e-100  # the t quantiles of scipy fail near 1e-300
 CENTRINGS = 100  # at most so many sweeps over rows and columns; complete grids need one
 RESAMPLES_AT_ONCE = 1000
 
@@ -241,11 +241,11 @@ class _Variance(NamedTuple):
 
     def half_width(self, tail: float) -> float:
         """Return the standard error times Cochran's weighted t quantile at a tail probability."""
-        t = _package("scipy.stats").t
+        stdtrit = _package("scipy.special").stdtrit  # quantiles of t, much faster than those of scipy.stats
         width = 0.0
         for part, count in ((self.by_seed, self.seeds), (self.by_scenario, self.scenarios)):
             if part:
-                width += part * float(t.isf(tail, count - 1))
+                width -= part * float(stdtrit(count - 1, tail))
         return width / math.sqrt(self.total)
 
     def p_value(self, mean: float) -> float:
