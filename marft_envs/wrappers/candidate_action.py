@@ -12,6 +12,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from marft_envs.capabilities import listing_game
+from marft_envs.tasks.base import Task
 from marft_envs.wrappers.base import AnyAEC, UtteranceView, add_message, as_index, wider
 
 
@@ -127,14 +129,32 @@ def _size(candidates: Proposals, k: int | None) -> int:
     return k
 
 
+@runtime_checkable
+class ProposingGame(Protocol):
+    """A game that proposes actions itself."""
+
+    def candidates(self, agent: str, /) -> Sequence[str]:
+        """Return the texts that an agent may choose from now."""
+
+
+@runtime_checkable
+class ProposingTasks(Protocol):
+    """A set of tasks that proposes actions."""
+
+    def candidates(self, task: Task, agent: str, /) -> Sequence[str]:
+        """Return the texts that an agent may choose from in a task."""
+
+
 def _game_hook(env: AnyAEC) -> Callable[[AnyAEC, str], Sequence[str]]:
     """Return the function that proposes texts in the game itself."""
-    game: Any = env.unwrapped
-    if hasattr(game, "candidates"):
+    if isinstance(env.unwrapped, ProposingGame):
         return _from_game
-    if hasattr(getattr(game, "tasks", None), "candidates"):
+    listed = listing_game(env)
+    if listed is not None and isinstance(listed.tasks, ProposingTasks):
         return _from_tasks
-    raise ValueError(f"{game} proposes no candidates: give `candidates`, a list of texts or a function (env, agent)")
+    raise ValueError(
+        f"{env.unwrapped} proposes no candidates: give `candidates`, a list of texts or a function (env, agent)"
+    )
 
 
 def _from_game(env: AnyAEC, agent: str) -> Sequence[str]:
@@ -144,6 +164,6 @@ def _from_game(env: AnyAEC, agent: str) -> Sequence[str]:
 
 
 def _from_tasks(env: AnyAEC, agent: str) -> Sequence[str]:
-    game: Any = env.unwrapped
+    game: Any = listing_game(env)
     texts: Sequence[str] = game.tasks.candidates(game.task, agent)
     return texts
