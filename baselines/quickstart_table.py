@@ -1,4 +1,4 @@
-"""The quickstart's results over seeds: tables in Markdown, of all held-out problems and by kind, and one picture.
+"""Quickstart results over seeds: Markdown tables (all problems, by kind) and a plot.
 
 Intervals are 95 %. The first table begins with the smallest gain. Kinds are the column `subject` of the stories.
 

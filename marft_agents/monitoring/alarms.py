@@ -1,4 +1,4 @@
-"""Alarms of a run: per agent for explosion, collapse, laziness and length drift; per team for a stall and context.
+"""Training alarms: explosion, collapse, laziness and length drift per agent; stall and context per team.
 
 The only input is metrics by name, one update after the other. Missing metrics are not watched. An alarm is raised when
 its condition becomes true, and again only after the condition was false for a window of updates.

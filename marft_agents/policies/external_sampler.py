@@ -1,4 +1,4 @@
-"""External engines that sample for a learning team (vLLM in this process, a server), and adapter hand-over to them.
+"""External sampling engines (in-process vLLM, a server): shared code and adapter hand-over.
 
 The team's own generation does not use this module. Another engine rounds differently, so its log-probs differ
 slightly from the trained model's. Its actions have `exact=False`, and the learner corrects the difference by

@@ -1,4 +1,4 @@
-"""The plan of a round from its edges: a stable topological order, and who sees whom.
+"""Round plan from the edges of a dependency: stable topological order and visibility.
 
 Pure functions on edges. An edge (i, j) means D(a^i, a^j) = 1: agent j sees the action of agent i, so i acts first.
 """

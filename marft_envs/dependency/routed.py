@@ -1,4 +1,4 @@
-"""Routing by an orchestrator agent, which chooses in each round who acts and who sees whom.
+"""Routing by an orchestrator agent: acting agents and visibility chosen anew in each round.
 
 The orchestrator acts first. Its action holds a route, either as a JSON object with the key "act" (the last one in
 its text counts; other objects may be tool calls)

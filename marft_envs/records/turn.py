@@ -1,4 +1,4 @@
-"""Record of one turn: what an agent saw, and what it did."""
+"""Record of one turn: an agent's observation and its action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multi-agent PPO with values per round or per agent, and with agents that take turns within an update."""
+"""Multi-agent PPO family: values per round or per agent, and sequential updates of the agents."""
 
 from marft_agents.learning.algorithms.algorithm import Algorithm
 from marft_agents.learning.parts import AllAgents, Critic

@@ -1,4 +1,4 @@
-"""The multi-turn base category of BFCL: a user with several requests, and stateful classes that are really called.
+"""BFCL multi-turn base category: several user requests, with stateful classes really called.
 
     tasks = MultiTurnTasks()
     game = FlexMG(tasks.for_team(team), team, horizon=40)
