@@ -2,5 +2,7 @@
 
 | module | holds |
 |---|---|
+| `running_game` | one game of any PettingZoo AEC environment; exceptions become its failure |
+| `parallel_games` | many games side by side, steps in background threads, environments used again |
 | `moved_modules` | redirection of old import paths |
 """

@@ -77,6 +77,15 @@ class _OldModules:
         """Fill an old module with the public names of its replacements, and warn."""
         replacements = self._replacements(module.__name__)
         warnings.warn(f"{module.__name__} is {replacements[0]} now", DeprecationWarning, stacklevel=2)
-        for name in replacements:
-            public = {key: value for key, value in vars(importlib.import_module(name)).items() if key[:2] != "__"}
-            module.__dict__.update(public)
+        modules = [importlib.import_module(name) for name in replacements]
+        for found in modules:
+            module.__dict__.update({key: value for key, value in vars(found).items() if key[:2] != "__"})
+
+        def attribute(name: str) -> Any:
+            for found in modules if name[:2] != "__" else ():
+                value = getattr(found, name, None)  # a name that was renamed, too; it warns
+                if value is not None:
+                    return value
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+        module.__dict__["__getattr__"] = attribute

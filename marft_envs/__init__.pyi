@@ -8,7 +8,7 @@ from .registration.factory import make, make_parallel, make_shared, make_vec
 from .registration.registry import EnvSpec, UnknownEnvironmentError, envs, register, spec
 from .registration.task_environment import register_task
 from .rewards import TeamReward
-from .rollout.running_game import Ended, Waiting
+from .rollout.reporting_game import Ended, Waiting
 from .rollout.vector_games import VectorGames
 from .spaces import TextObservation, UnicodeText
 from .tasks.base import JudgeFailure, Outcome, Session, Task, TaskList, TaskSet, UnknownTaskError, WorldSet

@@ -23,7 +23,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "graders.score": ("graders.base",),
     "grading.numerals": ("grading.number_words",),
     "handoff": ("tasks.tools.handoff",),
-    "live_game": ("rollout.running_game",),
+    "live_game": ("rollout.reporting_game",),
     "plan": (
         "dependency.base",
         "dependency.ordering",
@@ -34,6 +34,7 @@ MOVED: dict[str, tuple[str, ...]] = {
         "registration.registry",
         "registration.plugins",
     ),
+    "rollout.running_game": ("rollout.reporting_game",),
     "routing": ("dependency.routed",),
     "session": ("tasks.base",),
     "spans": ("records.opentelemetry",),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marft_agents.rollouts.running_game import NOT_DETERMINISTIC
+from marft_agents.rollouts.recorded_game import NOT_DETERMINISTIC
 from marft_agents.trajectory import EpisodeStart, Trajectory
 
 # Sibling numbers start beyond all other episode numbers. SeedSequence reads 32-bit words and pads with zeros. At this

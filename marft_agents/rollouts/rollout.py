@@ -15,14 +15,16 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from marft_agents.policies.policy import Policy, Request
-from marft_agents.rollouts.background_steps import Stepper, threads_for
-from marft_agents.rollouts.running_game import LiveGame
-from marft_agents.trajectory import Action, EpisodeStart, IntArray, Trajectory
+from marft_agents.rollouts.recorded_game import RecordedGame
+from marft_agents.trajectory import EpisodeStart, IntArray, Trajectory
+from marft_common.moved_modules import renamed
+from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGames
 
 MAX_TURNS = 1000  # far more than language-model teams play; finds environments that never end
 EPOCHS = 1  # spawn key of the task order, used by no other randomness of the run
@@ -108,106 +110,63 @@ def collect(
         Trajectories in the order of `episodes`. A trajectory has a `failure` if the environment raises, does not end,
         or returns an observation that is not text.
     """
+    spare = [make_env()] if episodes else []
+    jobs = BackgroundJobs(threads_for(spare[0] if spare else None, step_threads, num_envs), "marft-step")
+    queue = list(enumerate(episodes))[::-1]
+    requests: dict[int, Request] = {}
     done: dict[int, Trajectory] = {}
 
-    def keep(index: int, game: LiveGame) -> None:
-        done[index] = game.trajectory()
-        if on_end is not None:
-            on_end(done[index])
+    with contextlib.closing(ParallelGames[RecordedGame](make_env, jobs, spare)) as games:
 
-    patience_s = math.inf if math.isinf(patience) else 0.0
-    with contextlib.closing(_Floor(make_env, episodes, num_envs, step_threads, encode, keep, max_turns)) as floor:
-        while floor.busy:
-            requests = floor.requests(seed, patience_s)
+        def ask(index: int) -> None:
+            request = games[index].request(seed)
+            if request is not None:
+                requests[index] = request
+                return
+            done[index] = games.leave(index).trajectory()
+            if on_end is not None:
+                on_end(done[index])
+
+        patience_s = math.inf if math.isinf(patience) else 0.0
+        while queue or len(games):
+            for index in jobs.finished(patience_s):
+                ask(index)
+            while queue and len(games) < num_envs:
+                index, episode = queue.pop()
+                game = games.enter(index, partial(RecordedGame, episode=episode, encode=encode, max_turns=max_turns))
+                game.start()
+                if episode.prefix:
+                    jobs.submit(index, game.replay)
+                else:
+                    ask(index)
             if requests:
                 asked = time.perf_counter()
                 actions = policy.act(list(requests.values()))
                 patience_s = patience * (time.perf_counter() - asked)
-                floor.play(requests, actions)
+                for index, action in zip(requests, actions, strict=True):
+                    jobs.submit(index, games[index].play, action)
+                requests.clear()
     return [done[i] for i in range(len(episodes))]
 
 
-class _Floor:
-    """Games in flight, and the queue of waiting episodes.
+def threads_for(env: Any, threads: int | None, num_envs: int) -> int:
+    """Return the number of threads that step games of an environment.
 
     Args:
-        make_env: Returns a new, independent environment.
-        episodes: Episodes to play.
-        num_envs: Largest number of games in flight.
-        step_threads: Number of stepping threads, see `collect`.
-        encode: Maps (agent, observation) to prompt ids, see `collect`.
-        on_over: Called with the number and the game of each finished episode.
-        max_turns: Largest number of turns, see `collect`.
+        env: One of the environments; `metadata["slow_step"]` declares that its steps wait for something.
+        threads: Number requested by the user. None chooses one per game up to 32 for slow environments, else 0,
+            since fast steps cost less than handing them over.
+        num_envs: Number of games in flight.
+
+    Raises:
+        ValueError: The requested number is negative.
     """
+    if threads is None:
+        slow = (getattr(env, "metadata", None) or {}).get("slow_step", False)
+        return min(num_envs, MAX_THREADS) if slow else 0
+    if threads < 0:
+        raise ValueError(f"step_threads: found {threads}, wanted at least 1, or 0 for none")
+    return threads
 
-    def __init__(
-        self,
-        make_env: Callable[[], Any],
-        episodes: Sequence[EpisodeStart],
-        num_envs: int,
-        step_threads: int | None,
-        encode: Callable[[str, str], IntArray] | None,
-        on_over: Callable[[int, LiveGame], None],
-        max_turns: int,
-    ) -> None:
-        self._make_env, self._num_envs, self._encode, self._on_over = make_env, num_envs, encode, on_over
-        self._max_turns = max_turns
-        self._queue = list(enumerate(episodes))[::-1]
-        self._games: dict[int, LiveGame] = {}
-        self._free = [make_env()] if episodes else []
-        self._stepper = Stepper(threads_for(self._free[0] if episodes else None, step_threads, num_envs))
 
-    @property
-    def busy(self) -> bool:
-        """True while some episode is unfinished."""
-        return bool(self._queue or self._games)
-
-    def requests(self, seed: int, patience_s: float) -> dict[int, Request]:
-        """Return the turns that wait for an action; blocks until a step finishes if steps are running.
-
-        Args:
-            seed: Seed of the policies' randomness.
-            patience_s: Seconds to wait for further steps once one has finished.
-        """
-        found: dict[int, Request] = {}
-        for index in self._stepper.finished(patience_s):
-            self._ask(index, seed, found)
-        while self._queue and len(self._games) < self._num_envs:
-            index, episode = self._queue.pop()
-            env = self._free.pop() if self._free else self._make_env()
-            game = LiveGame(env, episode, self._encode, self._max_turns)
-            self._games[index] = game
-            game.start()
-            if episode.prefix:
-                self._stepper.submit(index, game.replay)
-            else:
-                self._ask(index, seed, found)
-        return found
-
-    def _ask(self, index: int, seed: int, found: dict[int, Request]) -> None:
-        request = self._games[index].request(seed)
-        if request is None:
-            self._leave(index)
-        else:
-            found[index] = request
-
-    def play(self, requests: Mapping[int, Request], actions: Sequence[Action]) -> None:
-        """Play the requested turns."""
-        for (index, request), action in zip(requests.items(), actions, strict=True):
-            self._stepper.submit(index, self._games[index].play, request.agent, action)
-
-    def _leave(self, index: int) -> None:
-        game = self._games.pop(index)
-        if game.failure is None:
-            self._free.append(game.env)
-        else:  # after a failure the environment is not reused
-            with contextlib.suppress(Exception):
-                game.env.close()
-        self._on_over(index, game)
-
-    def close(self) -> None:
-        """Wait for running steps, then close all environments."""
-        self._stepper.close()
-        with contextlib.ExitStack() as stack:  # closes all, even if one of them raises
-            for env in [*self._free, *(game.env for game in self._games.values())]:
-                stack.callback(env.close)
+__getattr__ = renamed(__name__, {"Stepper": "BackgroundJobs"})

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from marft_common.parallel_games import ParallelGames
 from marft_envs.capabilities import AnyAEC, independent_games
 from marft_envs.registration.factory import make
-from marft_envs.rollout.running_game import Ended, LiveGame, Waiting
+from marft_envs.rollout.reporting_game import Ended, ReportingGame, Waiting
 from marft_envs.teams.profile import ENVIRONMENT
 
 Make = str | Callable[..., AnyAEC]
@@ -47,8 +48,8 @@ class SeatGame:
     def __init__(self, make_env: Callable[[], AnyAEC], seat: str, partners: Partners | None = None) -> None:
         self.seat, self.partners = seat, dict(partners or {})
         self.over: Ended | None = None
-        self._make_env = make_env
-        self._game = LiveGame(0, make_env())
+        self._games = ParallelGames[ReportingGame](make_env)
+        self._game = self._games.enter(0, partial(ReportingGame, 0))
         if missing := open_seats(self._game.env, [seat, *self.partners]):
             raise SeatError(f"nobody plays {', '.join(missing)}: give each a function of its observation as partner")
 
@@ -63,9 +64,7 @@ class SeatGame:
             GameFailedError: The environment raised.
         """
         self.over = None
-        if self._game.failure is not None:  # never reuse an environment that failed
-            self._game.close()
-            self._game = LiveGame(0, self._make_env())
+        self._game = self._games.enter(0, partial(ReportingGame, 0))
         return self._until_seat(self._game.begin(seed, options))
 
     def play(self, text: str) -> Any:
@@ -74,7 +73,7 @@ class SeatGame:
         Raises:
             GameFailedError: The environment raised.
         """
-        return self._until_seat(self._game.play(self.seat, text))
+        return self._until_seat(self._game.play(text))
 
     @property
     def reward(self) -> float:
@@ -88,13 +87,13 @@ class SeatGame:
 
     def close(self) -> None:
         """Close the environment."""
-        self._game.close()
+        self._games.close()
 
     def _until_seat(self, turn: Waiting | Ended) -> Any:
         while isinstance(turn, Waiting):
             if turn.agent == self.seat:
                 return turn.observation
-            turn = self._game.play(turn.agent, self.partners[turn.agent](turn.observation))
+            turn = self._game.play(self.partners[turn.agent](turn.observation))
         self.over = turn
         if turn.failure is not None:
             raise GameFailedError(turn.failure)

@@ -22,7 +22,7 @@ from typing import Any
 
 from marft_envs.bridges.seat import GameFailedError, Make, Partners, chat, maker, news, open_seats
 from marft_envs.capabilities import AnyAEC, listing_game
-from marft_envs.rollout.running_game import Ended, LiveGame, Waiting
+from marft_envs.rollout.reporting_game import Ended, ReportingGame, Waiting
 
 REQUIREMENT = "verifiers>=0.4,<0.5"
 
@@ -95,7 +95,7 @@ class _Table:
     """One game, and the conversations of its roles."""
 
     def __init__(self, make_env: Callable[[], AnyAEC], partners: Partners, task: Any, agents: Any) -> None:
-        self.game = LiveGame(0, make_env())
+        self.game = ReportingGame(0, make_env())
         self.partners, self.task, self.agents = partners, task, agents
         self.talks: dict[str, Any] = {}
         self.known: dict[str, Any] = {}
@@ -110,7 +110,7 @@ class _Table:
                     action = await self._action(turn, stack)
                     if action is None:
                         break
-                    turn = await asyncio.to_thread(self.game.play, turn.agent, action)
+                    turn = await asyncio.to_thread(self.game.play, action)
         finally:
             self.game.close()
         if isinstance(turn, Ended) and turn.failure is not None:

@@ -19,21 +19,19 @@ works.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
-from contextlib import ExitStack
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from gymnasium.spaces import Text
 
+from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGames
 from marft_envs.capabilities import AnyAEC
-from marft_envs.rollout.running_game import Ended, LiveGame, Waiting
+from marft_envs.rollout.reporting_game import Ended, ReportingGame, Waiting
 
-MAX_THREADS = 32
 PATIENCE = 0.25  # share of the caller's own time that `step` may spend on making its next batch larger
 _T = TypeVar("_T")
 
@@ -64,17 +62,17 @@ class VectorGames:
             raise ValueError(f"threads: found {threads}, wanted at least 1, or 0 for none")
         self.autoreset = autoreset
         self.ended: list[Ended] = []
-        self._make_env = make_env
-        self._games = [LiveGame(index, make_env()) for index in range(num_envs)]
+        self._jobs = BackgroundJobs(threads)
+        self._games = ParallelGames[ReportingGame](make_env, self._jobs)
+        for index in range(num_envs):
+            self._games.enter(index, partial(ReportingGame, index))
         self._first_seeds, self._episodes = [0] * num_envs, [0] * num_envs
-        self._pool = ThreadPoolExecutor(threads, "marft-game") if threads else None
-        self._running: dict[int, Future[Waiting | Ended]] = {}
         self._waiting: dict[int, Waiting] = {}
         self._returned_s = time.monotonic()
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._games)
+        return len(self._first_seeds)
 
     @property
     def waiting(self) -> list[Waiting]:
@@ -84,7 +82,7 @@ class VectorGames:
     @property
     def running(self) -> list[int]:
         """The games whose step or reset has not been reported yet."""
-        return sorted(self._running)
+        return self._jobs.pending
 
     def reset(
         self,
@@ -107,12 +105,12 @@ class VectorGames:
             options = [options] * len(self)
         each = _one_per_game([None] * len(self) if seeds is None else seeds, len(self), "seeds")
         given = _one_per_game(options, len(self), "options")
-        self._gather("all", 0.0)
+        self._gather("all")
         self._waiting.clear()
         self.ended = []
         for index in range(len(self)):
-            self.restart(index, seed=each[index], options=given[index])
-        fresh = self._gather("all", 0.0)
+            self._begin_first(index, each[index], given[index])
+        fresh = self._gather("all")
         self._returned_s = time.monotonic()
         return fresh
 
@@ -128,11 +126,9 @@ class VectorGames:
             ValueError: Its step is under way, or there is no such game.
         """
         self._refuse_closed()
-        if index in self._running or index not in range(len(self)):
+        if index in self.running or index not in range(len(self)):
             raise ValueError(f"game {index} cannot begin anew: {self._situation(index)}")
-        seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
-        self._first_seeds[index], self._episodes[index] = seed, 0
-        self._begin(index, seed, options)
+        self._begin_first(index, seed, options)
 
     def step(self, actions: Mapping[int, Any], *, wait: Literal["any", "all"] = "any") -> list[Waiting]:
         """Take the actions of games that wait for one.
@@ -159,8 +155,8 @@ class VectorGames:
             self._check(index, action)
         self.ended = []
         for index, action in actions.items():
-            agent = self._waiting.pop(index).agent
-            self._run(index, partial(self._games[index].play, agent, action))
+            del self._waiting[index]
+            self._jobs.submit(index, self._games[index].play, action)
         fresh = self._gather(wait, patience_s)
         self._returned_s = time.monotonic()
         return fresh
@@ -170,13 +166,8 @@ class VectorGames:
         if self._closed:
             return
         self._closed = True
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        self._running.clear()
         self._waiting.clear()
-        with ExitStack() as stack:  # closes all, even if one of them raises
-            for game in self._games:
-                stack.callback(game.close)
+        self._games.close()
 
     def __enter__(self) -> VectorGames:
         return self
@@ -200,49 +191,42 @@ class VectorGames:
     def _situation(self, index: int) -> str:
         if index not in range(len(self)):
             return f"there are games 0 to {len(self) - 1}"
-        if index in self._running:
+        if index in self.running:
             return "its step is under way; wait until step() reports it"
         return "it has ended or was never begun; restart(index) or reset() begins it"
 
-    def _run(self, index: int, job: Callable[[], Waiting | Ended]) -> None:
-        self._running[index] = _at_once(job) if self._pool is None else self._pool.submit(job)
+    def _begin_first(self, index: int, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self._first_seeds[index], self._episodes[index] = seed, 0
+        self._begin(index, seed, options)
 
     def _begin(self, index: int, seed: int, options: Mapping[str, Any] | None) -> None:
-        game = self._games[index]
-        if game.failure is not None:  # never reuse an environment that failed
-            game.close()
-            self._games[index] = game = LiveGame(index, self._make_env())
         self._waiting.pop(index, None)
-        self._run(index, partial(game.begin, seed, options))
+        game = self._games.enter(index, partial(ReportingGame, index))
+        self._jobs.submit(index, game.begin, seed, options)
 
-    def _gather(self, wait: Literal["any", "all"], patience_s: float) -> list[Waiting]:
+    def _gather(self, wait: Literal["any", "all"], patience_s: float = 0.0) -> list[Waiting]:
         """Wait for steps under way, and sort them into those that wait again and those that ended."""
         fresh: dict[int, Waiting] = {}
-        while self._running and (wait == "all" or not fresh):
-            running = self._running.values()
-            wait_for(running, return_when=ALL_COMPLETED if wait == "all" else FIRST_COMPLETED)
-            wait_for(running, timeout=patience_s)
-            for index in [index for index, future in self._running.items() if future.done()]:
-                outcome = self._running.pop(index).result()
-                if isinstance(outcome, Waiting):
-                    self._waiting[index] = fresh[index] = outcome
+        while len(self._jobs) and (wait == "all" or not fresh):
+            ended = []
+            for index in self._jobs.finished(math.inf if wait == "all" else patience_s):
+                report = self._games[index].report
+                if isinstance(report, Waiting):
+                    self._waiting[index] = fresh[index] = report
                 else:
-                    self._end(outcome)
+                    ended.append(report)
+            self.ended += ended
+            for over in ended:
+                self._begin_following(over)
         return [fresh[index] for index in sorted(fresh)]
 
-    def _end(self, over: Ended) -> None:
-        self.ended.append(over)
+    def _begin_following(self, over: Ended) -> None:
         index = over.index
         if self.autoreset and over.turns:  # one that ends before its first turn would do so for ever
             self._episodes[index] += 1
             following = np.random.SeedSequence([self._first_seeds[index], self._episodes[index]])
             self._begin(index, int(following.generate_state(1)[0]), None)
-
-
-def _at_once(job: Callable[[], _T]) -> Future[_T]:
-    future: Future[_T] = Future()
-    future.set_result(job())
-    return future
 
 
 def _one_per_game(values: Sequence[_T], count: int, name: str) -> Sequence[_T]:

@@ -57,3 +57,22 @@ def test_a_renamed_class_is_found_at_its_old_name(old):
         assert getattr(marft_agents, old) is current
     with pytest.warns(DeprecationWarning, match=f"{current.__module__}.{old} is called {RENAMED[old]} now"):
         assert getattr(importlib.import_module(current.__module__), old) is current
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("records", "Episode", "EpisodeStart"),
+        ("live_game", "LiveGame", "RecordedGame"),
+        ("rollouts.running_game", "LiveGame", "RecordedGame"),
+        ("stepping", "Stepper", "BackgroundJobs"),
+    ],
+)
+def test_a_renamed_class_is_found_in_its_old_module_with_a_warning(module, old, new, monkeypatch):
+    monkeypatch.delitem(sys.modules, f"marft_agents.{module}", raising=False)
+    with pytest.warns(DeprecationWarning, match=" now$"):
+        found = importlib.import_module(f"marft_agents.{module}")
+    with pytest.warns(DeprecationWarning, match=f"{old} is called {new} now"):
+        assert getattr(found, old) is getattr(found, new)
+    with pytest.raises(AttributeError, match=f"marft_agents.{module}' has no attribute 'nothing_of_the_kind'"):
+        _ = found.nothing_of_the_kind

@@ -11,7 +11,7 @@ from toy_games import toy_game, toy_tasks
 from baselines.cli.environment_flags import scenarios
 from marft_envs import FlexMG, Task
 from marft_envs.capabilities import dependency_game, independent_games, listing_game, recording_game
-from marft_envs.rollout.running_game import LiveGame, Waiting
+from marft_envs.rollout.reporting_game import ReportingGame, Waiting
 
 
 class Listed(Stranger):
@@ -56,10 +56,10 @@ def test_a_list_of_tasks_is_evaluated_whole():
 
 
 def test_the_record_of_any_game_is_kept():
-    game = LiveGame(0, Recorded())
+    game = ReportingGame(0, Recorded())
     turn = game.begin(0, None)
     while isinstance(turn, Waiting):
-        turn = game.play(turn.agent, "hello")
+        turn = game.play("hello")
     assert turn.record == "the record"
 
 

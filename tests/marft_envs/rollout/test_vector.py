@@ -16,7 +16,7 @@ from toy_games import toy_game, toy_tasks, toy_team
 
 import marft_envs
 from marft_envs import FlexMG, SharedPolicyEnv, UnicodeText, make_vec
-from marft_envs.rollout.running_game import Ended, Waiting
+from marft_envs.rollout.reporting_game import Ended, Waiting
 from marft_envs.rollout.vector_games import VectorGames
 from marft_envs.tasks.base import JudgeFailure
 
@@ -118,7 +118,7 @@ def test_a_strangers_game_whose_agents_leave_at_different_times():
 
 def test_ids_share_their_tasks():
     with make_vec("marft/math_duo-v0", 3, horizon=2) as games:
-        envs = [game.env.unwrapped for game in games._games]
+        envs = [games._games[index].env.unwrapped for index in range(3)]
         waiting = games.reset(seeds=[7, 7, 8], options={"index": 5})
         assert waiting[0].observation == waiting[1].observation
         assert {turn.info["task_index"] for turn in waiting} == {5}
@@ -341,7 +341,7 @@ def test_closing_waits_closes_all_and_can_be_repeated():
 
     games = make_vec(make, 3, threads=2)
     games.reset(seeds=0)
-    games._run(2, lambda: games._games[2].play("buyer_0", "a"))
+    games._jobs.submit(2, games._games[2].play, "a")
     with pytest.raises(OSError, match="it sticks"):
         games.close()
     games.close()

@@ -1,16 +1,17 @@
-"""One running game of a PettingZoo AEC environment, and its record as a trajectory."""
+"""A running game with text observations, recorded as a trajectory; it may start with replayed actions."""
 
 from __future__ import annotations
 
-import contextlib
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from marft_agents.policies.policy import Request, encodable
 from marft_agents.trajectory import Action, EpisodeStart, IntArray, SampledTurn, Trajectory
+from marft_common.moved_modules import renamed
+from marft_common.running_game import EndlessGameError, RunningGame
 
 SCALARS = (int, float, np.number, np.bool_)
 NO_TOKENS: IntArray = np.zeros(0, np.int32)
@@ -21,18 +22,12 @@ class ObservationError(ValueError):
     """An observation that is not well-formed text; names the finding and the wanted form."""
 
 
-class EndlessGameError(RuntimeError):
-    """A game that did not end within its turns, or whose dead agents never leave."""
-
-
 class ReplayError(RuntimeError):
     """A replay that diverged from its record; names the turn, the value found and the value recorded."""
 
 
-class LiveGame:
-    """An episode in progress; its methods may run in any thread, but only one at a time.
-
-    An exception of the environment becomes the game's failure: a record with a cause, not a crash of the run.
+class RecordedGame(RunningGame[Any]):
+    """An episode in progress, recorded as a trajectory.
 
     Args:
         env: The environment; nothing else uses it meanwhile.
@@ -41,10 +36,6 @@ class LiveGame:
             observations of a replay with the recorded prompts. None does neither. Only `request` and `trajectory`
             call it.
         max_turns: Number of turns after which an unfinished game fails; 0: no limit.
-
-    Attributes:
-        failure: Cause if the game cannot continue; None if it can.
-        over: True when no further action is needed.
     """
 
     def __init__(
@@ -54,34 +45,29 @@ class LiveGame:
         encode: Callable[[str, str], IntArray] | None = None,
         max_turns: int = 0,
     ) -> None:
-        self.env, self.episode, self.encode, self.max_turns = env, episode, encode, max_turns
-        self.failure: str | None = None
-        self.over = False
+        super().__init__(env)
+        self.episode, self.encode, self.max_turns = episode, encode, max_turns
         self._turns: list[SampledTurn] = []
-        self._replayed: list[str] = []  # observation before each prefix turn, until compared
+        self._replayed: list[str | None] = []  # observation before each prefix turn, until compared
         self._acted: set[str] = set()
         self._round = 0
-        self._truncated = False
         self._following = ("", "")  # after a truncation: agent to bootstrap, its observation
         self._infos: Mapping[str, float] = {}
 
     def start(self) -> None:
         """Reset the environment."""
-        options = self.episode.options
-        with self._recorded("reset"):
-            self.env.reset(seed=self.episode.seed, options=None if options is None else dict(options))
-        self._pass_over_dead()
+        self.reset(self.episode.seed, self.episode.options)
 
     def replay(self) -> None:
         """Play the fixed actions of the episode's prefix unchanged."""
         for number, action in enumerate(self.episode.prefix):
             if self.over:
-                self.failure = self.failure or f"replay: the game was over before turn {number}; {NOT_DETERMINISTIC}"
+                if self.failure is None:
+                    self.fail(f"replay: the game was over before turn {number}; {NOT_DETERMINISTIC}")
                 return
-            agent = self.env.agent_selection
-            with self._recorded(f"observation of {agent}"):
-                self._replayed.append(checked(self.env.observe(agent)))
-                self.play(agent, action)
+            self._replayed.append(self._observe())
+            if not self.over:
+                self.play(action)
 
     def request(self, seed: int) -> Request | None:
         """Return the waiting turn; None if there is none, or the environment cannot give its observation.
@@ -90,17 +76,53 @@ class LiveGame:
             seed: Seed of the policies' randomness.
         """
         self._compare_replayed()
-        if self.over:
+        if not self.over:
+            self.attempt("end of the game", self._check_length)
+        observation = None if self.over else self._observe()
+        if observation is None:
             return None
-        with self._recorded("end of the game"):
-            self._check_length()
-        if self.over:
-            return None
-        agent = self.env.agent_selection
         randomness = np.random.SeedSequence([seed, self.episode.number, len(self._turns)])
-        with self._recorded(f"observation of {agent}"):
-            return Request(agent, checked(self.env.observe(agent)), np.random.default_rng(randomness))
-        return None
+        return Request(self.agent, observation, np.random.default_rng(randomness))
+
+    def play(self, action: Action) -> None:
+        """Play the waiting turn; the game fails if the policy could not act."""
+        if action.failure is None:
+            self.step(action)
+        else:
+            self.fail(action.failure)
+
+    def trajectory(self) -> Trajectory:
+        """Return the record of the game."""
+        final_agent, final_prompt = "", NO_TOKENS
+        if self.encode is not None and self.failure is None and self._following[0]:
+            encoded = self.attempt("observation after the last round", self.encode, *self._following)
+            if encoded is not None:
+                final_agent, final_prompt = self._following[0], encoded
+        return Trajectory(
+            seed=self.episode.seed,
+            group=self.episode.group,
+            turns=tuple(self._turns),
+            terminated=not self.cut_off,
+            truncated=bool(self.cut_off),
+            final_agent=final_agent,
+            final_prompt_ids=final_prompt,
+            infos=self._infos,
+            failure=self.failure,
+            game=self._record(),
+        )
+
+    def _step(self, action: Action) -> None:
+        self._round = self._round_of(self.agent)
+        super()._step(action.text)
+        rewards = self.env.rewards
+        reward = float(np.mean([float(r) for r in rewards.values()])) if rewards else 0.0
+        self._turns.append(SampledTurn(self.agent, action, reward, self._round))
+        self._infos = numeric(self.env.infos.get(self.agent, {}))
+        self._following = self._next_valued()
+
+    def _observe(self) -> str | None:
+        """Return the observation of the agent that acts next; None, and a failure, if it is not well-formed text."""
+        return self.attempt(f"observation of {self.agent}", lambda: checked(self.env.observe(self.agent)))
 
     def _check_length(self) -> None:
         if self.max_turns and len(self._turns) >= self.max_turns:
@@ -108,43 +130,6 @@ class LiveGame:
                 f"{len(self._turns)} turns were played and the game is not over: let the environment truncate it, or "
                 "raise max_turns (--max-turns; 0: no limit)"
             )
-
-    def play(self, agent: str, action: Action) -> None:
-        """Play the waiting turn; the game fails if the policy could not act."""
-        env = self.env
-        if action.failure is not None:
-            self.failure, self.over = action.failure, True
-            return
-        self._round = self._round_of(agent)
-        with self._recorded(f"step of {agent}"):
-            env.step(action.text)
-            reward = float(np.mean([float(r) for r in env.rewards.values()])) if env.rewards else 0.0
-            self._turns.append(SampledTurn(agent, action, reward, self._round))
-            self._infos = numeric(env.infos.get(agent, {}))
-            cut = [a for a in env.agents if env.truncations[a] and not env.terminations[a]]
-            self._truncated = bool(cut)
-            self._following = self._next_valued(cut)
-        self._pass_over_dead()
-
-    def trajectory(self) -> Trajectory:
-        """Return the record of the game."""
-        final_agent, final_prompt = "", NO_TOKENS
-        if self.encode is not None and self.failure is None and self._following[0]:
-            with self._recorded("observation after the last round"):
-                final_prompt = self.encode(*self._following)
-                final_agent = self._following[0]
-        return Trajectory(
-            seed=self.episode.seed,
-            group=self.episode.group,
-            turns=tuple(self._turns),
-            terminated=not self._truncated,
-            truncated=self._truncated,
-            final_agent=final_agent,
-            final_prompt_ids=final_prompt,
-            infos=self._infos,
-            failure=self.failure,
-            game=self._record(),
-        )
 
     def _record(self) -> dict[str, Any] | None:
         """Return the environment's record of the game, with the token counts that it could not know."""
@@ -179,48 +164,22 @@ class LiveGame:
         """Fail the game if an observation of its replay does not match the recorded prompt."""
         seen, self._replayed = self._replayed, []
         for number, (turn, observation) in enumerate(zip(self._turns, seen, strict=False)):
-            recorded = turn.action.prompt_ids
-            if self.failure is not None or self.encode is None or not len(recorded):
-                continue  # already failed, no encoder, or a policy without prompts
-            with self._recorded(f"replay of turn {number}"):
-                if not np.array_equal(self.encode(turn.agent, observation), recorded):
-                    raise ReplayError(f"{turn.agent} sees another prompt than was recorded; {NOT_DETERMINISTIC}")
+            if self.failure is None and self.encode is not None and len(turn.action.prompt_ids):
+                self.attempt(f"replay of turn {number}", self._compare_prompt, turn, observation)
 
-    @contextlib.contextmanager
-    def _recorded(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            told = f"{doing}: {type(error).__name__}: {error}"
-            self.failure = told.encode(errors="backslashreplace").decode()  # records are UTF-8
-            self.over = True
+    def _compare_prompt(self, turn: SampledTurn, observation: str) -> None:
+        assert self.encode is not None
+        if not np.array_equal(self.encode(turn.agent, observation), turn.action.prompt_ids):
+            raise ReplayError(f"{turn.agent} sees another prompt than was recorded; {NOT_DETERMINISTIC}")
 
-    def _pass_over_dead(self) -> None:
-        """Step dead agents until a living agent must act or no agent is left."""
-        env = self.env
-        with self._recorded("who acts next"):
-            last_steps = 0
-            while not self.over and env.agents:
-                agent = env.agent_selection
-                if not (env.terminations[agent] or env.truncations[agent]):
-                    return
-                if last_steps == 10 * len(env.agents):  # one each should be enough; some environments need more
-                    raise EndlessGameError(
-                        f"agent {agent!r} is dead and stays in env.agents = {env.agents}: step(None) has to take it out"
-                    )
-                last_steps += 1
-                with self._recorded(f"last step of {agent}"):
-                    env.step(None)
-        self.over = True
-
-    def _next_valued(self, cut: Sequence[str]) -> tuple[str, str]:
+    def _next_valued(self) -> tuple[str, str]:
         """Return the agent to bootstrap after a truncation, and its observation; ("", "") if none.
 
         Of the agents cut off by the truncation, it is the one that would act next. Only agents that play tokens have a
         value. The next round is assumed to start with the agent that started this one. Its observation is read at once,
         since an environment forgets its dead agents.
         """
-        valued = [turn for turn in self._turns if turn.agent in cut and len(turn.action.token_ids)]
+        valued = [turn for turn in self._turns if turn.agent in self.cut_off and len(turn.action.token_ids)]
         opening = [turn for turn in valued if turn.round == self._round] or valued
         return (opening[0].agent, checked(self.env.observe(opening[0].agent))) if opening else ("", "")
 
@@ -271,3 +230,6 @@ def _check_text(where: str, text: Any) -> None:
 def numeric(infos: Mapping[str, Any]) -> dict[str, float]:
     """Return the scalar numeric entries of an info dictionary as floats."""
     return {key: float(value) for key, value in infos.items() if isinstance(value, SCALARS)}
+
+
+__getattr__ = renamed(__name__, {"LiveGame": "RecordedGame"})
