@@ -27,11 +27,11 @@ from baselines.cli.environment_flags import (
 from baselines.cli.flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.train import add_model_flags, device_of
-from baselines.experiment_record import Experiment, read_models
+from baselines.experiment_record import read_models
+from baselines.trained_team import TeamSettings, experiment_of
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
-from marft_agents.policies.language_model import build_team, check_first_prompts
 from marft_agents.policies.policy import Policy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
@@ -53,6 +53,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="DIR",
         help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
     )
+    add_scenario_flags(parser)
+    parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
+    add_model_flags(parser)
+    add_environment_flags(parser, split="test")
+    add_knobs(parser, SamplingParams, title="sampling (temperature 0 is greedy)")
+    add_knobs(parser, ContextSettings, title="context window")
+    add_config(parser, run)
+
+
+def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
+    """Add --other-tools, --limit, --max-turns and --seeds."""
     parser.add_argument(
         "--other-tools",
         action="store_true",
@@ -67,12 +78,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=f"an episode that is not over after so many turns has failed; 0: no limit (default: {MAX_TURNS})",
     )
     parser.add_argument("--seeds", type=_seeds, metavar="S,S", help="sampling seeds (default: 0)")
-    parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
-    add_model_flags(parser)
-    add_environment_flags(parser, split="test")
-    add_knobs(parser, SamplingParams, title="sampling (temperature 0 is greedy)")
-    add_knobs(parser, ContextSettings, title="context window")
-    add_config(parser, run)
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -119,7 +124,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingPa
 
     The context window is None for an endpoint, which enforces its own.
     """
-    trained = None if arguments.checkpoint is None else _experiment_of(arguments.checkpoint)
+    trained = None if arguments.checkpoint is None else experiment_of(arguments.checkpoint)
     defaults = dataclasses.asdict(trained.law) if trained else {}
     law = read_knobs(arguments, SamplingParams, defaults)
     if arguments.endpoint is not None:
@@ -129,39 +134,24 @@ def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingPa
             raise ValueError("--context-window and --overflow are for models that run here, not for an --endpoint")
         return _remote(arguments, law), law, None
     models = read_models(arguments.model) if arguments.model else dict(trained.models) if trained else {}
-    models = models or {"*": "smollm2-135m"}
-    context = read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context) if trained else {})
-    check_first_prompts(env, models, law, context)
-    team = build_team(
-        env.possible_agents,
-        models,
-        lora=trained.lora if trained else LoraSettings(),
+    settings = TeamSettings(
+        models=models or {"*": "smollm2-135m"},
         law=law,
+        context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context) if trained else {}),
+        lora=trained.lora if trained else LoraSettings(),
         sharing=trained.sharing if trained else "separate",
-        device=device_of(arguments),
-        context=context,
+        checkpoint=arguments.checkpoint,
     )
-    if arguments.checkpoint is not None:
-        checkpoint.load_adapters(arguments.checkpoint, team)
+    settings.check(env)
+    team = settings.load(env, device_of(arguments))
     arguments.model = sorted({seat.base.name for seat in team.seats.values()})
-    return team, law, context
+    return team, law, settings.context
 
 
 def _remote(arguments: argparse.Namespace, law: SamplingParams) -> Policy:
     from marft_agents.policies.remote import RemotePolicy
 
     return RemotePolicy(arguments.endpoint, arguments.model[0], law)
-
-
-def _experiment_of(path: Path) -> Experiment:
-    """Return the experiment of a checkpoint, read from the config.json of its run folder."""
-    path = checkpoint.resolve(path)
-    for folder in (path, path.parent, path.parent.parent):
-        if (folder / "config.json").is_file():
-            return Experiment.load(folder)
-    raise checkpoint.CheckpointError(
-        f"{path} lies in no run folder: wanted RUN or RUN/checkpoints/update-N with RUN/config.json"
-    )
 
 
 def evaluate_with_bar(

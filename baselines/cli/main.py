@@ -15,7 +15,11 @@ from typing import Any
 from baselines import scaffold
 from baselines.cli import grade_agreement, inspection, play, sandbox
 
-LAZY_COMMANDS = {"train": "baselines.cli.train", "eval": "baselines.cli.evaluate"}  # these load torch
+LAZY_COMMANDS = {  # these load torch
+    "train": "baselines.cli.train",
+    "eval": "baselines.cli.evaluate",
+    "attribute": "baselines.cli.attribute",
+}
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib", "tomli_w"}
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-import envs_data
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
+from baselines.gold_answers import gold_answer
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.trajectory import Action
@@ -97,22 +97,6 @@ def _gold_script(env: Any) -> Any:
     answering = {profile.name for profile in game.team.profiles if profile.answers}
 
     def script(agent: str, observation: str) -> str:
-        return _gold_answer(game) if agent in answering else "I have nothing to add."
+        return gold_answer(game) if agent in answering else "I have nothing to add."
 
     return script
-
-
-def _gold_answer(game: marft_envs.FlexMG) -> str:
-    if game.task.meta.get("kind") == "codeforces":
-        return _gold_program(game.task.id)
-    golds = game.task.answer
-    if game.task.meta.get("gold_mode", "single") != "single":
-        golds = ", ".join(json.loads(golds))
-    return f"\\boxed{{{golds}}}"
-
-
-def _gold_program(task_id: str) -> str:
-    for solution in envs_data.attachment("codeforces", "solutions"):
-        if (solution["problem"], solution["language"], solution["verdict"]) == (task_id, "python", "OK"):
-            return f"```python\n{solution['source']}```"
-    raise ValueError(f"the scripted policy knows programs for embedded problems only, not for {task_id!r}")

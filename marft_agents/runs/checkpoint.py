@@ -14,7 +14,7 @@ import json
 import os
 import pickle
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -362,11 +362,26 @@ def _settings_of(path: Path, record: Any) -> dict[str, Any]:
         raise CheckpointError(f"{path / STATE_FILE} is damaged: its settings are {record!r:.100}") from error
 
 
-def _check_same_team(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    if list(found) != list(wanted):
+def check_agents(path: Path, agents: Sequence[str]) -> None:
+    """Refuse a checkpoint of other agents, before any model is loaded.
+
+    Args:
+        path: Checkpoint or run, see `resolve`.
+        agents: Agents of the environment, in the order of the team.
+
+    Raises:
+        CheckpointError: The checkpoint is of another team, is damaged, or there is none.
+    """
+    path = resolve(path)
+    found = _read_state(path)["team"]
+    if list(found) != list(agents):
         raise CheckpointError(
-            f"checkpoint {path} is of another team: found agents {', '.join(found)}, wanted {', '.join(wanted)}"
+            f"checkpoint {path} is of another team: found agents {', '.join(found)}, wanted {', '.join(agents)}"
         )
+
+
+def _check_same_team(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    check_agents(path, list(wanted))
     for agent, description in wanted.items():
         if found[agent] != description:
             raise CheckpointError(

@@ -16,7 +16,7 @@ from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.policies.policy import Policy
 from marft_agents.rollouts.rollout import MAX_TURNS, EpisodeStart, collect
-from marft_agents.trajectory import Trajectory, score
+from marft_agents.trajectory import Action, Trajectory, score
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def evaluate(
     on_end: Callable[[Trajectory], None] | None = None,
     patience: float = 0.25,
     max_turns: int = MAX_TURNS,
+    prefixes: Sequence[tuple[Action, ...]] = (),
 ) -> Evaluation:
     """Play every scenario once per seed, with the rollout code of training.
 
@@ -106,12 +107,13 @@ def evaluate(
         patience: Longest wait for a larger batch, see `rollouts.rollout.collect`; `math.inf` makes results a function
             of the arguments alone.
         max_turns: Most turns of an episode; one that is not over by then has failed; 0: no limit.
+        prefixes: First actions of each scenario, to replay before the policy is asked. Empty: the policy plays all.
     """
     columns, trajectories = [], []
     for seed in seeds:
         episodes = [
-            EpisodeStart(i, i, int(options.get("seed", i)), {k: v for k, v in options.items() if k != "seed"})
-            for i, options in enumerate(scenarios)
+            EpisodeStart(i, i, int(options.get("seed", i)), {k: v for k, v in options.items() if k != "seed"}, prefix)
+            for i, (options, prefix) in enumerate(zip(scenarios, prefixes or [()] * len(scenarios), strict=True))
         ]
         played = collect(
             make_env,

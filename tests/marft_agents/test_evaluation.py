@@ -158,3 +158,22 @@ def test_a_paired_difference_knows_something_from_two_scenarios_on():
     assert found.low == pytest.approx(0.75 - 1.959964 * math.sqrt(0.125) / math.sqrt(2))
     nothing = evaluation([[math.nan]])
     assert paired_difference(nothing, nothing)[1:] == (-math.inf, math.inf)
+
+
+def test_prefixes_are_replayed_before_the_policy_is_asked():
+    asked = []
+
+    def script(agent, observation):
+        asked.append(agent)
+        return "a"
+
+    prefixes = [(text_action("1"), text_action("2")), ()]
+    found = evaluate(Market, ScriptedPolicy(script), [{}, {}], seeds=(0, 1), num_envs=1, prefixes=prefixes)
+    texts = [[turn.action.text for turn in trajectory.turns] for trajectory in found.trajectories]
+    assert texts == [["1", "2", *"aaaaa"], [*"aaaaaaa"]] * 2
+    assert len(asked) == 2 * (5 + 7)
+
+
+def test_prefixes_are_those_of_all_scenarios():
+    with pytest.raises(ValueError, match="zip"):
+        evaluate(Market, ScriptedPolicy(lambda agent, observation: "a"), [{}, {}], prefixes=[()])

@@ -1,0 +1,267 @@
+"""`marft attribute`: contribution of each agent of a trained team, and influence of each message."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import hashlib
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from baselines.attribution import MOST_EXACT, Coalition, Game, MakeEnv, Method, Replacement, oracle, silent, untrained
+from baselines.attribution_run import AttributionPlan, EpisodeCost, cost, missing, play, summary
+from baselines.cli.environment_flags import add_environment_flags, factory, notes_of, read_keywords, scenarios
+from baselines.cli.evaluate import TABLE_WIDTH, add_scenario_flags
+from baselines.cli.flags import add_knobs, given_knobs, read_knobs
+from baselines.cli.progress import EpisodeCount
+from baselines.cli.train import device_of
+from baselines.gold_answers import check_oracle
+from baselines.message_influence import edges_of
+from baselines.source_commit import source_commit
+from baselines.trained_team import TeamSettings, experiment_of, run_of
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.models.context_window import ContextSettings
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.runs import checkpoint
+from marft_agents.runs.evaluation import evaluate
+from marft_agents.runs.run_folder import check_free, versions, write_json
+from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
+from marft_envs.capabilities import dependency_game
+from marft_envs.tasks.tools.tool_access import check_surface
+
+SCHEMA = "marft.attribution/1"
+REPLACEMENTS = ("untrained", "silence", "oracle")
+PILOT_EPISODES = 4  # played to measure the cost where the run has no metrics
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `marft attribute`."""
+    parser = commands.add_parser("attribute", help="measure the contribution of each agent of a trained team")
+    parser.add_argument(
+        "checkpoint",
+        type=Path,
+        metavar="RUN",
+        help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
+    )
+    parser.add_argument("--out", type=Path, metavar="PATH", help="folder for the results, or a file that ends in .json")
+    parser.add_argument(
+        "--replace",
+        choices=REPLACEMENTS,
+        default="untrained",
+        help="policy of the agents outside of a coalition: the bare base, an empty message, or the gold answer "
+        "(default: untrained)",
+    )
+    parser.add_argument(
+        "--method",
+        choices=("shapley", "loo"),
+        help=f"exact Shapley values, or leave-one-out (default: shapley for up to {MOST_EXACT} agents, else loo)",
+    )
+    parser.add_argument(
+        "--agents", metavar="NAME,NAME", help="agents to measure; the others always play trained (default: all)"
+    )
+    parser.add_argument(
+        "--influence",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="also replace the messages on each edge of the dependency function (default: yes)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the cost and stop")
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: CUDA if there, else CPU)")
+    add_scenario_flags(parser)
+    add_environment_flags(parser, split="test")
+    add_knobs(parser, SamplingParams, title="sampling (as in training where not given)")
+    add_knobs(parser, ContextSettings, title="context window (as in training where not given)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `marft attribute`."""
+    if arguments.out is None and not arguments.dry_run:
+        raise ValueError("marft attribute needs --out PATH (or --dry-run)")
+    device = device_of(arguments)
+    settings, make_env, plan = read_plan(arguments)
+    folder, file = result_paths(arguments.out) if arguments.out is not None else (None, None)
+    if folder is not None:
+        check_free(folder)
+        plan.check_folder(folder)
+    team = None
+    each = EpisodeCost.of_run(run_of(checkpoint.resolve(arguments.checkpoint)))
+    if each is None:
+        team = settings.load(make_env(), device)
+        each = measured_cost(plan, make_env, team)
+    print(cost(plan, each, dependency_game(make_env())), flush=True)
+    if arguments.dry_run or folder is None or file is None:
+        return 0
+
+    @functools.cache
+    def loaded() -> LanguageModelTeam:
+        return team or settings.load(make_env(), device)
+
+    def replaced(agents: Coalition) -> Game:  # loads no model where every coalition is there already
+        return replacement(plan, make_env, loaded())(agents)
+
+    with EpisodeCount("attribution", max(1, missing(plan, folder))) as count:
+        results = play(plan, replaced, folder, lambda _: count.advance())
+    found = summary(plan, *results)
+    origin = {"schema": SCHEMA, "command": shlex.join(["marft", *sys.argv[1:]]), "commit": source_commit()}
+    write_json(file, {**origin, "versions": versions(), **plan.to_dict(), **found})
+    print_summary(found)
+    print(f"results: {file}")
+    return 0
+
+
+def result_paths(out: Path) -> tuple[Path, Path]:
+    """Return the folder of the coalitions and the file of the results for a value of --out."""
+    return (out.with_suffix(""), out) if out.suffix == ".json" else (out, out / "attribution.json")
+
+
+# ------------------------------------------------------------------ plan
+
+
+def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, AttributionPlan]:
+    """Return team settings, environment factory and plan; everything is refused here, before a model is loaded.
+
+    Raises:
+        ValueError: A flag, the environment or the checkpoint cannot be used; the message says why.
+    """
+    path = checkpoint.resolve(arguments.checkpoint)
+    trained = experiment_of(path)
+    arguments.env = trained.env
+    keywords = {**trained.keywords, **read_keywords(arguments)}
+    make_env = factory(trained.env, keywords)
+    env = make_env()
+    refuse_unsuitable(env)
+    check_surface(
+        checkpoint.notes_of(path).get("tool_surface"),
+        notes_of(env).get("tool_surface"),
+        allow=bool(arguments.other_tools),
+    )
+    settings = TeamSettings(
+        models=dict(trained.models),
+        law=read_knobs(arguments, SamplingParams, dataclasses.asdict(trained.law)),
+        context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context)),
+        lora=trained.lora,
+        sharing=trained.sharing,
+        checkpoint=path,
+    )
+    players = read_players(arguments.agents, env.possible_agents)
+    method: Method = arguments.method or ("shapley" if len(players) <= MOST_EXACT else "loo")
+    if method == "shapley" and len(players) > MOST_EXACT:
+        raise ValueError(
+            f"--method shapley: {len(players)} agents need {2 ** len(players)} coalitions, wanted at most {MOST_EXACT} "
+            "agents; name some with --agents, or take --method loo"
+        )
+    if arguments.limit is not None and arguments.limit < 1:
+        raise ValueError(f"--limit {arguments.limit}: wanted at least 1 scenario")
+    options = scenarios(env, arguments.limit)
+    if arguments.replace == "oracle":
+        check_oracle(make_env, options[0])
+    settings.check(env)
+    game = dependency_game(env)
+    plan = AttributionPlan(
+        players=players,
+        method=method,
+        replace=arguments.replace,
+        edges=tuple(edges_of(game)) if game is not None and arguments.influence else (),
+        scenarios=options,
+        seeds=arguments.seeds or (0,),
+        max_turns=TrainingSchedule(**given_knobs(arguments, TrainingSchedule)).max_turns,
+        origin={
+            "env": trained.env,
+            "keywords": keywords,
+            "models": dict(trained.models),
+            "checkpoint": str(path),
+            "adapters_sha256": adapters_sha256(path),
+            "law": dataclasses.asdict(settings.law),
+            "context": dataclasses.asdict(settings.context),
+        },
+    )
+    return settings, make_env, plan
+
+
+def read_players(given: str | None, agents: Sequence[str]) -> tuple[str, ...]:
+    """Return the agents to measure, in team order.
+
+    Args:
+        given: Value of --agents; None means all.
+        agents: Agents of the team.
+
+    Raises:
+        ValueError: There is one agent only, or a name is unknown.
+    """
+    if len(agents) < 2:
+        raise ValueError(f"one agent ({', '.join(agents)}) made the whole result: attribution needs a team of several")
+    if given is None:
+        return tuple(agents)
+    wanted = [name.strip() for name in given.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in agents]
+    if unknown or not wanted:
+        raise ValueError(f"--agents {given}: no agent {', '.join(unknown)!r}; the team has {', '.join(agents)}")
+    return tuple(agent for agent in agents if agent in wanted)
+
+
+def adapters_sha256(path: Path) -> str:
+    """Return the SHA-256 of all adapter weights of a checkpoint, in the order of their folders."""
+    digest = hashlib.sha256()
+    for file in sorted(path.glob("*/adapter_model.safetensors")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def replacement(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelTeam) -> Replacement:
+    """Return the replacement that a plan names."""
+    if plan.replace == "untrained":
+        return untrained(make_env, team)
+    return (silent if plan.replace == "silence" else oracle)(make_env, team, team.seats)
+
+
+def measured_cost(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelTeam) -> EpisodeCost:
+    """Play a few episodes with the whole team and return their mean cost."""
+    started = time.perf_counter()
+    played = evaluate(make_env, team, plan.scenarios[:PILOT_EPISODES], max_turns=plan.max_turns).trajectories
+    seconds = time.perf_counter() - started
+    tokens = sum(trajectory.num_tokens for trajectory in played)
+    return EpisodeCost(tokens / len(played), seconds / len(played), f"in {len(played)} episodes now")
+
+
+# ------------------------------------------------------------------ table
+
+
+def print_summary(found: Mapping[str, Any]) -> None:
+    """Print the contributions and the influence of the messages, lowest first."""
+    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+    success = {frozenset(one["players"]): one for one in found["coalitions"]}
+    everyone = frozenset(found["agents"])
+    name = "Shapley value" if found["total"] is not None else "leave-one-out value"
+    table = Table("agent", f"{name} [95 % interval]", "team without it", "it alone")
+    for agent, one in sorted(found["agents"].items(), key=lambda item: _number(item[1])):
+        others, alone = success[everyone - {agent}], success.get(frozenset({agent}))
+        table.add_row(agent, _cell(one), _cell(others), "-" if alone is None else _cell(alone))
+    table.add_section()
+    table.add_row("whole team (success)", _cell(success[everyone]), "", "")
+    if found["total"] is not None:
+        table.add_row("whole team - none", _cell(found["total"]), "", "")
+    console.print(table)
+    if found["influence"]:
+        edges = Table("message", "answer changes", "success changes", "success gained by it", "scenarios")
+        for one in sorted(found["influence"], key=lambda one: _number(one["answer_changed"])):
+            shown = [_cell(one[key]) for key in ("answer_changed", "success_changed", "success_gain")]
+            edges.add_row(f"{one['author']} -> {one['reader']}", *shown, str(one["scenarios"]))
+        console.print(edges)
+
+
+def _number(found: Mapping[str, Any]) -> float:
+    return float(found["mean"])
+
+
+def _cell(found: Mapping[str, Any]) -> str:
+    low, high = map(float, found["interval_95"])
+    return f"{float(found['mean']):.3f} [{low:.3f}, {high:.3f}]"

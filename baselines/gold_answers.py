@@ -1,0 +1,83 @@
+"""Scripted oracle of single agents: the gold answer of the task being played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from typing import Any
+
+from pettingzoo.utils.wrappers import BaseWrapper
+
+import envs_data
+from marft_envs.capabilities import dependency_game
+from marft_envs.game import FlexMG
+
+
+class NoOracleError(ValueError):
+    """An environment or a task without a scripted oracle."""
+
+
+def gold_answer(game: FlexMG) -> str:
+    """Return an action with the gold answer of the task being played.
+
+    Raises:
+        NoOracleError: The task is a program without an embedded solution.
+    """
+    if game.task.meta.get("kind") == "codeforces":
+        return _gold_program(game.task.id)
+    golds = game.task.answer
+    if game.task.meta.get("gold_mode", "single") != "single":
+        golds = ", ".join(json.loads(golds))
+    return f"\\boxed{{{golds}}}"
+
+
+def _gold_program(task_id: str) -> str:
+    for solution in envs_data.attachment("codeforces", "solutions"):
+        if (solution["problem"], solution["language"], solution["verdict"]) == (task_id, "python", "OK"):
+            return f"```python\n{solution['source']}```"
+    raise NoOracleError(f"the scripted policy knows programs for embedded problems only, not for {task_id!r}")
+
+
+class OracleView(BaseWrapper[str, Any, Any]):
+    """View in which the observation of an oracle agent is the action that it must play.
+
+    Policies see observations only, so this is how the gold answer reaches them. `ScriptedPolicy` with
+    `lambda agent, observation: observation` plays it.
+
+    Args:
+        env: AEC environment of a task with a gold answer.
+        agents: Agents that play the gold answer.
+    """
+
+    def __init__(self, env: Any, agents: Collection[str]) -> None:
+        super().__init__(env)
+        self._oracles = frozenset(agents)
+
+    def observe(self, agent: str) -> Any:
+        """Return the gold answer for an oracle agent, else the agent's observation."""
+        game = dependency_game(self.env)
+        return gold_answer(game) if game is not None and agent in self._oracles else self.env.observe(agent)
+
+
+def check_oracle(make_env: Callable[[], Any], scenario: dict[str, Any]) -> None:
+    """Refuse an environment whose first scenario is not solved by agents that all play the gold answer.
+
+    Args:
+        make_env: Makes an AEC environment.
+        scenario: Reset options; an optional key "seed" is the environment seed.
+
+    Raises:
+        NoOracleError: There is no gold answer, or it does not succeed.
+    """
+    env = make_env()
+    if dependency_game(env) is None:
+        raise NoOracleError("no scripted oracle: it plays gold answers and needs a Flex-MG")
+    env.reset(seed=scenario.get("seed", 0), options={k: v for k, v in scenario.items() if k != "seed"})
+    view, success = OracleView(env, env.possible_agents), 0.0
+    while view.agents and not any(view.terminations.values()) and not any(view.truncations.values()):
+        view.step(str(view.observe(view.agent_selection)))
+        success = max([success, *(float(info.get("success", 0.0)) for info in view.infos.values())])
+    if not success:
+        raise NoOracleError(
+            f"no scripted oracle: task {env.unwrapped.task.id!r} is not solved where every agent plays the gold answer"
+        )

@@ -1,0 +1,96 @@
+"""Team of language models with its settings: models, sampling parameters, context window and checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from baselines.experiment_record import Experiment
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.context_window import ContextSettings
+from marft_agents.policies.language_model import LanguageModelTeam, Sharing, build_team, check_first_prompts
+from marft_agents.runs import checkpoint
+
+
+@dataclass(frozen=True)
+class TeamSettings:
+    """Settings with which a team is loaded for evaluation.
+
+    Attributes:
+        models: Model name by agent; the key "*" stands for all other agents.
+        law: Sampling parameters of all agents.
+        context: Context window in tokens, and the treatment of longer prompts.
+        lora: Settings of the LoRA adapters.
+        sharing: "separate" for one adapter per agent, "shared" for one for all.
+        checkpoint: Checkpoint or run whose adapters are loaded; None is the untrained team.
+    """
+
+    models: Mapping[str, str]
+    law: SamplingParams
+    context: ContextSettings
+    lora: LoraSettings = LoraSettings()
+    sharing: Sharing = "separate"
+    checkpoint: Path | None = None
+
+    def check(self, env: Any) -> None:
+        """Refuse an environment that the team cannot play, before any model is loaded.
+
+        Args:
+            env: An AEC environment; it is reset.
+
+        Raises:
+            CheckpointError: The checkpoint is of another team.
+            ContextOverflowError, ModelError, SettingsError: See `check_first_prompts`.
+        """
+        if self.checkpoint is not None:
+            checkpoint.check_agents(self.checkpoint, env.possible_agents)
+        check_first_prompts(env, self.models, self.law, self.context)
+
+    def load(self, env: Any, device: torch.device | None = None) -> LanguageModelTeam:
+        """Load the models and the adapters.
+
+        Args:
+            env: Environment whose agents the team plays.
+            device: Device of the models; None chooses CUDA if available, else the CPU.
+        """
+        team = build_team(
+            env.possible_agents,
+            self.models,
+            lora=self.lora,
+            law=self.law,
+            sharing=self.sharing,
+            device=device,
+            context=self.context,
+        )
+        if self.checkpoint is not None:
+            checkpoint.load_adapters(self.checkpoint, team)
+        return team
+
+
+def experiment_of(path: Path) -> Experiment:
+    """Return the experiment of a checkpoint, read from the config.json of its run folder.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or it lies in no run folder.
+    """
+    path = checkpoint.resolve(path)
+    return Experiment.load(run_of(path))
+
+
+def run_of(path: Path) -> Path:
+    """Return the run folder of a checkpoint.
+
+    Raises:
+        CheckpointError: The checkpoint lies in no run folder.
+    """
+    for folder in (path, path.parent, path.parent.parent):
+        if (folder / "config.json").is_file():
+            return folder
+    raise checkpoint.CheckpointError(
+        f"{path} lies in no run folder: wanted RUN or RUN/checkpoints/update-N with RUN/config.json"
+    )
