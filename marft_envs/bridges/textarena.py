@@ -130,7 +130,12 @@ class TextArenaGame(AECEnv[str, Any, Any]):
         self._told[place] += told
 
     def _go_on(self, done: bool) -> None:
-        paid = self._paid() if done else dict.fromkeys(self.agents, 0.0)
+        paid = dict.fromkeys(self.agents, 0.0)
+        if done:
+            rewards = self._state.rewards or {}
+            paid = {agent: float(rewards.get(place, 0.0)) for place, agent in enumerate(self.agents)}
+            if self._team:  # all players get the mean of the team
+                paid = dict.fromkeys(self.agents, sum(paid[agent] for agent in self._team) / len(self._team))
         thrown_out = sum(bool(info.get("invalid_move")) for info in self._state.game_info.values())
         self.terminations = dict.fromkeys(self.agents, bool(done))
         self.agent_selection = self.agents[0 if done else self._state.current_player_id]
@@ -145,13 +150,6 @@ class TextArenaGame(AECEnv[str, Any, Any]):
         }
         self.rewards = paid
 
-    def _paid(self) -> dict[str, float]:
-        rewards = self._state.rewards or {}
-        own = {agent: float(rewards.get(place, 0.0)) for place, agent in enumerate(self.agents)}
-        if not self._team:
-            return own
-        return dict.fromkeys(self.agents, sum(own[agent] for agent in self._team) / len(self._team))
-
     @property
     def _state(self) -> Any:
         return self._game.state
@@ -159,12 +157,12 @@ class TextArenaGame(AECEnv[str, Any, Any]):
     def observe(self, agent: str) -> TextObservation:
         """Return all messages to a player and its own actions."""
         place = self.possible_agents.index(agent)
-        told = [*self._told[place], *self._state.observations[place]]
-        return TextObservation.of(tuple(self._message(place, *one) for one in told))
-
-    def _message(self, viewer: int, author: int, text: str, kind: Any) -> Message:
-        role = "assistant" if author == viewer else "user"
-        return Message(role, clean(text), self.possible_agents[author] if author >= 0 else ENVIRONMENT)
+        messages = []
+        for author, text, _ in (*self._told[place], *self._state.observations[place]):
+            role = "assistant" if author == place else "user"
+            name = self.possible_agents[author] if author >= 0 else ENVIRONMENT
+            messages.append(Message(role, clean(text), name))
+        return TextObservation.of(tuple(messages))
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the same object each time."""

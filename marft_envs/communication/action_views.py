@@ -52,7 +52,10 @@ def last(said: Sequence[Utterance]) -> list[str | None]:
         >>> last([Utterance("old"), Utterance("new")])
         [None, 'new']
     """
-    return [*[None] * (len(said) - 1), *(utterance.action for utterance in said[-1:])]
+    carried: list[str | None] = [None] * len(said)
+    if said:
+        carried[-1] = said[-1].action
+    return carried
 
 
 def summary(said: Sequence[Utterance]) -> list[str | None]:
@@ -62,13 +65,13 @@ def summary(said: Sequence[Utterance]) -> list[str | None]:
         >>> summary([Utterance("2 + 3 = 5, then 5 * 2 = 10.\n\nSummary: it is 10")])
         ['Summary: it is 10']
     """
-    return [_summary_of(utterance.action) for utterance in said]
-
-
-def _summary_of(text: str) -> str:
-    found = [match.start() for match in re.finditer(_SUMMARY_START, text)]
-    end = text[found[-1] :] if found else text.rstrip().rpartition("\n\n")[2]
-    return end[-_SUMMARY_CHARS:]
+    summaries: list[str | None] = []
+    for utterance in said:
+        starts = [match.start() for match in re.finditer(_SUMMARY_START, utterance.action)]
+        # without the word "Summary" the last paragraph counts
+        end = utterance.action[starts[-1] :] if starts else utterance.action.rstrip().rpartition("\n\n")[2]
+        summaries.append(end[-_SUMMARY_CHARS:])
+    return summaries
 
 
 def tail(said: Sequence[Utterance], *, characters: int) -> list[str | None]:

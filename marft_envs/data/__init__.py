@@ -8,7 +8,7 @@ Every row is read and checked before the first task is returned: a bad row is an
 later. Text and answer must exist, ids must be unique, and each gold must grade as correct against itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from envs_data import DataError
 from marft_envs.data.files import Row
@@ -47,7 +47,11 @@ def load_tasks(
         raise DataError("data", repr(data), '"embedded", "hub:OWNER/NAME" or a path', "name one of these")
     source = open_source(kind, data, split, hub)
     tasks = [_task(kind, f"{source.name}-{split}-{i:05d}", split, row) for i, row in enumerate(source.rows)]
-    _check_ids(tasks, source.rows)
+    places: dict[str, str] = {}
+    for task, row in zip(tasks, source.rows, strict=True):
+        if task.id in places:
+            raise DataError(row.where, f"id {task.id!r} as in {places[task.id]}", "unique ids", "rename one of them")
+        places[task.id] = row.where
     return tasks
 
 
@@ -69,11 +73,3 @@ def _whole_number(row: Row, gold: Gold) -> Gold:
     if gold.mode != "single" or not (text.isascii() and text.isdigit()) or int(text) > 999:
         raise DataError(row.where, f"answer {text!r}", "a whole number 0..999", "load it as kind math, or fix the row")
     return Gold((str(int(text)),))
-
-
-def _check_ids(tasks: Sequence[Task], rows: Sequence[Row]) -> None:
-    places: dict[str, str] = {}
-    for task, row in zip(tasks, rows, strict=True):
-        if task.id in places:
-            raise DataError(row.where, f"id {task.id!r} as in {places[task.id]}", "unique ids", "rename one of them")
-        places[task.id] = row.where

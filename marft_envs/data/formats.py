@@ -143,10 +143,6 @@ def read_meta(fields: Fields) -> dict[str, MetaValue]:
     for column, name in META_COLUMNS.items():
         text = fields.text(column)
         if text and name not in meta:
-            meta[name] = _number_or_text(text)
+            number = re.fullmatch(r"(?:Level )?(\d{1,9})", text)
+            meta[name] = int(number[1]) if number else text
     return meta
-
-
-def _number_or_text(text: str) -> MetaValue:
-    match = re.fullmatch(r"(?:Level )?(\d{1,9})", text)
-    return int(match[1]) if match else text

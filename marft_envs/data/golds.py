@@ -11,7 +11,6 @@ incomplete in 23 of 12,500 rows and the first in 33. The modes are:
 
 import hashlib
 import json
-from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple, cast
@@ -73,16 +72,14 @@ def check_gold(where: str, gold: Gold, language: Literal["en", "zh"]) -> None:
         DataError: The grader does not accept it: no agent could ever be right.
     """
     wanted: str | list[str] = gold.answers[0] if gold.mode == "single" else list(gold.answers)
-    for response in _right_responses(gold):
+    if gold.mode == "any":
+        responses = [f"\\boxed{{{answer}}}" for answer in gold.answers]
+    else:
+        responses = [f"\\boxed{{{', '.join(gold.answers)}}}"]
+    for response in responses:
         grade = grade_math(response, wanted, language=language, mode=gold.mode, use_symbolic=False)
         if not grade.correct:
             raise DataError(
                 where, f"gold {gold.text!r} that grades as wrong against itself ({grade.reason})",
                 "a readable answer", "fix the answer or remove the row",
             )  # fmt: skip
-
-
-def _right_responses(gold: Gold) -> Iterable[str]:
-    if gold.mode == "any":
-        return [f"\\boxed{{{answer}}}" for answer in gold.answers]
-    return [f"\\boxed{{{', '.join(gold.answers)}}}"]

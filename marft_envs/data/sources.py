@@ -51,7 +51,9 @@ def open_source(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> Sou
     """
     scheme, _, rest = data.partition(":")
     if scheme == "embedded":
-        return _embedded(rest or kind, split)
+        name = rest or kind
+        rows = envs_data.rows(name, split)
+        return Source(name, [Row(f"embedded:{name}:{split}:{i}", row) for i, row in enumerate(rows, start=1)])
     if scheme == "hub":
         return _from_hub(rest, split, hub())
     path = Path(data).expanduser()
@@ -63,11 +65,6 @@ def open_source(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> Sou
             '"embedded", "embedded:NAME", "hub:OWNER/NAME" or a path', "check the path",
         )  # fmt: skip
     return Source(path.stem, _of_split(read_file(path), path, split))
-
-
-def _embedded(name: str, split: str) -> Source:
-    rows = envs_data.rows(name, split)
-    return Source(name, [Row(f"embedded:{name}:{split}:{i}", row) for i, row in enumerate(rows, start=1)])
 
 
 def _of_split(rows: list[Row], path: Path, split: str) -> list[Row]:

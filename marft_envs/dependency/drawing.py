@@ -33,11 +33,15 @@ def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
     plan = dependency.plan(roster, round)
     lines = ["flowchart LR"]
     for number, layer in enumerate(plan.layers):
-        boxes = [f"    {agent}{_mermaid_box(agent, roster)}" for agent in layer]
-        lines += [f'  subgraph layer_{number}["layer {number}"]', *boxes, "  end"]
+        lines.append(f'  subgraph layer_{number}["layer {number}"]')
+        for agent in layer:  # a double frame marks agents that answer
+            lines.append(f'    {agent}[["{agent}"]]' if agent in roster.answering else f'    {agent}["{agent}"]')
+        lines.append("  end")
     lines += [f"  {seen} --> {viewer}" for seen, viewer in plan.edges]
     lines += [f"  {seen} -.-> {viewer}" for seen, viewer in _delayed(plan, roster)]
-    return "\n".join(lines + ([f"  {plan.order[0]} -.-> route{{chosen by its action}}"] if plan.open else []))
+    if plan.open:
+        lines.append(f"  {plan.order[0]} -.-> route{{chosen by its action}}")
+    return "\n".join(lines)
 
 
 def dot(dependency: Dependency, roster: Roster, round: int = 0) -> str:
@@ -89,7 +93,8 @@ def _draw(axes: Any, plan: RoundPlan, roster: Roster, title: str) -> None:
     }
     # An edge that skips layers bends upwards, so that it does not run through the boxes between.
     for seen, viewer in plan.edges:
-        _arrow(axes, places[seen], places[viewer], "solid", -0.12 * (_skipped(plan, seen, viewer)))
+        skipped = plan.layer_of[viewer] - plan.layer_of[seen] - 1
+        _arrow(axes, places[seen], places[viewer], "solid", -0.12 * skipped)
     for seen, viewer in _delayed(plan, roster):
         if seen in places and viewer in places:
             _arrow(axes, places[seen], places[viewer], "dashed", -0.35)
@@ -117,10 +122,6 @@ def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], styl
     axes.annotate("", xy=end, xytext=start, arrowprops=arrow, zorder=1)
 
 
-def _skipped(plan: RoundPlan, seen: str, viewer: str) -> int:
-    return plan.layer_of[viewer] - plan.layer_of[seen] - 1
-
-
 def _delayed(plan: RoundPlan, roster: Roster) -> Iterable[tuple[str, str]]:
     """Return the edges that count only from the next round on."""
     return [
@@ -129,7 +130,3 @@ def _delayed(plan: RoundPlan, roster: Roster) -> Iterable[tuple[str, str]]:
         for seen in roster.agents
         if seen in plan.later[viewer] and seen not in plan.sees[viewer]
     ]
-
-
-def _mermaid_box(agent: str, roster: Roster) -> str:
-    return f'[["{agent}"]]' if agent in roster.answering else f'["{agent}"]'

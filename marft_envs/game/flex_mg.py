@@ -143,7 +143,12 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.communication = Communication.of(communication, self._roster.agents)
         self.possible_agents = list(self._roster.agents)
         self._profiles = {profile.name: profile for profile in self.team.profiles}
-        self._make_spaces()
+        # A later observation adds at most one message of each agent and of the environment per round; 64 characters
+        # are room for the name of its author.
+        room = _MAX_OPENING_CHARS + self.horizon * (len(self.possible_agents) + 1) * (self.max_action_chars + 64)
+        self.observation_spaces = {agent: UnicodeText(room) for agent in self.possible_agents}
+        self.action_spaces = {agent: UnicodeText(self.max_action_chars) for agent in self.possible_agents}
+        self.state_space = UnicodeText(room)
         self.agents = []
         self.np_random: np.random.Generator | None = None
         self._rounds: list[RoundHistory] = []
@@ -157,13 +162,6 @@ class FlexMG(AECEnv[str, Any, Any]):
             return TeamReward.of(reward)
         name: str = _one_of(reward, (*self.rewards_by_name, *PRESETS), "reward")
         return name
-
-    def _make_spaces(self) -> None:
-        said = self.max_action_chars + 64
-        room = _MAX_OPENING_CHARS + self.horizon * (len(self.possible_agents) + 1) * said
-        self.observation_spaces = {agent: UnicodeText(room) for agent in self.possible_agents}
-        self.action_spaces = {agent: UnicodeText(self.max_action_chars) for agent in self.possible_agents}
-        self.state_space = UnicodeText(room)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -261,7 +259,12 @@ class FlexMG(AECEnv[str, Any, Any]):
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        text, fault = self._admit(action, agent)
+        if not isinstance(action, str):
+            raise TypeError(
+                f"{self.metadata['name']}: the action of {agent} is {type(action).__name__}, wanted str "
+                "(None only for an agent that has ended)"
+            )
+        text, fault = fit(str(action), self.max_action_chars)
         self._record(agent, text, fault)
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict.fromkeys(self.agents, 0.0)
@@ -272,15 +275,6 @@ class FlexMG(AECEnv[str, Any, Any]):
             self._finish_round(played)
             self._accumulate_rewards()
         self._refresh()
-
-    def _admit(self, action: Any, agent: str) -> tuple[str, str]:
-        """Convert any string to a valid action; return it and its fault."""
-        if not isinstance(action, str):
-            raise TypeError(
-                f"{self.metadata['name']}: the action of {agent} is {type(action).__name__}, wanted str "
-                "(None only for an agent that has ended)"
-            )
-        return fit(str(action), self.max_action_chars)
 
     def _record(self, agent: str, text: str, fault: str) -> None:
         played = self._rounds[-1]
@@ -303,7 +297,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         number = len(self._rounds) - 1
         last_round = number + 1 == self.horizon
         outcome = self._session.advance(played.turns, round=number, last_round=last_round)
-        self._invalid += outcome is not None and outcome.invalid
+        if outcome is not None and outcome.invalid:
+            self._invalid += 1
         self._outcomes.append(outcome)
         played.events = outcome.events if outcome is not None else ()
         ended = last_round or (outcome is not None and outcome.terminated)
@@ -314,16 +309,18 @@ class FlexMG(AECEnv[str, Any, Any]):
             self.terminations = dict.fromkeys(self.agents, True)
         elif ended:
             self.truncations = dict.fromkeys(self.agents, True)
-        else:
-            self._next_round(played, outcome)
+        if ended:
+            self.agent_selection = self.agents[0]
             return
-        self.agent_selection = self.agents[0]
-
-    def _next_round(self, played: RoundHistory, outcome: Outcome | None) -> None:
-        said = [outcome.observation, outcome.verdict if self.feedback == "verdict" else ""] if outcome else []
+        opening = []
+        if outcome is not None:
+            opening.append(outcome.observation)
+            if self.feedback == "verdict":
+                opening.append(outcome.verdict)
         if isinstance(self._session, JudgedSession):  # a world speaks for itself
-            said.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
-        self._begin_round(clean("\n".join(part for part in said if part)), outcome.private if outcome else {})
+            opening.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
+        self._begin_round(clean("\n".join(part for part in opening if part)), outcome.private if outcome else {})
+        # A delayed edge shows the whole round from now on, except for what its viewer saw within the round.
         for viewer, seen in played.plan.later.items():
             self._visible[viewer] += len(seen - played.plan.sees[viewer])
 

@@ -72,11 +72,10 @@ def _carried(
         by_author.setdefault(turn.agent, []).append(turn)
     carried: dict[tuple[int, str], str | None] = {}
     for author, turns in by_author.items():
-        texts = communication.carry(author, viewer, [_said(turn, rounds) for turn in turns])
+        utterances = []
+        for turn in turns:
+            events = [event for event in rounds[turn.round].events if event.get("agent") == author]
+            utterances.append(Utterance(turn.action, tuple(events)))
+        texts = communication.carry(author, viewer, utterances)
         carried |= {(turn.round, author): text for turn, text in zip(turns, texts, strict=True)}
     return carried
-
-
-def _said(turn: Turn, rounds: Sequence[RoundHistory]) -> Utterance:
-    events = rounds[turn.round].events
-    return Utterance(turn.action, tuple(event for event in events if event.get("agent") == turn.agent))

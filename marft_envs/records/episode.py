@@ -68,19 +68,16 @@ class Episode:
         """
         plain = dict(value)
         try:
-            plain["turns"] = tuple(
-                Turn(
-                    **turn
-                    | {"visible": tuple((place[0], place[1]) for place in turn["visible"])}
-                    | {"shortened": tuple(turn.get("shortened", ()))}
-                )
-                for turn in plain["turns"]
-            )
-            plain["outcomes"] = tuple(
-                None if outcome is None else Outcome(**outcome | {"events": tuple(outcome.get("events", ()))})
-                for outcome in plain["outcomes"]
-            )
-            return cls(**plain | {"rewards": tuple(plain["rewards"])})
+            turns = []
+            for turn in plain["turns"]:
+                visible = tuple((place[0], place[1]) for place in turn["visible"])
+                turns.append(Turn(**{**turn, "visible": visible, "shortened": tuple(turn.get("shortened", ()))}))
+            outcomes = []
+            for outcome in plain["outcomes"]:
+                events = () if outcome is None else tuple(outcome.get("events", ()))
+                outcomes.append(None if outcome is None else Outcome(**{**outcome, "events": events}))
+            plain.update(turns=tuple(turns), outcomes=tuple(outcomes), rewards=tuple(plain["rewards"]))
+            return cls(**plain)
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"this is no record of an episode: {type(error).__name__}: {error}") from error
 

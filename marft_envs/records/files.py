@@ -31,12 +31,14 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
         ImportError: Parquet without the extra `data`.
     """
     path = Path(path)
-    write = {".jsonl": _write_jsonl, ".parquet": _write_parquet}.get(path.suffix)
-    if write is None:
+    if path.suffix not in (".jsonl", ".parquet"):
         raise ValueError(f"{path}: found the ending {path.suffix!r}, wanted .jsonl or .parquet")
     part = path.with_name(f".{path.name}.part")
     try:
-        write(part, list(episodes))
+        if path.suffix == ".parquet":
+            _write_parquet(part, list(episodes))
+        else:
+            part.write_text("".join(episode.to_json() + "\n" for episode in episodes), encoding="utf-8")
         part.rename(path)
     finally:
         part.unlink(missing_ok=True)
@@ -62,10 +64,6 @@ def read_episodes(path: str | Path) -> list[Episode]:
             except ValueError as error:
                 raise ValueError(f"{path}:{number}: {error}") from error
     return episodes
-
-
-def _write_jsonl(path: Path, episodes: Sequence[Episode]) -> None:
-    path.write_text("".join(episode.to_json() + "\n" for episode in episodes), encoding="utf-8")
 
 
 def _write_parquet(path: Path, episodes: Sequence[Episode]) -> None:

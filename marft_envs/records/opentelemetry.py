@@ -34,7 +34,10 @@ def export_spans(episode: Episode, tracer: Any = None, *, texts: bool = False, s
     Raises:
         ImportError: OpenTelemetry is missing; names the extra.
     """
-    api = _api()
+    try:
+        from opentelemetry import trace as api
+    except ImportError as error:
+        raise ImportError("spans need: pip install 'marft[telemetry]'") from error
     tracer = api.get_tracer("marft_envs") if tracer is None else tracer
     begin = time.time_ns() if start_ns is None else start_ns
     root = tracer.start_span(
@@ -46,7 +49,9 @@ def export_spans(episode: Episode, tracer: Any = None, *, texts: bool = False, s
         span = tracer.start_span(
             f"invoke_agent {turn.agent}", within, start_time=now, attributes=_agent_attributes(turn, step, texts)
         )
-        calls = _calls(episode, turn)
+        outcome = episode.outcomes[turn.round] if turn.round < len(episode.outcomes) else None
+        events = [] if outcome is None else outcome.events
+        calls = [event for event in events if event.get("kind") == "call" and event.get("agent") == turn.agent]
         inside, tick = api.set_span_in_context(span), _STEP_NS // (len(calls) + 1)
         for place, call in enumerate(calls):
             name, started = f"execute_tool {call.get('name', '')}", now + place * tick
@@ -107,17 +112,3 @@ def _tool_attributes(call: Mapping[str, Any], texts: bool) -> dict[str, Any]:
     if texts:
         found["gen_ai.tool.call.arguments"] = json.dumps(call.get("arguments"), ensure_ascii=False)
     return found
-
-
-def _calls(episode: Episode, turn: Turn) -> list[Mapping[str, Any]]:
-    outcome = episode.outcomes[turn.round] if turn.round < len(episode.outcomes) else None
-    events = [] if outcome is None else outcome.events
-    return [event for event in events if event.get("kind") == "call" and event.get("agent") == turn.agent]
-
-
-def _api() -> Any:
-    try:
-        from opentelemetry import trace
-    except ImportError as error:
-        raise ImportError("spans need: pip install 'marft[telemetry]'") from error
-    return trace

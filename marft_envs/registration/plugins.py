@@ -38,9 +38,12 @@ def load_waiting(registered: Collection[str], *, importing: bool = False) -> Non
             if callable(loaded):
                 loaded()
         except (Exception, SystemExit) as error:
+            consequence = "the other environments are not affected"
+            if left := sorted(set(registered) - before):
+                consequence += f"; registered before it failed: {', '.join(left)}"
             report(
                 f"the plugin {plugin.name!r} ({plugin.value}){_origin(plugin)} could not be loaded: "
-                f"{type(error).__name__}: {error}; {_left(set(registered) - before)}"
+                f"{type(error).__name__}: {error}; {consequence}"
             )
         finally:
             _loading = ""
@@ -85,8 +88,3 @@ def _version() -> str:
         return metadata.version("marft")
     except metadata.PackageNotFoundError:
         return "not installed"
-
-
-def _left(ids: set[str]) -> str:
-    others = "the other environments are not affected"
-    return f"{others}; registered before it failed: {', '.join(sorted(ids))}" if ids else others

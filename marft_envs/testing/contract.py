@@ -12,6 +12,7 @@ from gymnasium import spaces
 
 from marft_envs.testing.playing import begun, equal, play, play_out, require_text_actions, transcript
 from marft_envs.testing.report import AnyAEC, Make, NotApplicable, require
+from marft_envs.wrappers.episode_end import drain
 
 _UNICODE = "²≤中🙂\\frac{}{}\n\x00"
 _HUGE_CHARS = 60_000
@@ -144,17 +145,12 @@ def looking_is_free(make: Make, cycles: int) -> str:
         require(agent == same, "looking changed the order of the turns")
         require(equal(env.observe(agent), other.observe(agent)), f"looking changed what {agent} sees")
         require(equal(env.observe(agent), env.last()[0]), "last() shows something else than observe()")
-    _drain(env)
+    drain(env)
     for anyone in env.possible_agents:
         seen = env.observe(anyone)
         require(equal(seen, other.observe(anyone)), f"looking, or leaving, changed what {anyone} sees at the end")
         require(env.observation_space(anyone).contains(seen), f"{anyone} sees nothing of its space after the end")
     return ""
-
-
-def _drain(env: AnyAEC) -> None:
-    while env.agents:
-        env.step(None)
 
 
 # ------------------------------------------------------------- any input works

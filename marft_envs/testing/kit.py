@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 from marft_envs.testing import contract, others, overhead, repeatable, visibility
 from marft_envs.testing.report import Check, Make, NotApplicable, Report, Rule
@@ -67,16 +65,12 @@ def check_environment(make: Make, *, cycles: int = 100, thorough: bool = False) 
 def run_rule(rule: Rule, make: Make, cycles: int = 100) -> Check:
     """Run one rule on an environment; arguments as of `check_environment`."""
     try:
-        found = _quiet(lambda: rule.check(make, cycles))
+        # third-party tests print and warn (such as "probably should be a Box")
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = rule.check(make, cycles)
     except NotApplicable as reason:
         return Check(rule.name, None, str(reason)[:_SHOWN_CHARS])
     except Exception as error:
         return Check(rule.name, False, f"{type(error).__name__}: {error}"[:_SHOWN_CHARS], rule.advice)
     return Check(rule.name, True, found)
-
-
-def _quiet(call: Callable[[], Any]) -> Any:
-    """Call without the prints and warnings of third-party tests (such as "probably should be a Box")."""
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return call()

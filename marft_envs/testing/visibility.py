@@ -71,13 +71,10 @@ def words_that_reach_nobody(make: Make, cycles: int) -> str:
         one, other = copy.deepcopy(game), copy.deepcopy(game)
         one.step("a word")
         other.step("another word, and some more of them")
-        if len(one.plans) == len(game.plans) and not _is_over(one):
+        over = any(one.terminations.values()) or any(one.truncations.values())
+        if len(one.plans) == len(game.plans) and not over:
             _compare(one, other, agent)
     return ""
-
-
-def _is_over(game: FlexMG) -> bool:
-    return any(game.terminations.values()) or any(game.truncations.values())
 
 
 def _compare(one: FlexMG, other: FlexMG, author: str) -> None:

@@ -117,7 +117,9 @@ class UtteranceView(TextView):
         space = self._texts[self.agent_selection]
         said, fault = ("", "") if text is None else fit(text, space.max_length)
         if not space.contains(said):
-            said, text = _silence(space), None
+            # An illegal action is said as silence: the empty text, or the shortest one that the space takes.
+            silence = "" if space.min_length == 0 else min(space.character_set) * space.min_length
+            said, text = silence, None
         self._illegal += text is None or bool(fault)
         super().step(said)
 
@@ -166,7 +168,3 @@ def state_text(env: AnyAEC) -> str:
     except NotImplementedError:
         state = None
     return state if isinstance(state, str) else "\n\n".join(str(env.observe(agent)) for agent in env.agents)
-
-
-def _silence(space: spaces.Text) -> str:
-    return "" if space.min_length == 0 else min(space.character_set) * space.min_length

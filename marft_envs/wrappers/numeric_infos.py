@@ -33,7 +33,9 @@ class NumericInfos:
         if self._blank is None:
             self._blank = {}
             for info in infos.values():
-                self._blank = {key: _zero(value) for key, value in info.items() if _is_numeric(value)} | self._blank
+                for key, value in info.items():
+                    if _is_numeric(value) and key not in self._blank:
+                        self._blank[key] = np.zeros_like(value) if isinstance(value, np.ndarray) else type(value)(0)
         return {
             agent: {key: _pick(info, key, zero) for key, zero in self._blank.items()} for agent, info in infos.items()
         }
@@ -46,10 +48,6 @@ def _pick(info: Mapping[str, Any], key: str, zero: Any) -> Any:
     if not _is_numeric(value) or np.shape(value) != np.shape(zero):
         value = zero
     return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def _zero(value: Any) -> Any:
-    return np.zeros_like(value) if isinstance(value, np.ndarray) else type(value)(0)
 
 
 def _is_numeric(value: Any) -> bool:

@@ -121,10 +121,9 @@ class TokenAction(UtteranceView):
         return self._with_written(as_text(state_text(self.env)))
 
     def _with_written(self, seen: Any) -> Any:
-        return add_message(seen, self.agent_selection, self._partial()) if self.written else seen
-
-    def _partial(self) -> str:
-        return self.tokenizer.decode(list(self.written))[: ADDED_CHARS // 2]
+        if not self.written:
+            return seen
+        return add_message(seen, self.agent_selection, self.tokenizer.decode(list(self.written))[: ADDED_CHARS // 2])
 
 
 class TokenSequenceAction(UtteranceView):

@@ -53,7 +53,14 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         self.possible_agents = list(env.possible_agents)
         self.noop = noop
         self.place = MaskPlace(mask, obs_key, mask_key)
-        self.action_spaces = {agent: self._actions(env.action_space(agent)) for agent in self.possible_agents}
+        self.action_spaces = {}
+        for agent in self.possible_agents:
+            space = env.action_space(agent)
+            if noop:
+                if not isinstance(space, spaces.Discrete):
+                    raise ValueError(f"noop: the actions are {space}, wanted Discrete ones")
+                space = spaces.Discrete(int(space.n) + 1)
+            self.action_spaces[agent] = space
         self.observation_spaces = {
             agent: self.place.space(env.observation_space(agent), self.action_spaces[agent])
             for agent in self.possible_agents
@@ -64,13 +71,6 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         self._numeric = NumericInfos()
         self._seen: dict[str, Any] = {}
         self._told: dict[str, Mapping[str, Any]] = {}
-
-    def _actions(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
-        if not self.noop:
-            return space
-        if not isinstance(space, spaces.Discrete):
-            raise ValueError(f"noop: the actions are {space}, wanted Discrete ones")
-        return spaces.Discrete(int(space.n) + 1)
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
         """Return the same object each time."""
@@ -123,19 +123,20 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         self._seen.update({agent: self.env.observe(agent) for agent in self.env.agents})
         self._told.update(self.env.infos)
         numbers = self._numeric.of(self._told)
-        masks = {agent: None if self.place.where is None else self._mask(agent, active) for agent in self.agents}
+        masks: dict[str, Mask | None] = dict.fromkeys(self.agents)
+        if self.place.where is not None:
+            for agent in self.agents:
+                legal = mask_of(self.env, agent)
+                if self.noop:  # the last action does nothing: the only legal one of an agent whose turn it is not
+                    legal = legal if agent == active else np.zeros_like(legal)
+                    legal = np.append(legal, np.int8(agent != active))
+                masks[agent] = legal
         observations = {agent: self.place.observation(self._seen[agent], masks[agent]) for agent in self.agents}
         infos = {
             agent: self.place.info(numbers[agent] | {"active": int(agent == active)}, masks[agent])
             for agent in self.agents
         }
         return observations, infos
-
-    def _mask(self, agent: str, active: str | None) -> Mask:
-        legal = mask_of(self.env, agent)
-        if not self.noop:
-            return legal
-        return np.append(legal if agent == active else np.zeros_like(legal), np.int8(agent != active))
 
     def state(self) -> Any:
         """Return the state of the game."""

@@ -66,8 +66,8 @@ class Fragile(FlexMG):
 class Alphabetic(FlexMG):
     """Gymnasium's own text spaces."""
 
-    def _make_spaces(self):
-        super()._make_spaces()
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
         letters = {agent: spaces.Text(100_000, min_length=0) for agent in self.possible_agents}
         self.observation_spaces, self.action_spaces = letters, letters
 
