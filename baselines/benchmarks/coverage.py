@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.grids < 1:
         parser.error(f"--grids {parsed.grids}: wanted >= 1")
     started = time.process_time()
-    rows = []
+    rows: list[Row] = []
     for design in DESIGNS:
         rows.append(simulate(design, parsed.grids, seed=len(rows)))
         print(f"{len(rows)} of {len(DESIGNS)} designs", file=sys.stderr, flush=True)

@@ -159,10 +159,10 @@ def _same_constant(first: Node, second: Node) -> bool | None:
         if same is None and _is_tiny(one, surely[0]) and _is_tiny(other, surely[1]):
             return False
     if same is False:
-        places = [places for node in (first, second) if (places := _decimal_places(node)) is not None]
-        if len(places) == 1:  # a long decimal stands for the number that it rounds; two are exact
+        places, other_places = _decimal_places(first), _decimal_places(second)
+        if (places is None) != (other_places is None):  # a long decimal stands for what it rounds; two are exact
             difference = abs(real(one) - real(other))
-            return bool(difference <= real(Fraction(1, 10 ** places[0])))
+            return bool(difference <= real(Fraction(1, 10 ** (places or other_places or 0))))
     return same
 
 

@@ -195,12 +195,8 @@ def _ask(job: socket.socket, first: str, second: str, wall_s: float) -> Decision
         pass
     lines = received.split(b"\n")
     if len(lines) < 3:
-        _kill(lines[0])
+        if lines[0].isdigit():  # the first line is the id of the process that works on the job
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(int(lines[0]), signal.SIGKILL)
         return "timeout"
     return "equal" if json.loads(lines[1]).get("equal") else "different"
-
-
-def _kill(process_id: bytes) -> None:
-    if process_id.isdigit():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(int(process_id), signal.SIGKILL)

@@ -94,7 +94,12 @@ class MathTasks(TaskList):
             return self._outcome(False, None, only_round, {})
         grade = self._grade(answer, task)
         extracted = None if grade.extracted is None else str(grade.extracted)
-        return self._outcome(bool(grade.correct), extracted, only_round, _detail(grade))
+        detail: dict[str, str | bool] = {}
+        for field in ("extracted", "method", "reason"):  # as far as the grader has them
+            value = getattr(grade, field, None)
+            if value is not None:
+                detail[field] = str(value)
+        return self._outcome(bool(grade.correct), extracted, only_round, detail)
 
     def _grade(self, answer: str, task: Task) -> Graded:
         if self._grader is not None:
@@ -117,9 +122,3 @@ class MathTasks(TaskList):
             detail=detail,
             verdict=verdict if answer is None else verdict.format(answer=answer[:_SHOWN_CHARS]),
         )
-
-
-def _detail(grade: Graded) -> dict[str, str | bool]:
-    """Return the fields that explain the grade, as far as the grader has them."""
-    found = {key: getattr(grade, key, None) for key in ("extracted", "method", "reason")}
-    return {key: str(value) for key, value in found.items() if value is not None}

@@ -124,7 +124,12 @@ def _live_code_bench(row: Row, fields: Fields, default_id: str) -> Problem:
         shown, hidden = (tuple(_test(row, test) for test in tests) for tests in (public, private))
         return _problem(row, statement=statement, examples=shown, tests=hidden, **about)
     name = _object(row, fields, "metadata").get("func_name")
-    calls = [_call(row, test) for test in public + private]
+    calls = []
+    for test in public + private:
+        try:
+            calls.append(function_tests.parse_call(str(test.get("input", "")), str(test.get("output", ""))))
+        except (ValueError, RecursionError) as error:
+            raise DataError(row.where, f"a call that is no JSON ({error})", "JSON", "fix or remove the row") from error
     return _function_problem(row, fields, str(name), statement, calls, examples=len(public), **about)
 
 
@@ -281,13 +286,6 @@ def _packed(row: Row, fields: Fields, name: str) -> list[dict[str, Any]]:
         return unpack_tests(value) if isinstance(value, str) and value.strip() else []
     except ValueError as error:
         raise DataError(row.where, f"{name}: {error}", "a JSON list of tests", "fetch the row again") from error
-
-
-def _call(row: Row, test: Mapping[str, Any]) -> function_tests.FunctionCall:
-    try:
-        return function_tests.parse_call(str(test.get("input", "")), str(test.get("output", "")))
-    except (ValueError, RecursionError) as error:
-        raise DataError(row.where, f"a call that is no JSON ({error})", "JSON", "fix or remove the row") from error
 
 
 def _same_length(row: Row, name: str, inputs: Any, outputs: Any) -> None:

@@ -104,7 +104,12 @@ def load_solutions(
             if each["problem"] in problems
         ]
     else:
-        found = [each for problem, row in problems.values() for each in _of_row(problem, row)]
+        found = []
+        for problem, row in problems.values():
+            fields = Fields(row.columns)
+            for column, stated in (("solutions", "OK"), ("incorrect_solutions", WRONG)):
+                for language, source in _programs(row, column, fields.get(column)):
+                    found.append(Solution(problem.id, language, stated, source, f"{row.where}, {column}"))
     if not found:
         raise DataError(
             str(file or data), "no solutions", "columns with solutions, or a file of them", "give --solutions FILE"
@@ -130,13 +135,6 @@ def _unfit(problem: Problem | None, solution: Solution) -> str:
     return "several answers are right, and there is no checker" if problem.meta.get("several_answers") else ""
 
 
-def _of_row(problem: Problem, row: Row) -> Iterator[Solution]:
-    fields = Fields(row.columns)
-    for column, stated in (("solutions", "OK"), ("incorrect_solutions", WRONG)):
-        for language, source in _programs(row, column, fields.get(column)):
-            yield Solution(problem.id, language, stated, source, f"{row.where}, {column}")
-
-
 def _programs(row: Row, column: str, value: Any) -> list[tuple[str, str]]:
     """Return languages and programs: two lists (code_contests), or a list of Python programs, perhaps as JSON text."""
     if isinstance(value, str):
@@ -153,10 +151,9 @@ def _programs(row: Row, column: str, value: Any) -> list[tuple[str, str]]:
 def _of_file(file: Path) -> Iterator[Solution]:
     for row in read_file(file):
         fields = Fields(row.columns)
-        problem, language, verdict, source = (
-            next((text for name in names if (text := fields.text(name))), "")
-            for names in (("problem", "problem_id"), ("language", "programminglanguage"), ("verdict",), ("source",))
-        )
+        problem = fields.text("problem") or fields.text("problem_id")
+        language = fields.text("language") or fields.text("programminglanguage")
+        verdict, source = fields.text("verdict"), fields.text("source")
         if not (problem and language and source):
             raise DataError(row.where, "no problem, language or source", "a solution", "complete or remove the row")
         if verdict not in _STATED:

@@ -41,7 +41,9 @@ def read_limits(row: Row, time: Any, memory: Any) -> Limits:
         UnsuitedError: They cannot be read, or are more than the judge allows.
     """
     usual = Limits()
-    cpu_s = _quantity(row, "time_limit", _seconds(time), _SECONDS)
+    if isinstance(time, Mapping):
+        time = (time.get("seconds") or 0) + (time.get("nanos") or 0) / 1e9 or None  # a protobuf's zero is no value
+    cpu_s = _quantity(row, "time_limit", time, _SECONDS)
     memory_mb = _quantity(row, "memory_limit", memory, _MEGABYTES)
     try:
         return Limits(
@@ -50,12 +52,6 @@ def read_limits(row: Row, time: Any, memory: Any) -> Limits:
         )
     except ValueError as error:
         raise UnsuitedError(row.where, str(error), "limits within these bounds", "fix or remove the row") from error
-
-
-def _seconds(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    return (value.get("seconds") or 0) + (value.get("nanos") or 0) / 1e9 or None  # a protobuf's zero is no value
 
 
 def _quantity(row: Row, name: str, value: Any, units: Mapping[str, float]) -> float | None:

@@ -87,10 +87,15 @@ class Problem:
         """
         allowed = self.allowed(languages)
         parts = [self.title, self.statement]
-        parts += [f"Input:\n{self.input_format}"] if self.input_format else []
-        parts += [f"Output:\n{self.output_format}"] if self.output_format else []
-        parts += [_example(place, test) for place, test in enumerate(self.examples, start=1)]
-        parts += [f"Note:\n{self.note}"] if self.note else []
+        if self.input_format:
+            parts.append(f"Input:\n{self.input_format}")
+        if self.output_format:
+            parts.append(f"Output:\n{self.output_format}")
+        for number, test in enumerate(self.examples, start=1):
+            shown = f"Example {number}, input:\n{clip(test.input)}\nExample {number}, output:\n{clip(test.output)}"
+            parts.append(shown)
+        if self.note:
+            parts.append(f"Note:\n{self.note}")
         parts.append(f"Limits: {self.limits.cpu_s:g} s and {self.limits.memory_mb} MB a test.")
         what = "the function" if self.driver else "one whole program, from standard input to standard output,"
         names = " or ".join(_NAMES.get(language, language) for language in allowed)
@@ -105,7 +110,3 @@ def clip(content: bytes | str, most_chars: int = _SHOWN_CHARS) -> str:
         content = content[: 8 * most_chars].decode("utf-8", "replace")
     text = content.strip("\r\n")
     return text if len(text) <= most_chars else f"{text[:most_chars]} [...]"
-
-
-def _example(place: int, test: Test) -> str:
-    return f"Example {place}, input:\n{clip(test.input)}\nExample {place}, output:\n{clip(test.output)}"

@@ -124,7 +124,11 @@ class CodeTasks(JudgedTasks):
                     f"task set {name!r}: problem {problem.id!r} takes {', '.join(problem.languages)}, "
                     f"none of the languages {', '.join(self.languages)}"
                 )
-        self._tasks = tuple(self._task(problem, split) for problem in self.problems)
+        tasks = []
+        for problem in self.problems:
+            meta = {**problem.meta, "tests": len(problem.all_tests)}
+            tasks.append(Task(problem.id, problem.prompt(self.languages), "", split, meta))
+        self._tasks = tuple(tasks)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -165,10 +169,6 @@ class CodeTasks(JudgedTasks):
         return cls(
             kind, problems, judge=judge, languages=languages, grading=grading, termination=termination, split=split
         )
-
-    def _task(self, problem: Problem, split: str) -> Task:
-        meta = {**problem.meta, "tests": len(problem.all_tests)}
-        return Task(problem.id, problem.prompt(self.languages), "", split, meta)
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -254,6 +254,13 @@ class CodeTasks(JudgedTasks):
             verdict=f"The program passed {passed} of {count} tests ({judged.verdict}).",
         )
 
+    def _judge_here(self) -> ProgramJudge:
+        if not isinstance(self._judge, str):
+            return self._judge
+        from marft_envs.sandbox.shared import shared_judge
+
+        return shared_judge(self._judge)
+
     def _run(self, problem: Problem, program: Program, tests: Sequence[Test], *, stop: bool) -> Judgement:
         language = next(name for name in problem.allowed(self.languages) if family(name) == program.language)
         source = problem.complete(program.source)
@@ -266,13 +273,6 @@ class CodeTasks(JudgedTasks):
                 f"{clip('; '.join(reasons) or str(dict(judged.details)), _SHOWN_CHARS)}; leave this episode out"
             )
         return judged
-
-    def _judge_here(self) -> ProgramJudge:
-        if not isinstance(self._judge, str):
-            return self._judge
-        from marft_envs.sandbox.shared import shared_judge
-
-        return shared_judge(self._judge)
 
 
 def feedback(examples: Sequence[Test], judged: Judgement) -> str:

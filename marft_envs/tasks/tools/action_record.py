@@ -20,7 +20,7 @@ from typing import Any
 
 from marft_envs.communication.action_views import Utterance
 from marft_envs.grading import boxed_answers
-from marft_envs.tasks.tools.calls import Call, CallError, read_calls
+from marft_envs.tasks.tools.calls import CallError, read_calls
 
 _MOST_CHARS = 200
 
@@ -39,9 +39,10 @@ def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
         >>> print(action_record("So it is \\boxed{42}."))
         answer: 42
     """
+    changes = [f"{path} = {_short(value)}" for event in events for path, value in event.get("changed", ())]
     lines = [
         ("did", _did(action, events)),
-        ("changed", _cut("; ".join(_changes(events)))),
+        ("changed", _cut("; ".join(changes))),
         ("answer", _cut("; ".join(boxed_answers(action)[-1:]))),
     ]
     if not any(text for _, text in lines):
@@ -56,38 +57,28 @@ def record(said: Sequence[Utterance]) -> list[str | None]:
 
 def _did(action: str, events: Sequence[Mapping[str, Any]]) -> str:
     """Return calls and hand-offs as text; a hand-off is never cut away by calls beside it."""
-    calls = [event for event in events if event.get("kind") == "call"]
-    passes = [_passed(event) for event in events if event.get("kind") == "hand_off"]
-    if not calls and not passes:
-        return _cut("; ".join(_meant(action)))
-    return "; ".join([*filter(None, [_cut("; ".join(_done(calls)))]), *passes])
-
-
-def _passed(event: Mapping[str, Any]) -> str:
-    return _call("hand_off", {key: event[key] for key in ("to", "message") if event.get(key)})
-
-
-def _done(calls: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"{_call(event.get('name', ''), event.get('arguments') or {})} -> {event.get('status')}" for event in calls]
-
-
-def _meant(action: str) -> list[str]:
-    try:
-        return [_named(call) for call in read_calls(action)]
+    done, passes = [], []
+    for event in events:
+        if event.get("kind") == "call":
+            made = _call(event.get("name", ""), event.get("arguments") or {})
+            done.append(f"{made} -> {event.get('status')}")
+        elif event.get("kind") == "hand_off":
+            passes.append(_call("hand_off", {key: event[key] for key in ("to", "message") if event.get(key)}))
+    if done or passes:
+        return "; ".join(part for part in (_cut("; ".join(done)), *passes) if part)
+    try:  # the round is not over yet: the calls as they are written
+        calls = read_calls(action)
     except CallError:
-        return ["a call that cannot be read"]
-
-
-def _named(call: Call) -> str:
-    return _call(call.name, {str(place): value for place, value in enumerate(call.positional)} | dict(call.arguments))
+        return _cut("a call that cannot be read")
+    written = []
+    for call in calls:
+        positional = {str(place): value for place, value in enumerate(call.positional)}
+        written.append(_call(call.name, {**positional, **call.arguments}))
+    return _cut("; ".join(written))
 
 
 def _call(tool: str, arguments: Mapping[str, Any]) -> str:
     return f"{tool}({', '.join(f'{name}={_short(value)}' for name, value in arguments.items())})"
-
-
-def _changes(calls: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"{path} = {_short(value)}" for event in calls for path, value in event.get("changed", ())]
 
 
 def _short(value: Any) -> str:

@@ -6,7 +6,7 @@ JSON Pointer): "orders/W-1/status". A pattern is a path with the wildcards of fn
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -148,13 +148,14 @@ def grade_state(goal: Goal, before: Any, after: Any) -> StateGrade:
     """Grade a final state against the first."""
     met = {path: alike(find(after, path), value) for path, value in goal.values.items()}
     met |= {path: find(after, path) is ABSENT for path in goal.gone}
-    changed = list(changes(before, after))
-    spoilt = tuple(path for path in changed if not _covered(path, met) and not _matches(path, goal.free))
-    return StateGrade(met, spoilt, tuple(path for path in changed if _matches(path, goal.forbidden)))
-
-
-def _covered(path: str, goals: Collection[str]) -> bool:
-    return any(path == goal or path.startswith(f"{goal}/") for goal in goals)
+    spoilt, violated = [], []
+    for path in changes(before, after):
+        wanted = any(path == entry or path.startswith(f"{entry}/") for entry in met)
+        if not wanted and not _matches(path, goal.free):
+            spoilt.append(path)
+        if _matches(path, goal.forbidden):
+            violated.append(path)
+    return StateGrade(met, tuple(spoilt), tuple(violated))
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:

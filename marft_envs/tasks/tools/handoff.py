@@ -62,7 +62,9 @@ class Handoff(Dependency):
         if acted is None:
             return make_plan(roster, (), active=(holder,), later=everybody, open=True)
         passed = read_hand_off(acted.action, holder, roster)
-        later = everybody or [(holder, passed.to)] * bool(passed.to)
+        later = everybody
+        if not everybody and passed.to:
+            later = [(holder, passed.to)]
         return make_plan(roster, (), active=(holder,), later=later, fault=passed.fault)
 
     def holder(self, roster: Roster, turns: Sequence[Said]) -> str:

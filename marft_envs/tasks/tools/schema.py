@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -38,7 +38,11 @@ def schema_of(annotation: Any) -> dict[str, Any]:
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of(member) for member in arguments]}
     if origin is Literal:
-        return _enum(arguments)
+        if any(type(value) not in _PLAIN for value in arguments):
+            raise TypeError(f"found Literal{list(arguments)}, wanted strings, numbers, booleans or None in it")
+        kinds = {_PLAIN[type(value)] for value in arguments}
+        enum = {"enum": list(arguments)}
+        return {"type": kinds.pop(), **enum} if len(kinds) == 1 else enum
     if origin is list:
         return {"type": "array", "items": schema_of(arguments[0])}
     if origin is dict and arguments[0] is str:
@@ -47,13 +51,6 @@ def schema_of(annotation: Any) -> dict[str, Any]:
         f"found the type {annotation!r}, wanted str, int, float, bool, list[T], dict[str, T], Literal[...] or a "
         "union of these"
     )
-
-
-def _enum(values: Sequence[Any]) -> dict[str, Any]:
-    if any(type(value) not in _PLAIN for value in values):
-        raise TypeError(f"found Literal{list(values)}, wanted strings, numbers, booleans or None in it")
-    kinds = {_PLAIN[type(value)] for value in values}
-    return {"type": kinds.pop(), "enum": list(values)} if len(kinds) == 1 else {"enum": list(values)}
 
 
 def check_arguments(arguments: Mapping[str, Any], schema: Schema, where: str) -> None:

@@ -54,14 +54,15 @@ class WorldSession:
     @property
     def opening(self) -> Mapping[str, str]:
         """Initial message per agent: its tools and the texts for their owners."""
-        told = {agent: "\n\n".join(self._told(agent)) for agent in self.agents}
-        return {agent: text for agent, text in told.items() if text}
-
-    def _told(self, agent: str) -> list[str]:
-        own = self._tools(agent)
-        sources = (self.tasks.worlds[self.task.world].handbook, self.task.notes)
-        notes = [text for source in sources for name, text in source.items() if name in own]
-        return [part for part in (self.tasks.surface.opening(self.task.world, agent), *notes) if part]
+        opening = {}
+        for agent in self.agents:
+            own = self._tools(agent)
+            parts = [self.tasks.surface.opening(self.task.world, agent)]
+            for notes in (self.tasks.worlds[self.task.world].handbook, self.task.notes):
+                parts += [text for name, text in notes.items() if name in own]
+            if any(parts):
+                opening[agent] = "\n\n".join(part for part in parts if part)
+        return opening
 
     def _tools(self, agent: str) -> Mapping[str, Tool]:
         return self.tasks.surface.owned[self.task.world][agent]
@@ -147,6 +148,8 @@ class WorldSession:
             met.append(self.finished and same_answer(self.answer, self.task.answer))
         reached = sum(met) / len(met) if met else float(self.finished)
         progress = 0.0 if grade.spoilt else reached
+        wanted = {call.name for call in self.task.reference}
+        selection = sum(call.name in wanted for call in self.made) / len(self.made) if self.made else 0.0
         success = ended and progress == 1.0
         return Outcome(
             reward=progress if ended else 0.0,
@@ -159,16 +162,12 @@ class WorldSession:
                 "spoilt": ", ".join(grade.spoilt),
                 "violation": bool(grade.violated),
                 "trajectory": follows(self.task.reference, self.made),
-                "tool_selection": self._selection(),
+                "tool_selection": selection,
                 "calls": self.calls,
             },
             private=private,
             events=events,
         )
-
-    def _selection(self) -> float:
-        wanted = {call.name for call in self.task.reference}
-        return sum(call.name in wanted for call in self.made) / len(self.made) if self.made else 0.0
 
 
 def unreadable(error: CallError) -> Event:

@@ -10,7 +10,7 @@ if anything else changed. An episode ends when an agent calls `finish`, or with 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,11 @@ class ToolTasks(TeamTools):
         listing: str = "schema",
     ) -> None:
         self.limits = limits or ToolLimits()
-        self.worlds = _by_name(worlds)
+        self.worlds: dict[str, WorldKind] = {}
+        for world in worlds:
+            if world.name in self.worlds:
+                raise ValueError(f"two worlds are called {world.name!r}")
+            self.worlds[world.name] = world
         self._tasks = tuple(tasks)
         super().__init__(name, [task.id for task in self._tasks], listing)
         self._check()
@@ -85,12 +89,3 @@ class ToolTasks(TeamTools):
         if not set(roster.agents) <= set(self.surface.owned[task.world]):
             raise ValueError(f"{self.name}: bound to another team than the one that plays ({', '.join(roster.agents)})")
         return WorldSession(self, task, roster.agents, uuid.uuid4().hex, task.start)
-
-
-def _by_name(worlds: Iterable[WorldKind]) -> Mapping[str, WorldKind]:
-    found: dict[str, WorldKind] = {}
-    for world in worlds:
-        if world.name in found:
-            raise ValueError(f"two worlds are called {world.name!r}")
-        found[world.name] = world
-    return found

@@ -94,22 +94,24 @@ class Surface:
         if not any(profile.tools for profile in team.profiles):
             raise TeamError(f"team {team.name!r}: no agent has tools; name them in its profiles (`tools`)")
         passes = isinstance(team.dependency if dependency is None else dependency, Handoff) and len(agents) > 1
-        owned = {}
+        owned: dict[str, dict[str, dict[str, Tool]]] = {}
         for world in worlds:
-            there = {**world.tools(), **({FINISH.name: FINISH} if finish else {})}
-            owned[world.name] = {
-                profile.name: _pick(there, profile.tools)
-                | ({HAND_OFF: hand_off_tool(profile.name, agents)} if passes else {})
-                for profile in team.profiles
-            }
+            there = dict(world.tools())
+            if finish:
+                there[FINISH.name] = FINISH
+            owned[world.name] = by_agent = {}
+            for profile in team.profiles:
+                names = list(there) if ALL in profile.tools else profile.tools
+                by_agent[profile.name] = {name: there[name] for name in names if name in there}
+                if passes:
+                    by_agent[profile.name][HAND_OFF] = hand_off_tool(profile.name, agents)
         return cls(owned, listing)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: the descriptions of the tools of each agent, by world and agent."""
-        owned = {
-            world: {agent: [tool.to_dict() for tool in tools.values()] for agent, tools in agents.items()}
-            for world, agents in self.owned.items()
-        }
+        owned: dict[str, dict[str, Any]] = {}
+        for world, agents in self.owned.items():
+            owned[world] = {agent: [tool.to_dict() for tool in tools.values()] for agent, tools in agents.items()}
         return {"listing": self.listing, "owned": owned}
 
     @cached_property
@@ -155,10 +157,6 @@ def check_surface(trained: str | None, now: str | None, *, allow: bool = False) 
 
 def _short(digest: str | None) -> str:
     return "none" if digest is None else f"{digest[:12]}..."
-
-
-def _pick(there: Mapping[str, Tool], names: Sequence[str]) -> dict[str, Tool]:
-    return dict(there) if ALL in names else {name: there[name] for name in names if name in there}
 
 
 def _require(name: str, known: set[str], where: str) -> None:

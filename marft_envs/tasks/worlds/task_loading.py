@@ -121,7 +121,11 @@ def _task(row: Row, split: str) -> ToolTask:
         if not isinstance(columns.get(name), kind):
             found = f"{name} {columns[name]!r:.60}" if name in columns else f"no column {name!r}"
             raise DataError(row.where, found, f"{name} as {kind.__name__}", "complete or remove the row")
-    calls = _calls(row)
+    try:
+        calls = tuple(Call(call["tool"], call["arguments"]) for call in columns["calls"])
+    except (KeyError, TypeError) as error:
+        wanted = 'objects with "tool" and "arguments"'
+        raise DataError(row.where, f"calls {columns['calls']!r:.60}", wanted, "repair the row") from error
     return ToolTask(
         id=columns["id"],
         prompt=columns["instruction"],
@@ -133,14 +137,6 @@ def _task(row: Row, split: str) -> ToolTask:
         goal=_goal(row),
         reference=calls,
     )
-
-
-def _calls(row: Row) -> tuple[Call, ...]:
-    try:
-        return tuple(Call(call["tool"], call["arguments"]) for call in row.columns["calls"])
-    except (KeyError, TypeError) as error:
-        wanted = 'objects with "tool" and "arguments"'
-        raise DataError(row.where, f"calls {row.columns['calls']!r:.60}", wanted, "repair the row") from error
 
 
 def _goal(row: Row) -> Goal:

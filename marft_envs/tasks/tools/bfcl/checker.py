@@ -52,17 +52,17 @@ def check_calls(functions: Sequence[Function], calls: Sequence[Call], possible: 
 
 def gold_calls(functions: Sequence[Function], possible: Sequence[Possible]) -> list[Call]:
     """Return calls that the possible answers allow, with the first value of each argument that has one."""
-    return [_gold_call(_find(functions, next(iter(answer))), answer) for answer in possible]
-
-
-def _gold_call(function: Function, answer: Possible) -> Call:
-    schema = function["parameters"]
-    arguments = {
-        name: _pick(values)
-        for name, values in answer[function["name"]].items()
-        if name in schema.get("required", ()) or (name in schema["properties"] and _type_of(values))
-    }
-    return Call(function["name"], arguments)
+    calls = []
+    for answer in possible:
+        function = _find(functions, next(iter(answer)))
+        schema = function["parameters"]
+        arguments = {
+            name: _pick(values)
+            for name, values in answer[function["name"]].items()
+            if name in schema.get("required", ()) or (name in schema["properties"] and _type_of(values))
+        }
+        calls.append(Call(function["name"], arguments))
+    return calls
 
 
 def _find(functions: Sequence[Function], name: str) -> Function:
@@ -141,8 +141,10 @@ def _pick(possible: Sequence[Any]) -> Any:
 
 
 def _pick_all(possible: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _pick(values) if isinstance(values, list) else values
-        for key, values in possible.items()
-        if not isinstance(values, list) or any(value != "" for value in values)
-    }
+    picked: dict[str, Any] = {}
+    for key, values in possible.items():
+        if not isinstance(values, list):
+            picked[key] = values
+        elif any(value != "" for value in values):
+            picked[key] = _pick(values)
+    return picked

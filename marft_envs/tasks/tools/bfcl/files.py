@@ -79,17 +79,13 @@ def read(category: str) -> tuple[Entry, ...]:
     name = f"BFCL_v4_{category}.json"
     answers = data / "possible_answer" / name
     truth = {row["id"]: row["ground_truth"] for row in _lines(answers)} if answers.exists() else {}
-    return tuple(
-        Entry(
-            row["id"],
-            tuple(tuple((message["role"], message["content"]) for message in turn) for turn in row["question"]),
-            tuple(row.get("function", ())),
-            tuple(truth.get(row["id"], ())),
-            row,
-        )
-        for row in _lines(data / name)
-        if row["id"] not in NO_ANSWER
-    )
+    entries = []
+    for row in _lines(data / name):
+        if row["id"] not in NO_ANSWER:
+            turns = [tuple((message["role"], message["content"]) for message in turn) for turn in row["question"]]
+            functions, possible = tuple(row.get("function", ())), tuple(truth.get(row["id"], ()))
+            entries.append(Entry(row["id"], tuple(turns), functions, possible, row))
+    return tuple(entries)
 
 
 @lru_cache(maxsize=16)

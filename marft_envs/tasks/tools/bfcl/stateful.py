@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from marft_envs.tasks.tools.bfcl.files import Entry, function_docs, read
+from marft_envs.tasks.tools.bfcl.files import function_docs, read
 from marft_envs.tasks.tools.bfcl.single_turn import tool_of
 from marft_envs.tasks.tools.python_calls import read_python_calls
 from marft_envs.tasks.tools.tool import Tool
@@ -54,7 +54,13 @@ class MethodCall:
 
 def replayed(category: str, place: int, made: Sequence[Made]) -> Instances:
     """Make the instances of an entry and replay calls on them."""
-    instances = _fresh(read(category)[place])
+    row = read(category)[place].row
+    instances: dict[str, Any] = {}
+    for owner in row["involved_classes"]:
+        instances[owner] = getattr(importlib.import_module(f"{_PACKAGE}.{_MODULES[owner]}"), owner)()
+        if owner not in _STATELESS:
+            scenario = copy.deepcopy(row["initial_config"].get(owner, {}))
+            instances[owner]._load_scenario(scenario, long_context=False)
     for name, arguments in made:
         call_method(instances, name, copy.deepcopy(dict(arguments)))
     return instances
@@ -91,15 +97,14 @@ def methods(category: str, place: int) -> Mapping[str, Tool]:
 @lru_cache(maxsize=512)
 def reference(category: str, place: int) -> tuple[tuple[Made, ...], ...]:
     """Return the calls that solve an entry, by turn."""
-    owned = {tool.name: tool for owner in read(category)[place].row["involved_classes"] for tool in _described(owner)}
-    return tuple(
-        tuple(
-            (call.name, named_arguments(owned[call.name], call.arguments, call.positional))
-            for text in turn
-            for call in read_python_calls(text)
-        )
-        for turn in read(category)[place].truth
-    )
+    entry = read(category)[place]
+    owned = {tool.name: tool for owner in entry.row["involved_classes"] for tool in _described(owner)}
+    turns: list[tuple[Made, ...]] = []
+    for texts in entry.truth:
+        calls = [call for text in texts for call in read_python_calls(text)]
+        made = [(call.name, named_arguments(owned[call.name], call.arguments, call.positional)) for call in calls]
+        turns.append(tuple(made))
+    return tuple(turns)
 
 
 def named_arguments(tool: Tool, named: Mapping[str, Any], positional: Sequence[Any]) -> dict[str, Any]:
@@ -128,14 +133,3 @@ def _described(owner: str) -> tuple[Tool, ...]:
     return tuple(
         Tool(tool.name, tool.description, tool.parameters, MethodCall(tool.name), takes_world=True) for tool in bare
     )
-
-
-def _fresh(entry: Entry) -> Instances:
-    return {owner: _instance(owner, entry.row["initial_config"]) for owner in entry.row["involved_classes"]}
-
-
-def _instance(owner: str, config: Mapping[str, Any]) -> Any:
-    made = getattr(importlib.import_module(f"{_PACKAGE}.{_MODULES[owner]}"), owner)()
-    if owner not in _STATELESS:
-        made._load_scenario(copy.deepcopy(config.get(owner, {})), long_context=False)
-    return made

@@ -80,7 +80,8 @@ class HttpCall:
                         raise ToolError(f"the back end says {error.code}: {_start_of(error)}") from error
             except (OSError, http.client.HTTPException) as error:
                 if not left:
-                    raise ToolError(f"the back end gives no answer: {_reason(error)}") from error
+                    reason = str(getattr(error, "reason", error) or type(error).__name__)[:_SAID_CHARS]
+                    raise ToolError(f"the back end gives no answer: {reason}") from error
             time.sleep(self.pause_s * 2 ** (self.retries - left))
         raise AssertionError("unreachable: the last try returns or raises")
 
@@ -95,7 +96,11 @@ class HttpCall:
                     raise ToolError(f"the answer of the back end is longer than {self.max_bytes} bytes")
                 if time.monotonic() > end:
                     raise TimeoutError("it took too long")
-        return _read(b"".join(parts))
+        text = b"".join(parts).decode("utf-8", errors="replace")
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):  # no JSON: the result is the text itself
+            return text
 
 
 def http_tool(name: str, description: str, parameters: Schema, url: str, **options: Any) -> Tool:
@@ -122,20 +127,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
-def _read(body: bytes) -> Any:
-    text = body.decode("utf-8", errors="replace")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
 def _start_of(response: IO[bytes]) -> str:
     try:
         return " ".join(response.read(4 * _SAID_CHARS).decode("utf-8", errors="replace").split())[:_SAID_CHARS]
     except (OSError, http.client.HTTPException):
         return ""
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "reason", error) or type(error).__name__)[:_SAID_CHARS]

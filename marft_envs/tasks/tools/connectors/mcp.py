@@ -113,7 +113,12 @@ class McpServer:
     def _connect(self, key: str) -> tuple[Any, Any]:
         """Return the event loop's portal and the connection of a rollout."""
         with self._lock:
-            portal = self._start()
+            if self._stack is None:
+                from anyio.from_thread import start_blocking_portal
+
+                self._stack = ExitStack()
+                self._portal = self._stack.enter_context(start_blocking_portal())
+            portal = self._portal
             if key not in self._open:
                 while len(self._open) >= self.max_connections:
                     self._open.popitem(last=False)[1][0].close()
@@ -121,14 +126,6 @@ class McpServer:
                 self._open[key] = stack, stack.enter_context(portal.wrap_async_context_manager(self._client()))
             self._open.move_to_end(key)
             return portal, self._open[key][1]
-
-    def _start(self) -> Any:
-        if self._stack is None:
-            from anyio.from_thread import start_blocking_portal
-
-            self._stack = ExitStack()
-            self._portal = self._stack.enter_context(start_blocking_portal())
-        return self._portal
 
     def _client(self) -> Any:
         try:
