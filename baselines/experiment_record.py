@@ -51,7 +51,7 @@ class Experiment:
         models: Model name by agent; the key "*" stands for all other agents.
         sharing: "separate" gives each agent a LoRA adapter, "shared" one adapter to all.
         learner: Settings of the policy and value updates.
-        schedule: Number of updates, prompt groups and parallel environments, and the seed.
+        schedule: Number of updates, budget of tokens, prompt groups and parallel environments, and the seed.
         law: Sampling parameters of generation.
         lora: Settings of the LoRA adapters, such as rank and alpha.
         health: Conditions of alarms, and whether the run is rolled back after one.
@@ -83,7 +83,7 @@ class Experiment:
         """
         defaults = PRESETS[arguments.preset]
         given = given_knobs(arguments, TrainingSchedule)
-        if given.get("epochs") and "updates" in given:
+        if given.get("epochs") and given.get("updates") is not None:
             raise SettingsError(
                 f"epochs = {given['epochs']} and updates = {given['updates']}: updates follow from epochs, "
                 "wanted one of the two"
@@ -156,13 +156,13 @@ class Experiment:
         make_env = make_env or factory(self.env, self.keywords)
         env = make_env()
         refuse_unsuitable(env)
-        updates = self.scheduled(env).schedule.updates
+        schedule = self.scheduled(env).schedule
         settings = settings_for(
             self.algorithm,
             self.learner,
             len(env.possible_agents),
             group_size=self.schedule.group_size,
-            updates=updates,
+            updates=schedule.updates,
             shared=self.sharing == "shared",
         )
         if self.law.greedy:
@@ -180,7 +180,7 @@ class Experiment:
             device=device,
             context=self.context,
         )
-        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates)
+        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=schedule.max_updates)
         return make_env, team, learner
 
 

@@ -6,6 +6,26 @@ metrics of the team, so it gets the prefix `agent_team`.
 
 from __future__ import annotations
 
+# Measures of the ledger (`monitoring.ledger`). They count all episodes played for the update: failed ones, further
+# prompt groups and branches too. A measure that nothing counted is missing; 0 means zero.
+LEDGER = {
+    "turns_sum": "actions generated",
+    "prompt_tokens_sum": "tokens of all prompts",
+    "output_tokens_sum": "tokens sampled, end tokens included",
+    "ideal_cache_tokens_sum": "tokens that an ideal KV cache computes: each distinct prefix of an episode once, and "
+    "all outputs",
+    "tool_calls_sum": "tool calls, if the environment records them; those of failed episodes are not recorded",
+    "tool_failures_sum": "tool calls whose status is not `ok`",
+}
+TEAM_LEDGER = LEDGER | {
+    "episodes_sum": "episodes played",
+    "episodes_failed_sum": "episodes that failed for reasons outside of the agents",
+    "critical_path_tokens_sum": "output tokens that parallel execution must generate one after the other: the longest "
+    "action of each layer, summed over layers, rounds and episodes",
+    "judge_calls_sum": "rounds that the task judged, if the environment records them; not those of failed episodes",
+}
+TOKENS_TOTAL = "tokens_total"  # tokens sampled for training since the run began; the only metric without a prefix
+
 TAKEN = ("team", "critic", "seconds", "validation", "validation_before")  # prefixes that belong to no agent
 MARK = "agent_"
 

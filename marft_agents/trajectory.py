@@ -91,12 +91,15 @@ class SampledTurn:
         action: The sampled action with its tokens.
         reward: Team reward received in the step of this action (mean over agents where they differ).
         round: Round of the game in which it was played, from 0.
+        layer: Layer of the agent in that round, from the infos; agents of one layer may act at the same time. None if
+            the environment reports none.
     """
 
     agent: str
     action: Action
     reward: float
     round: int = 0
+    layer: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,9 @@ class Trajectory:
         game: The environment's own record of the game as JSON, with the tokens of each turn. It holds observations,
             visibility between agents, tool effects and reward terms. None unless the metadata say "records_episodes"
             and `unwrapped.episode().to_dict()` returns it.
+        unplayed: The turn whose step failed: it was generated, but it is not part of `turns`. None if there is none.
+        step_seconds: Seconds that the steps of the environment took, replayed ones included; None if not measured.
+            Not part of comparisons.
     """
 
     seed: int
@@ -132,6 +138,8 @@ class Trajectory:
     branch: int | None = None
     failure: str | None = None
     game: Mapping[str, Any] | None = None
+    unplayed: SampledTurn | None = None
+    step_seconds: float | None = field(default=None, compare=False)
 
     @property
     def team_return(self) -> float:

@@ -183,6 +183,7 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
         "prompt_tokens": result.prompt_tokens,
         "tokens_per_episode": result.tokens_per_episode,
         "failures": result.failures,
+        "ledger": None if result.ledger is None else result.ledger.to_dict(),
         "scores": scores,
         "versions": versions(),
     }
@@ -199,7 +200,7 @@ def print_results(
         gains: Paired gains by label of the evaluation after training.
         rules: True shows the rate of rule violations, for tasks that have rules.
     """
-    table = Table("evaluation", "accuracy [95 % interval]", "tokens/episode", "episodes", "failed")
+    table = Table("evaluation", "accuracy [95 % interval]", "tokens/episode", "ideal cache", "episodes", "failed")
     if rules:
         table.add_column("violations")
     shortened = any(result.prompts_shortened for result in results.values())
@@ -208,8 +209,8 @@ def print_results(
     if gains:
         table.add_column("paired gain [95 % interval]")
     for label, result in results.items():
-        row = [label, str(result.accuracy), f"{result.tokens_per_episode:.1f}", str(len(result.trajectories))]
-        row.append(str(result.failures))
+        row = [label, str(result.accuracy), f"{result.tokens_per_episode:.1f}", _computed(result)]
+        row += [str(len(result.trajectories)), str(result.failures)]
         if rules:
             row.append("-" if result.violations is None else f"{result.violations:.3f}")
         if shortened:
@@ -218,3 +219,9 @@ def print_results(
             row.append(str(gains[label]) if label in gains else "")
         table.add_row(*row)
     (Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)).print(table)
+
+
+def _computed(result: Evaluation) -> str:
+    """Return the mean tokens per episode that an ideal KV cache computes; "-" if they are not counted."""
+    found = None if result.ledger is None else result.ledger.team.ideal_cache_tokens
+    return "-" if result.ledger is None or found is None else f"{found / result.ledger.episodes:.1f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from marft_agents.metric_names import metric_prefix
+from marft_agents.metric_names import TOKENS_TOTAL, metric_prefix
 from marft_agents.monitoring.alarms import Alarm
 
 SHOWN_UPDATES = 12
@@ -25,13 +26,17 @@ class TrainingTable:
     """Live table of the latest updates and alarms, as a context manager; one line per update without a terminal.
 
     Args:
-        updates: Number of updates of the run.
+        updates: Number of updates of the run; None: as many as the budget takes.
         policies: Names of the trained policies, for their columns of entropy and KL.
         console: Console to write to; standard error by default.
+        budget_tokens: Generated tokens that end the run; 0: no budget.
     """
 
-    def __init__(self, updates: int, policies: list[str], console: Console | None = None) -> None:
-        self.updates = updates
+    def __init__(
+        self, updates: int | None, policies: list[str], console: Console | None = None, *, budget_tokens: int = 0
+    ) -> None:
+        self.updates, self.budget_tokens = updates, budget_tokens
+        self.first_tokens = 0.0  # generated before the first update that is shown
         self.policies = {policy: metric_prefix(policy) for policy in policies}
         self.console = console or Console(stderr=True)
         self.rows: deque[tuple[str, ...]] = deque(maxlen=SHOWN_UPDATES)
@@ -56,12 +61,15 @@ class TrainingTable:
         """Show the metrics of one more update (0-based index)."""
         self.done += 1
         seconds = metrics["seconds/rollout"] + metrics["seconds/update"]
-        row = [f"{update + 1}/{self.updates}", f"{metrics['team/success']:.3f}", f"{metrics['team/return']:.3f}"]
+        if self.done == 1:
+            self.first_tokens = metrics.get(TOKENS_TOTAL, 0.0) - metrics.get("team/output_tokens_sum", 0.0)
+        row = [self._counted(update), f"{metrics['team/success']:.3f}", f"{metrics['team/return']:.3f}"]
         self.validated |= "validation/success" in metrics
         row.append(_cell(metrics, "validation/success"))
         for prefix in self.policies.values():
             row += [_cell(metrics, f"{prefix}/entropy"), _cell(metrics, f"{prefix}/kl")]
-        row += [_cell(metrics, "critic/explained_variance"), f"{seconds:.1f} s", self._left(update)]
+        row += [_cell(metrics, "critic/explained_variance"), f"{seconds:.1f} s", self._left(update, metrics)]
+        row += [self._spent(metrics)]
         self.rows.append(tuple(row))
         if self.console.is_terminal:
             self.live.update(self._table(), refresh=True)
@@ -80,7 +88,16 @@ class TrainingTable:
             f"{policy} entropy {_cell(metrics, f'{prefix}/entropy')} KL {_cell(metrics, f'{prefix}/kl')}"
             for policy, prefix in self.policies.items()
         ]
-        return f"update {update + 1}/{self.updates}: {'; '.join(parts)}; {seconds:.1f} s, {self._left(update)} left"
+        spent = f", {self._spent(metrics)} tokens" if self.budget_tokens else ""
+        left = self._left(update, metrics)
+        return f"update {self._counted(update)}{spent}: {'; '.join(parts)}; {seconds:.1f} s, {left} left"
+
+    def _counted(self, update: int) -> str:
+        return f"{update + 1}" if self.updates is None else f"{update + 1}/{self.updates}"
+
+    def _spent(self, metrics: Mapping[str, float]) -> str:
+        """Return the tokens generated so far, of the budget."""
+        return f"{metrics.get(TOKENS_TOTAL, 0.0):.0f}/{self.budget_tokens}"
 
     def alarm(self, alarm: Alarm) -> None:
         """Show an alarm below the table, or as a line in a log."""
@@ -90,9 +107,13 @@ class TrainingTable:
         else:
             _print_line(self.console, str(alarm))
 
-    def _left(self, update: int) -> str:
-        per_update = (time.perf_counter() - self.started) / self.done
-        return f"{per_update * (self.updates - update - 1) / 60:.1f} min"
+    def _left(self, update: int, metrics: Mapping[str, float]) -> str:
+        """Return the time left until the updates are done or the budget is spent, at the pace so far."""
+        left = math.inf if self.updates is None else (self.updates - update - 1) / self.done
+        if self.budget_tokens:
+            tokens = metrics.get(TOKENS_TOTAL, 0.0)
+            left = min(left, (self.budget_tokens - tokens) / max(1.0, tokens - self.first_tokens))
+        return f"{max(0.0, left) * (time.perf_counter() - self.started) / 60:.1f} min"
 
     def _table(self) -> Group:
         table = Table("update", "success", "return", title="training (shared team reward)")
@@ -103,8 +124,11 @@ class TrainingTable:
             table.add_column("KL")
         for name in ("critic EV", "time", "left"):
             table.add_column(name)
+        if self.budget_tokens:
+            table.add_column("tokens")
         for row in self.rows:
-            table.add_row(*row[:3], *(row[3:4] if self.validated else ()), *row[4:])
+            spent = row[-1:] if self.budget_tokens else ()
+            table.add_row(*row[:3], *(row[3:4] if self.validated else ()), *row[4:-1], *spent)
         return Group(table, *(Text(str(alarm), style="bold red") for alarm in self.alarms))
 
 

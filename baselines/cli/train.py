@@ -14,7 +14,7 @@ import torch
 
 from baselines.cli.config_file import add_config, to_toml
 from baselines.cli.environment_flags import add_environment_flags, add_run_flags, factory, notes_of, tasks_of
-from baselines.cli.flags import add_knobs, flag
+from baselines.cli.flags import add_knobs, flag, given_knobs
 from baselines.cli.held_out_validation import held_out_tasks
 from baselines.cli.progress import TrainingTable
 from baselines.cli.sampler_flags import OWN, add_sampler_flag, open_sampler
@@ -22,9 +22,10 @@ from baselines.experiment_record import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import draw_curve
 from marft_agents.learning.algorithms import ALGORITHMS
+from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
-from marft_agents.runs.trainer import Trainer
+from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_envs.tasks.tools.tool_access import check_surface
 
 DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell given flags from defaults
@@ -34,7 +35,7 @@ DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell giv
     "sharing": "separate",
     "preset": "laptop",
 }
-WITH_RESUME = ("updates", "epochs", "device")  # flags that may change on resume
+WITH_RESUME = ("updates", "epochs", "budget_tokens", "device")  # flags that may change on resume
 NO_FLAGS = ("command", "run", "default_split", "resume")
 
 
@@ -123,8 +124,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
         return 0
     metrics = train(experiment, out, device=device_of(arguments), resume=arguments.resume is not None)
+    budget = experiment.schedule.budget_tokens
+    spent = f" with {metrics['tokens']:.0f} of {budget} tokens" if budget else ""
     print(
-        f"{out}: {metrics['updates']:.0f} updates; success of the last {metrics['window']:.0f}: "
+        f"{out}: {metrics['updates']:.0f} updates{spent}; success of the last {metrics['window']:.0f}: "
         f"{metrics['success']:.3f}; curve {out / 'curve.png'}; checkpoint {checkpoint.resolve(out)}"
     )
     return 0
@@ -145,23 +148,34 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
             f"--resume goes on with the settings in {arguments.resume / 'config.json'}; "
             f"{_flags(fixed)} cannot be changed (only {_flags(WITH_RESUME)})"
         )
-    if arguments.updates is None and arguments.epochs is None:
-        return experiment
+    longer = given_knobs(arguments, TrainingSchedule)
     length, other = ("epochs", "updates") if experiment.schedule.epochs else ("updates", "epochs")
-    if getattr(arguments, other) is not None:
+    if other in longer:
         raise RunFolderError(f"{arguments.resume} counts {length}: to make it longer give --{length}, not --{other}")
-    schedule = dataclasses.replace(experiment.schedule, **{length: getattr(arguments, length)})
-    return dataclasses.replace(experiment, schedule=schedule)
+    _refuse_less(longer.get("budget_tokens", 0), arguments.resume)
+    return dataclasses.replace(experiment, schedule=dataclasses.replace(experiment.schedule, **longer))
+
+
+def _refuse_less(budget_tokens: int, run: Path) -> None:
+    """Raise RunFolderError if a run has generated more tokens than a new budget."""
+    newest = checkpoint.latest(run / "checkpoints")
+    spent = 0 if newest is None else checkpoint.tokens_of(newest) or 0
+    if 0 < budget_tokens < spent:
+        raise RunFolderError(
+            f"--budget-tokens counts those of the whole run: found {budget_tokens}, wanted {spent} or more, since {run} "
+            f"has generated {spent}"
+        )
 
 
 def _refuse_shorter(experiment: Experiment, run: Path) -> None:
     """Raise RunFolderError if a run has completed more updates than the experiment asks for."""
     newest = checkpoint.latest(run / "checkpoints")
     done = 0 if newest is None else int(newest.name.removeprefix("update-"))
-    if experiment.schedule.updates < done:
+    planned = experiment.schedule.max_updates
+    if planned < done:
         epochs = f" ({experiment.schedule.epochs} epochs)" if experiment.schedule.epochs else ""
         raise RunFolderError(
-            f"--updates counts those of the whole run: found {experiment.schedule.updates}{epochs}, wanted {done} or "
+            f"--updates counts those of the whole run: found {planned}{epochs}, wanted {done} or "
             f"more, since {run} has done {done}"
         )
 
@@ -178,7 +192,8 @@ def train(
         resume: True continues from the newest checkpoint in `out`.
 
     Returns:
-        "success", mean success of the last "window" updates (at most 10), and "updates" of the whole run.
+        "success", mean success of the last "window" updates (at most 10), "updates" of the whole run, and "tokens"
+        generated for them (missing for a run resumed from a checkpoint that did not count them).
     """
     if not resume:
         check_free(out)
@@ -202,7 +217,11 @@ def train(
         done = checkpoint.load(out, team, learner)
     with (
         open_sampler(experiment.sampler, team, out / "adapters") as policy,
-        TrainingTable(experiment.schedule.updates, list(team.policies)) as table,
+        TrainingTable(
+            experiment.schedule.updates if experiment.schedule.budget_tokens else experiment.schedule.max_updates,
+            list(team.policies),
+            budget_tokens=experiment.schedule.budget_tokens,
+        ) as table,
     ):
         folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
         if done and Experiment.load(out) != experiment:  # record a longer schedule for later resumes
@@ -224,7 +243,8 @@ def train(
     history = read_metrics(out)
     draw_curve({out.name: history}, out / "curve.png")
     window = history[-10:]
-    return {
+    tokens = {"tokens": history[-1][TOKENS_TOTAL]} if TOKENS_TOTAL in history[-1] else {}
+    return tokens | {
         "success": sum(m["team/success"] for m in window) / len(window),
         "window": len(window),
         "updates": len(history),

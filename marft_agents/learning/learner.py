@@ -47,6 +47,8 @@ class Learner:
         critic: Value function of the team; None if the settings train none.
         updates: Number of updates done.
         step_scale: Factor on the policies' step size; not part of `state_dict`.
+        progress: Share of the run that is done, for the cosine schedule; not part of `state_dict`. None: that of
+            `total_updates`. The trainer sets it where a budget of tokens may end the run.
 
     Raises:
         SettingsError: The team samples greedily.
@@ -63,6 +65,7 @@ class Learner:
         self.seed = seed
         self.updates = 0
         self.step_scale = 1.0
+        self.progress: float | None = None
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         self.scorer = LogProbScorer(team.law, settings.micro_batch)
         if settings.gradient_checkpointing:
@@ -244,7 +247,8 @@ class Learner:
     def _lr_factor(self) -> float:
         if self.settings.lr_schedule == "constant":
             return 1.0
-        return 0.5 * (1 + math.cos(math.pi * min(1.0, self.updates / max(1, self.total_updates))))
+        progress = self.updates / max(1, self.total_updates) if self.progress is None else self.progress
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
 
     # ------------------------------------------------------------------ state
 

@@ -88,6 +88,11 @@ class LanguageModelTeam:
                 grouped.setdefault(seat.adapter, []).append(agent)
         return grouped
 
+    @property
+    def caches(self) -> dict[str, tuple[str, str | None]]:
+        """Agent -> base and adapter that it plays; agents of equal ones could share a KV cache."""
+        return {agent: (seat.base.name, seat.adapter) for agent, seat in self.seats.items()}
+
     def seat(self, agent: str) -> Seat:
         """Return an agent's base and adapter, or raise a KeyError that lists the team's agents."""
         if agent not in self.seats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
@@ -43,6 +44,28 @@ class Policy(Protocol):
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Return one action per request, in order."""
         ...
+
+
+class TimedPolicy:
+    """Policy that measures how long another one takes to answer.
+
+    Args:
+        policy: Policy that answers.
+
+    Attributes:
+        seconds: Wall-clock seconds of all calls so far.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.seconds = policy, 0.0
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Return the policy's actions."""
+        asked = time.perf_counter()
+        try:
+            return self.policy.act(requests)
+        finally:
+            self.seconds += time.perf_counter() - asked
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from marft_agents.policies.policy import Policy, Request, Sampler, text_action
 from marft_agents.trajectory import Action
@@ -54,6 +54,12 @@ class MixedPolicy:
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self.policies = dict(policies)
+
+    @property
+    def caches(self) -> dict[str, Hashable]:
+        """Agent -> key of the KV cache that it could share, for agents whose policy tells; see `LanguageModelTeam`."""
+        told = {agent: getattr(policy, "caches", {}) for agent, policy in self.policies.items()}
+        return {agent: caches[agent] for agent, caches in told.items() if agent in caches}
 
     def refresh(self) -> None:
         """Refresh the adapters of every `Sampler` among the policies."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -51,8 +52,11 @@ class RecordedGame(RunningGame[Any]):
         self._replayed: list[str | None] = []  # observation before each prefix turn, until compared
         self._acted: set[str] = set()
         self._round = 0
+        self._layer: int | None = None
         self._following = ("", "")  # after a truncation: agent to bootstrap, its observation
         self._infos: Mapping[str, float] = {}
+        self._unplayed: SampledTurn | None = None
+        self._step_seconds = 0.0
 
     def start(self) -> None:
         """Reset the environment."""
@@ -86,10 +90,13 @@ class RecordedGame(RunningGame[Any]):
 
     def play(self, action: Action) -> None:
         """Play the waiting turn; the game fails if the policy could not act."""
-        if action.failure is None:
-            self.step(action)
-        else:
+        if action.failure is not None:
             self.fail(action.failure)
+            return
+        agent, number = self.agent, len(self._turns)
+        self.step(action)
+        if len(self._turns) == number >= len(self.episode.prefix):  # the step failed, and it was no replay
+            self._unplayed = SampledTurn(agent, action, 0.0, self._round, self._layer)
 
     def trajectory(self) -> Trajectory:
         """Return the record of the game."""
@@ -109,14 +116,20 @@ class RecordedGame(RunningGame[Any]):
             infos=self._infos,
             failure=self.failure,
             game=self._record(),
+            unplayed=self._unplayed,
+            step_seconds=self._step_seconds,
         )
 
     def _step(self, action: Action) -> None:
-        self._round = self._round_of(self.agent)
-        super()._step(action.text)
+        self._round, self._layer = self._round_of(self.agent), self._layer_of(self.agent)
+        started = time.perf_counter()
+        try:
+            super()._step(action.text)
+        finally:
+            self._step_seconds += time.perf_counter() - started
         rewards = self.env.rewards
         reward = float(np.mean([float(r) for r in rewards.values()])) if rewards else 0.0
-        self._turns.append(SampledTurn(self.agent, action, reward, self._round))
+        self._turns.append(SampledTurn(self.agent, action, reward, self._round, self._layer))
         self._infos = numeric(self.env.infos.get(self.agent, {}))
         self._following = self._next_valued()
 
@@ -193,6 +206,11 @@ class RecordedGame(RunningGame[Any]):
             self._round += 1
         self._acted.add(agent)
         return self._round
+
+    def _layer_of(self, agent: str) -> int | None:
+        """Return the agent's layer in the round from the infos; None if they hold none."""
+        told = self.env.infos.get(agent, {}).get("layer")
+        return int(told) if isinstance(told, SCALARS) and told >= 0 else None
 
 
 def checked(observation: Any) -> str:

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
+from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.policies.adapter_files import folder_names, save_adapter
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.runs.validation import Best
@@ -62,6 +63,7 @@ def save(
     notes: Mapping[str, str] | None = None,
     guard: Mapping[str, Any] | None = None,
     best: Best | None = None,
+    tokens_total: int | None = None,
 ) -> Path:
     """Write a checkpoint `folder/update-N` and remove old ones.
 
@@ -74,6 +76,7 @@ def save(
         notes: Further facts about the training, see `notes_of`.
         guard: State of the run's guard, JSON-serialisable, see `guard_of`.
         best: Best validated update so far; its checkpoint is kept, and the link `folder/best` points to it.
+        tokens_total: Tokens sampled for training so far, see `tokens_of`.
 
     Raises:
         CheckpointError: The disk refused; no partial checkpoint is left and older checkpoints are untouched.
@@ -86,7 +89,8 @@ def save(
             shutil.rmtree(stale, ignore_errors=True)
         part = folder / ".part-new"
         part.mkdir()
-        beside = {"notes": dict(notes or {}), "guard": dict(guard or {}), BEST: best and best._asdict()}
+        beside: dict[str, Any] = {"notes": dict(notes or {}), "guard": dict(guard or {})}
+        beside |= {BEST: best and best._asdict(), TOKENS_TOTAL: tokens_total}
         _write(part, team, learner, beside)
         _sync(part)
         if final.exists():  # the same update, repeated after a resume
@@ -242,6 +246,16 @@ def guard_of(path: Path) -> dict[str, Any]:
         CheckpointError: There is no complete checkpoint, or it is damaged.
     """
     return dict(_read_state(resolve(path)).get("guard", {}))
+
+
+def tokens_of(path: Path) -> int | None:
+    """Return the number of tokens sampled for training up to a checkpoint; None if it was not counted.
+
+    Raises:
+        CheckpointError: There is no complete checkpoint, or it is damaged.
+    """
+    found = _read_state(resolve(path)).get(TOKENS_TOTAL)
+    return None if found is None else int(found)
 
 
 def load_adapters(path: Path, team: LanguageModelTeam) -> None:

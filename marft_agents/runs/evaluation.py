@@ -14,7 +14,8 @@ import numpy.typing as npt
 from marft_agents.intervals import Z_95, Interval, wilson
 from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
-from marft_agents.policies.policy import Policy
+from marft_agents.monitoring.ledger import Ledger, ledger_of
+from marft_agents.policies.policy import Policy, TimedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS, EpisodeStart, collect
 from marft_agents.trajectory import Action, Trajectory, score
 
@@ -26,10 +27,12 @@ class Evaluation:
     Attributes:
         scores: Float64 [scenarios, seeds], 1 for success; NaN where the episode failed (unscored is not wrong).
         trajectories: All episodes, seed by seed.
+        ledger: Tokens, turns, calls and seconds of all episodes; None if not counted.
     """
 
     scores: npt.NDArray[np.float64]
     trajectories: tuple[Trajectory, ...]
+    ledger: Ledger | None = None
 
     @property
     def per_scenario(self) -> npt.NDArray[np.float64]:
@@ -109,6 +112,7 @@ def evaluate(
         max_turns: Most turns of an episode; one that is not over by then has failed; 0: no limit.
         prefixes: First actions of each scenario, to replay before the policy is asked. Empty: the policy plays all.
     """
+    timed = TimedPolicy(policy)
     columns, trajectories = [], []
     for seed in seeds:
         episodes = [
@@ -117,7 +121,7 @@ def evaluate(
         ]
         played = collect(
             make_env,
-            policy,
+            timed,
             episodes,
             seed=seed,
             num_envs=num_envs,
@@ -127,7 +131,9 @@ def evaluate(
         )
         columns.append([score(trajectory) for trajectory in played])
         trajectories += played
-    return Evaluation(np.asarray(columns, np.float64).T.reshape(len(scenarios), len(seeds)), tuple(trajectories))
+    scores = np.asarray(columns, np.float64).T.reshape(len(scenarios), len(seeds))
+    caches = getattr(policy, "caches", None)  # of language models; agents of other policies share none
+    return Evaluation(scores, tuple(trajectories), ledger_of(trajectories, caches, seconds_generation=timed.seconds))
 
 
 def _scenario_means(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -1,7 +1,8 @@
 """Training loop: rollout, update, logging and checkpoint, one update after the other.
 
 The data position is the number of updates done. Prompt groups, dynamic sampling and random numbers of an update depend
-on (seed, update, round) alone. So k updates, a kill and a resume equal an uninterrupted run.
+on (seed, update, round) alone. So k updates, a kill and a resume equal an uninterrupted run. The number of generated
+tokens is part of a checkpoint, so a budget of tokens ends a resumed run after the same update.
 
 Validation runs before the first update and after every update where it is due. Its metrics are on the line of that
 update; those before the first update are on the first line under `validation_before/`.
@@ -17,10 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from marft_agents.learning.learner import Learner
+from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.alarms import Alarm
+from marft_agents.monitoring.ledger import Ledger, ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam
-from marft_agents.policies.policy import Policy, Sampler
+from marft_agents.policies.policy import Policy, Sampler, TimedPolicy
 from marft_agents.rollouts.prompt_groups import GroupSettings, gather
 from marft_agents.rollouts.rollout import MAX_TURNS, collect
 from marft_agents.runs import checkpoint
@@ -31,12 +34,26 @@ from marft_agents.setting_fields import SettingsError, check_knobs, knob
 from marft_agents.trajectory import EpisodeStart, Trajectory
 from marft_common.moved_modules import renamed
 
+UPDATES = 100  # of a run without a budget of tokens, where their number is not given
+
 
 @dataclass(frozen=True)
 class TrainingSchedule:
     """Length of a run, rollouts per update, and checkpoints to keep."""
 
-    updates: int = knob(100, "updates of the whole run", lambda v: v >= 1, ">= 1")
+    updates: int | None = knob(
+        None,
+        f"updates of the whole run; none: {UPDATES}, or with budget_tokens as many as it takes",
+        lambda v: v is None or v >= 1,
+        ">= 1 or none",
+    )
+    budget_tokens: int = knob(
+        0,
+        "end the run after the update in which the tokens generated for training reach this number; updates and "
+        "epochs still limit it where they are given; 0: no budget",
+        lambda v: v >= 0,
+        ">= 0",
+    )
     epochs: int = knob(
         0,
         "passes over the tasks, each drawn once per pass in a seeded order; updates then follow. 0: tasks are drawn "
@@ -62,6 +79,24 @@ class TrainingSchedule:
 
     def __post_init__(self) -> None:
         check_knobs(self)
+
+    @property
+    def max_updates(self) -> int:
+        """Largest number of updates of the run, which a budget may end earlier.
+
+        With a budget alone it is the number of tokens, since every update generates at least one.
+        """
+        return self.updates or self.budget_tokens or UPDATES
+
+    def progress(self, updates: int, tokens: int | None) -> float:
+        """Return the share of the run that is done after so many updates and generated tokens; >= 1 ends it.
+
+        Args:
+            updates: Number of updates done.
+            tokens: Tokens generated for training; None: not counted, which is allowed without a budget.
+        """
+        spent = 0.0 if tokens is None or not self.budget_tokens else tokens / self.budget_tokens
+        return max(updates / self.max_updates, spent)
 
     def for_tasks(self, count: int) -> TrainingSchedule:
         """Return the schedule with the number of updates for its epochs over `count` tasks; itself without epochs.
@@ -122,9 +157,11 @@ class Trainer:
         self.schedule = schedule.for_tasks(len(tasks))
         self.folder = folder
         self.policy = policy or team
+        self._timed = TimedPolicy(self.policy)
         self.on_update = on_update
         self.validator = validator
         self.best = None if folder is None else checkpoint.resume_best(folder.checkpoints, learner.updates)
+        self.tokens = self._tokens_so_far()
         self.guard = Guard(team, learner, health, folder=folder, on_alarm=on_alarm)
         self.sampling = GroupSettings(
             schedule.seed,
@@ -137,9 +174,27 @@ class Trainer:
             tasks=tuple(tasks) if schedule.epochs else (),
         )
 
+    def _tokens_so_far(self) -> int | None:
+        """Return the number of tokens generated before a resume; None if the checkpoint does not tell."""
+        updates, tokens = self.learner.updates, 0 if self.learner.updates == 0 else None
+        if updates and self.folder is not None:
+            path = self.folder.checkpoints / checkpoint.name_of(updates)
+            tokens = checkpoint.tokens_of(path) if path.exists() else None
+        if tokens is None and self.schedule.budget_tokens:
+            raise SettingsError(
+                f"budget_tokens = {self.schedule.budget_tokens}: found no count of the tokens of the {updates} updates "
+                "done; wanted a run folder whose checkpoints hold it, or a new run"
+            )
+        return tokens
+
+    @property
+    def over(self) -> bool:
+        """True once the updates are done or the budget of tokens is spent."""
+        return self.schedule.progress(self.learner.updates, self.tokens) >= 1
+
     def run(self) -> None:
         """Run the remaining updates."""
-        while self.learner.updates < self.schedule.updates:
+        while not self.over:
             self.step()
 
     def step(self) -> dict[str, float]:
@@ -152,12 +207,21 @@ class Trainer:
         learners = [agent for members in self.team.policies.values() for agent in members]
         if isinstance(self.policy, Sampler):
             self.policy.refresh()
+        generating = self._timed.seconds
         experience = gather(self._play, update, self.sampling, learners)
         played = time.perf_counter()
+        if self.schedule.budget_tokens:
+            self.learner.progress = self.schedule.progress(update, self.tokens)
         metrics = experience.metrics() | self.guard.update(experience.trained)
         metrics = self.guard.judge(update, metrics, experience.reported)
         metrics["seconds/rollout"] = played - started
-        metrics["seconds/update"] = time.perf_counter() - played
+        ledger = ledger_of(
+            experience.played,
+            self.team.caches,
+            seconds_generation=self._timed.seconds - generating,
+            seconds_update=time.perf_counter() - played,
+        )
+        metrics |= ledger.metrics() | self._count(ledger)
         metrics |= before | self._validate(AFTER)
         if self.folder is not None:
             self.folder.log(update, metrics, experience.played, self.guard.alarms)
@@ -166,10 +230,17 @@ class Trainer:
             self.on_update(update, metrics)
         return metrics
 
+    def _count(self, ledger: Ledger) -> dict[str, float]:
+        """Add an update's generated tokens to those of the run; return the metric, empty if they are not counted."""
+        if self.tokens is None:
+            return {}
+        self.tokens += ledger.team.output_tokens or 0
+        return {TOKENS_TOTAL: float(self.tokens)}
+
     def _validate(self, prefix: str) -> dict[str, float]:
         """Validate if it is due; return the metrics and update `best`."""
         done = self.learner.updates
-        if self.validator is None or not self.validator.due(done, self.schedule.updates):
+        if self.validator is None or not self.validator.due(done, last=self.over):
             return {}
         metrics = self.validator.metrics(prefix)
         self.best = better(self.best, done, metrics, prefix)
@@ -186,12 +257,13 @@ class Trainer:
                 notes=self.folder.notes,
                 guard=self.guard.state_dict(),
                 best=self.best,
+                tokens_total=self.tokens,
             )
 
     def _play(self, episodes: Sequence[EpisodeStart]) -> list[Trajectory]:
         return collect(
             self.make_env,
-            self.policy,
+            self._timed,
             episodes,
             seed=self.schedule.seed,
             num_envs=self.schedule.num_envs,

@@ -54,16 +54,17 @@ class Validator:
     max_turns: int = MAX_TURNS
     on_failures: Callable[[str], None] | None = None
 
-    def due(self, done: int, total: int) -> bool:
-        """Return True if a validation is due after `done` of `total` updates."""
-        return done % self.every == 0 or done == total
+    def due(self, done: int, *, last: bool) -> bool:
+        """Return True if a validation is due after `done` updates; `last` says that the run ends with them."""
+        return last or done % self.every == 0
 
     def metrics(self, prefix: str = AFTER) -> dict[str, float]:
         """Play every task once and return the metrics.
 
         Returns:
             `{prefix}/success`, `low` and `high` (95 % Wilson interval; missing if every episode failed), `tokens`
-            (mean per episode), `episodes`, `failed`, and `seconds/{prefix}`.
+            (mean per episode), `episodes`, `failed`, and `seconds/{prefix}`; `{prefix}/prompt_tokens_sum` and the
+            other measures of `metric_names.TEAM_LEDGER`.
         """
         started = time.perf_counter()
         played = evaluate(
@@ -86,6 +87,8 @@ class Validator:
             "failed": float(len(causes)),
         }
         named = {f"{prefix}/{name}": value for name, value in found.items()}
+        if played.ledger is not None:
+            named |= played.ledger.team_metrics(prefix)
         return named | {f"seconds/{prefix}": time.perf_counter() - started}
 
 
