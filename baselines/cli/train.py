@@ -152,7 +152,8 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
     length, other = ("epochs", "updates") if experiment.schedule.epochs else ("updates", "epochs")
     if other in longer:
         raise RunFolderError(f"{arguments.resume} counts {length}: to make it longer give --{length}, not --{other}")
-    _refuse_less(longer.get("budget_tokens", 0), arguments.resume)
+    if longer.get("budget_tokens", 0) != experiment.schedule.budget_tokens:
+        _refuse_less(longer.get("budget_tokens", 0), arguments.resume)
     return dataclasses.replace(experiment, schedule=dataclasses.replace(experiment.schedule, **longer))
 
 
@@ -162,8 +163,8 @@ def _refuse_less(budget_tokens: int, run: Path) -> None:
     spent = 0 if newest is None else checkpoint.tokens_of(newest) or 0
     if 0 < budget_tokens < spent:
         raise RunFolderError(
-            f"--budget-tokens counts those of the whole run: found {budget_tokens}, wanted {spent} or more, since {run} "
-            f"has generated {spent}"
+            f"--budget-tokens counts those of the whole run: found {budget_tokens}, wanted {spent} or more, since "
+            f"{run} has generated {spent}"
         )
 
 

@@ -49,6 +49,18 @@ def test_where_nobody_watches_an_update_and_an_alarm_are_a_line_each():
     assert rest == ["update 7: lazy of solver_0: 100% of the actions are empty [sic]"]
 
 
+def test_a_budget_of_tokens_is_shown_beside_the_updates():
+    screen, log = io.StringIO(), io.StringIO()
+    first = METRICS | {"tokens_total": 300.0, "team/output_tokens_sum": 200.0, "validation/success": 0.25}
+    with TrainingTable(None, [], Console(file=screen, force_terminal=True, width=100), budget_tokens=1000) as table:
+        table.add(4, METRICS | first)
+    assert re.search(r"│ 5 +│ 0\.500 .*│ 0\.250 .* 300/1000 ", screen.getvalue())
+    with TrainingTable(9, [], Console(file=log, width=40), budget_tokens=1000) as table:
+        table.started -= 60  # 200 tokens a minute, 700 are left
+        table.add(4, METRICS | first | {"validation/low": 0.1, "validation/high": 0.4})
+    assert re.match(r"update 5/9, 300/1000 tokens: success .*; 2\.0 s, 3\.5 min left$", log.getvalue())
+
+
 def test_held_out_success_is_shown_where_it_is_measured():
     held_out = METRICS | {"validation/success": 0.25, "validation/low": 0.1, "validation/high": 0.4}
     screen, log = io.StringIO(), io.StringIO()

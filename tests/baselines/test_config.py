@@ -69,6 +69,9 @@ def test_a_printed_config_holds_every_setting(tmp_path):
         ["--env-arg", 'render_mode="human"', "--env-arg", 'x={"a": [null, 1]}', "--reward", '{"success": 1.0}'],
         ["--epochs", "2", "--kl-stop", "0.1", "--targets", "q_proj", "--validate-every", "3"],
         ["--kl-stop", "none", "--sampler", "http://127.0.0.1:9/v1", "--horizon", "3"],
+        ["--budget-tokens", "5000"],
+        ["--budget-tokens", "5000", "--updates", "30"],
+        ["--budget-tokens", "5000", "--epochs", "2", "--preset", "authors"],
     ],
 )
 def test_odd_values_make_the_round_trip_too(tmp_path, flags):
@@ -81,6 +84,16 @@ def test_the_record_of_a_run_is_a_config(tmp_path, name):
     first = experiment("--env", DUO, "--algorithm", name, "--epochs", "3", "--model", "tiny", "--team", "paper_duo")
     write_json(tmp_path / "config.json", first.to_dict())
     assert experiment("--config", tmp_path / "config.json") == experiment("--config", tmp_path) == first
+
+
+def test_a_budget_is_not_limited_by_the_default_of_updates_in_a_file(tmp_path):
+    write_json(tmp_path / "config.json", experiment("--env", DUO).to_dict())
+    found = experiment("--config", tmp_path, "--budget-tokens", "5000").schedule
+    assert (found.updates, found.max_updates, experiment("--env", DUO).schedule.max_updates) == (None, 5000, 100)
+    write_json(tmp_path / "config.json", experiment("--env", DUO, "--updates", "7").to_dict())
+    assert experiment("--config", tmp_path, "--budget-tokens", "5000").schedule.max_updates == 7
+    lifted = experiment("--config", tmp_path, "--budget-tokens", "5000", "--updates", "none")
+    assert lifted.schedule.max_updates == 5000
 
 
 def test_a_record_of_before_takes_the_defaults_of_then(tmp_path):

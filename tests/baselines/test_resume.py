@@ -9,6 +9,7 @@ from baselines.cli.main import build_parser, main
 from baselines.cli.progress import TrainingTable
 from baselines.cli.train import WITH_RESUME
 from baselines.experiment_record import Experiment
+from marft_agents.runs.run_folder import read_metrics
 
 TRAIN = [
     *["train", "--env", "marft/math_duo-v0", "--data", "embedded:stories", "--model", "tiny", "--device", "cpu"],
@@ -51,7 +52,7 @@ def test_every_flag_of_the_run_itself_is_refused(capsys, recorded, name):
     code = main(["train", "--resume", str(recorded), flag, *some_value(train_flags()[name])])
     error = capsys.readouterr().err
     assert code == 1
-    assert f"{flag} cannot be changed (only --updates, --epochs, --device)" in error
+    assert f"{flag} cannot be changed (only --updates, --epochs, --budget-tokens, --device)" in error
     assert str(recorded / "config.json") in error
 
 
@@ -88,3 +89,25 @@ def test_fewer_updates_than_are_done_are_refused(capsys, trained):
     assert "found 1, wanted 2 or more" in error
     assert str(trained) in error
     assert (trained / "config.json").read_bytes() == before
+
+
+def test_a_budget_of_tokens_ends_a_run_and_a_larger_one_continues_it(capsys, tmp_path):
+    run = tmp_path / "run"
+    assert main([*TRAIN, "--budget-tokens", "1", "--out", str(run)]) == 0
+    printed = capsys.readouterr()
+    spent = read_metrics(run)[-1]["tokens_total"]
+    assert f"{run}: 1 updates with {spent:.0f} of 1 tokens; success" in printed.out
+    assert f"update 1, {spent:.0f}/1 tokens: success" in printed.err
+    more = f"{spent + 1:.0f}"
+    assert main(["train", "--resume", str(run), "--budget-tokens", more]) == 0
+    assert [line["update"] for line in read_metrics(run)] == [0, 1]
+    assert Experiment.load(run).schedule.budget_tokens == int(more)
+    assert main(["train", "--resume", str(run)]) == 0  # over: nothing to do, and nothing to refuse
+    assert len(read_metrics(run)) == 2
+    capsys.readouterr()
+    assert main(["train", "--resume", str(run), "--budget-tokens", more, "--updates", "1"]) == 1
+    assert main(["train", "--resume", str(run), "--budget-tokens", "2"]) == 1
+    updates, tokens = capsys.readouterr().err.splitlines()
+    assert "--updates counts those of the whole run: found 1, wanted 2 or more" in updates
+    assert "--budget-tokens counts those of the whole run: found 2, wanted" in tokens
+    assert Experiment.load(run).schedule.updates is None
