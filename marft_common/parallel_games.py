@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from marft_common.running_game import RunningGame
 
 MAX_THREADS = 32
-Game = TypeVar("Game", bound=RunningGame[Any])
+Game = TypeVar("Game", bound=RunningGame)
 
 
 class BackgroundJobs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 _T = TypeVar("_T")
 
@@ -28,14 +28,11 @@ class AEC(Protocol):
     def close(self) -> None: ...  # noqa: D102
 
 
-Env = TypeVar("Env", bound=AEC)
-
-
 class EndlessGameError(RuntimeError):
     """A game that did not end within its turns, or whose dead agents never leave."""
 
 
-class RunningGame(Generic[Env]):
+class RunningGame:
     """One episode in an environment; its methods may run in any thread, but only one at a time.
 
     An exception of the environment becomes the game's failure: a record with a cause, not a crash of the run. An
@@ -53,7 +50,7 @@ class RunningGame(Generic[Env]):
         cut_off: Agents that the last action truncated, unless they also terminated.
     """
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: AEC) -> None:
         self.env = env
         self.failure: str | None = None
         self.over = False

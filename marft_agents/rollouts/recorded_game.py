@@ -27,7 +27,7 @@ class ReplayError(RuntimeError):
     """A replay that diverged from its record; names the turn, the value found and the value recorded."""
 
 
-class RecordedGame(RunningGame[Any]):
+class RecordedGame(RunningGame):
     """An episode in progress, recorded as a trajectory.
 
     Args:
@@ -38,6 +38,8 @@ class RecordedGame(RunningGame[Any]):
             call it.
         max_turns: Number of turns after which an unfinished game fails; 0: no limit.
     """
+
+    env: Any
 
     def __init__(
         self,

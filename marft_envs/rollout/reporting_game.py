@@ -56,7 +56,7 @@ class Ended:
     record: Episode | None
 
 
-class ReportingGame(RunningGame[AnyAEC]):
+class ReportingGame(RunningGame):
     """A running game that reports after each turn: it waits for an action, or it has ended.
 
     Args:
@@ -67,6 +67,7 @@ class ReportingGame(RunningGame[AnyAEC]):
         report: Result of the last call of `begin` or `play`.
     """
 
+    env: AnyAEC
     report: Waiting | Ended
 
     def __init__(self, index: int, env: AnyAEC) -> None:

@@ -85,3 +85,12 @@ def test_importing_the_package_loads_the_core_alone():
     assert not strangers
     assert not [name for name in loaded if name.startswith(tuple(f"marft_envs.{package}" for package in ABOVE))]
     assert {f"marft_envs.{package}" for package in CORE} <= set(loaded)
+
+
+@pytest.mark.parametrize("old", ["live_game", "rollout.running_game"])
+def test_a_renamed_class_is_found_in_its_old_module_with_a_warning(old, monkeypatch):
+    monkeypatch.delitem(sys.modules, f"marft_envs.{old}", raising=False)
+    with pytest.warns(DeprecationWarning, match="is marft_envs.rollout.reporting_game now"):
+        module = importlib.import_module(f"marft_envs.{old}")
+    with pytest.warns(DeprecationWarning, match="LiveGame is called ReportingGame now"):
+        assert module.LiveGame is module.ReportingGame
