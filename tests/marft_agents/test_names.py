@@ -64,7 +64,7 @@ def test_a_renamed_class_is_found_at_its_old_name(old):
     [
         ("records", "Episode", "EpisodeStart"),
         ("live_game", "LiveGame", "RecordedGame"),
-        ("rollouts.recorded_game", "LiveGame", "RecordedGame"),
+        ("rollouts.running_game", "LiveGame", "RecordedGame"),
         ("stepping", "Stepper", "BackgroundJobs"),
     ],
 )
