@@ -15,7 +15,7 @@ from rich.table import Table
 
 from marft_envs.sandbox import Judge, Judgement, Submission
 from marft_envs.sandbox.image import DEFAULT_IMAGE
-from marft_envs.sandbox.selection import ISOLATING
+from marft_envs.sandbox.judge import ISOLATING
 from marft_envs.tasks.code.labelled_solutions import Solution, load_solutions
 from marft_envs.tasks.code.problem import Problem
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from baselines.cli import judge_agreement
 from marft_envs.sandbox import Judge, SandboxError
 from marft_envs.sandbox.image import DEFAULT_BASE, DEFAULT_IMAGE, build_image, import_rootfs
-from marft_envs.sandbox.selection import ISOLATING
+from marft_envs.sandbox.judge import ISOLATING
 from marft_envs.sandbox.selftest import Row, run_selftest
 
 

@@ -2,9 +2,8 @@
 
 from marft_envs.sandbox.checkers import Check, Checker, ProgramChecker, read_checker
 from marft_envs.sandbox.judge import Judge
+from marft_envs.sandbox.judge_data import Judgement, Limits, SandboxError, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import LANGUAGES, Language, add_language
-from marft_envs.sandbox.submission import Submission
-from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test, TestResult, Verdict
 
 __all__ = [
     "LANGUAGES",

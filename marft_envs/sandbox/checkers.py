@@ -142,7 +142,7 @@ class ProgramChecker:
 
     def submission_files(self, input: bytes, output: bytes, expected: bytes) -> Mapping[str, bytes]:
         """Return the files to put in the jail; `python3 main.py` runs the check and prints the score."""
-        driver = resources.files("marft_envs.sandbox").joinpath("check_program.py").read_bytes()
+        driver = resources.files("marft_envs.sandbox").joinpath("checker_runner.py").read_bytes()
         return {
             "main.py": driver,
             "checker.py": self.source.encode("utf-8", "backslashreplace"),
@@ -193,7 +193,9 @@ def _read_floats(spec: str, numbers: list[str]) -> Floats:
         read = [float(number) for number in numbers]
     except ValueError as error:
         raise ValueError(f"checker: found {spec!r}, wanted numbers, like floats:1e-6 or floats:1e-6:1e-9") from error
-    return Floats(*(read * 2)[:2]) if read else Floats()
+    if not read:
+        return Floats()
+    return Floats(absolute=read[0], relative=read[-1])
 
 
 _RIGHT = Check(1.0)

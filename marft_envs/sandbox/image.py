@@ -11,12 +11,11 @@ import subprocess
 import tarfile
 from collections.abc import Callable, Mapping
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO, Any
 
+from marft_envs.sandbox.judge_data import SandboxError
 from marft_envs.sandbox.languages import CXX_FLAGS
-from marft_envs.sandbox.verdict import SandboxError
 
 DEFAULT_IMAGE = os.environ.get("MARFT_SANDBOX_IMAGE") or "marft-sandbox"
 DEFAULT_BASE = "python:3.11-slim-bookworm"
@@ -50,7 +49,7 @@ def build_image(image: str, base: str = DEFAULT_BASE, say: Callable[[str], None]
     Raises:
         SandboxError: No engine, or a failed step; the message holds its last lines.
     """
-    from marft_envs.sandbox.docker_backend import ENGINE_ERRORS, connect
+    from marft_envs.sandbox.docker_engine import ENGINE_ERRORS, connect
 
     client = connect()
     try:
@@ -70,8 +69,9 @@ def _build(client: Any, image: str, base: str, say: Callable[[str], None]) -> No
     options = {"tag": image, "rm": True, "forcerm": True, "buildargs": arguments}
     lines: list[str] = []
     for event in client.api.build(fileobj=_context(), custom_context=True, decode=True, **options):
-        lines += (text := str(event.get("stream") or event.get("error") or "").strip()).splitlines()
+        text = str(event.get("stream") or event.get("error") or "").strip()
         if text:
+            lines += text.splitlines()
             say(text)
         if "error" in event:
             advice = "where no registry can be reached, use `marft sandbox build --rootfs DIR`"
@@ -94,7 +94,7 @@ def import_rootfs(folder: Path, name: str, suite: str = "bookworm", say: Callabl
         _debootstrap(folder, suite, say)
     if not (folder / "usr" / "bin").is_dir():
         raise SandboxError(f"{folder} is no root file system: it has no usr/bin")
-    from marft_envs.sandbox.docker_backend import ENGINE_ERRORS, connect
+    from marft_envs.sandbox.docker_engine import ENGINE_ERRORS, connect
 
     client = connect()
     say(f"importing {folder} as {name}")
@@ -149,12 +149,11 @@ def _debootstrap(folder: Path, suite: str, say: Callable[[str], None]) -> None:
 def _files() -> dict[str, bytes]:
     """Return the files of the build: the Dockerfile and the sources of the runner."""
     here = resources.files("marft_envs.sandbox")
-    jail = {f"jail/{file.name}": file.read_bytes() for file in here.joinpath("jail").iterdir() if _is_source(file)}
-    return {"Dockerfile": here.joinpath("Dockerfile").read_bytes(), **jail}
-
-
-def _is_source(file: Traversable) -> bool:
-    return file.is_file() and file.name.endswith((".py", ".c"))
+    files = {"Dockerfile": here.joinpath("Dockerfile").read_bytes()}
+    for file in here.joinpath("jail").iterdir():
+        if file.is_file() and file.name.endswith((".py", ".c")):
+            files[f"jail/{file.name}"] = file.read_bytes()
+    return files
 
 
 def _context() -> IO[bytes]:

@@ -1,5 +1,8 @@
 """Judge of untrusted programs: runs them against tests in jails; expected outputs stay on the host.
 
+A judge uses the backend that was asked for, or the strongest that withstands attacks on this host. `shared_judge` gives
+one judge per process and backend, created at first use and closed at exit.
+
 Example:
     with Judge() as judge:
         judgement = judge.run("print(int(input()) * 2)", tests=[Test(b"21", b"42")])
@@ -9,24 +12,31 @@ Example:
 from __future__ import annotations
 
 import atexit
+import difflib
 import logging
+import os
+import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
 from marft_envs.sandbox.checkers import AnyChecker
 from marft_envs.sandbox.image import DEFAULT_IMAGE
+from marft_envs.sandbox.judge_data import Judgement, Limits, SandboxError, Submission, Test
+from marft_envs.sandbox.local_backends import BubblewrapBackend, LandlockBackend, UnsafeBackend
 from marft_envs.sandbox.machine import physical_cores
-from marft_envs.sandbox.pool import SlotPool
-from marft_envs.sandbox.selection import open_pool
-from marft_envs.sandbox.submission import Submission
-from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test
+from marft_envs.sandbox.pool import Backend, SlotPool
+from marft_envs.sandbox.selftest import NUM_ROWS, failures, run_selftest
 
+ISOLATING = ("docker", "bubblewrap", "landlock")  # in order of decreasing strength
 _RUNNER_MB = 64  # the runner and the built program
 _log = logging.getLogger(__name__)
 _open_pools: weakref.WeakSet[SlotPool] = weakref.WeakSet()
+_held: set[tuple[str, str]] = set()  # requested pairs of backend and image that held in this process
+_judges: dict[str, Judge] = {}
+_lock = threading.Lock()
 
 
 class Judge:
@@ -135,7 +145,110 @@ class Judge:
         self.close()
 
 
-@atexit.register
-def _close_all() -> None:
+def open_pool(
+    backend: str, workers: int, image: str, slot_memory_mb: int, self_test: bool = True
+) -> tuple[SlotPool, str]:
+    """Open a pool of the requested backend; return it with a report of the choice.
+
+    Raises:
+        SandboxError: The backend cannot be used or does not hold; for "auto", none isolates.
+        ValueError: Unknown name of a backend.
+    """
+    makers = _makers(workers, image, slot_memory_mb)
+    if backend == "auto":
+        return _open_strongest(makers, workers)
+    if backend not in makers:
+        close = difflib.get_close_matches(backend, makers, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"backend: found {backend!r}, wanted auto, {', '.join(makers)}{hint}")
+    pool = SlotPool(makers[backend](), workers)
+    if backend not in ISOLATING or not self_test:
+        return pool, f"{backend}: asked for"
+    if (backend, image) not in _held:
+        broken = _attack(pool)
+        if broken:
+            raise SandboxError(
+                f"{backend}: it was asked for, but it does not isolate here: {'; '.join(broken)};"
+                " `marft sandbox check` attacks all backends"
+            )
+        _held.add((backend, image))
+    return pool, f"{backend}: asked for, held against {NUM_ROWS} attacks"
+
+
+def _attack(pool: SlotPool) -> list[str]:
+    """Attack a pool and return the failures; close the pool if there are any."""
+    try:
+        broken = failures(run_selftest(pool))
+    except BaseException:
+        pool.close()
+        raise
+    if broken:
+        pool.close()
+    return broken
+
+
+def _makers(workers: int, image: str, slot_memory_mb: int) -> dict[str, Callable[[], Backend]]:
+    def docker() -> Backend:
+        from marft_envs.sandbox.docker_backend import DockerBackend  # lazy: the Docker SDK is optional
+
+        return DockerBackend(image, workers, slot_memory_mb)
+
+    return {"docker": docker, "bubblewrap": BubblewrapBackend, "landlock": LandlockBackend, "unsafe": UnsafeBackend}
+
+
+def _open_strongest(makers: dict[str, Callable[[], Backend]], workers: int) -> tuple[SlotPool, str]:
+    lines: list[str] = []
+    for name in ISOLATING:
+        try:
+            pool = SlotPool(makers[name](), workers)
+        except (SandboxError, ImportError) as error:
+            lines.append(f"{name}: not here: {error}")
+            continue
+        broken = _attack(pool)
+        if not broken:
+            lines.append(f"{name}: taken, held against {NUM_ROWS} attacks")
+            return pool, "\n".join(lines)
+        lines.append(f"{name}: refused: {'; '.join(broken)}")
+    advice = "install an engine and run `marft sandbox build`, or install bubblewrap, or use Linux 5.13 or newer"
+    raise SandboxError("\n".join(["no sandbox isolates here: " + advice, *lines]))
+
+
+def shared_judge(backend: str = "auto") -> Judge:
+    """Return this process's shared judge of a backend; the first call starts it.
+
+    Args:
+        backend: Name of the backend, as for `Judge`.
+
+    Raises:
+        SandboxError: The backend does not work here; the message says what to do.
+    """
+    with _lock:
+        if backend not in _judges:
+            _judges[backend] = Judge(backend=backend)
+        return _judges[backend]
+
+
+def close_shared_judges() -> None:
+    """Close all shared judges; later calls create new ones."""
+    with _lock:
+        judges = list(_judges.values())
+        _judges.clear()
+    for judge in judges:
+        judge.close()
+
+
+def _forget_shared_judges() -> None:
+    """Forget the judges in a forked child, as they belong to the parent."""
+    global _lock  # noqa: PLW0603 - the parent may have held it at the fork
+    _lock = threading.Lock()
+    _judges.clear()
+
+
+def _close_pools() -> None:
     for pool in list(_open_pools):
         pool.close()
+
+
+atexit.register(_close_pools)
+atexit.register(close_shared_judges)  # runs first: the last registered does
+os.register_at_fork(after_in_child=_forget_shared_judges)

@@ -69,14 +69,14 @@ class Language:
         Raises:
             KeyError: The jail lacks a tool that the command needs; the argument is its name.
         """
-        return tuple(_fill(word, places).encode() for word in words)
-
-
-def _fill(word: str, places: Mapping[str, str]) -> str:
-    for name in ("box", "python", "c++", "headers"):
-        if f"{{{name}}}" in word:
-            word = word.replace(f"{{{name}}}", places[name])
-    return word
+        filled = []
+        for word in words:
+            text = word
+            for name in ("box", "python", "c++", "headers"):
+                if f"{{{name}}}" in text:
+                    text = text.replace(f"{{{name}}}", places[name])
+            filled.append(text.encode())
+        return tuple(filled)
 
 
 def _cxx(standard: str) -> Language:

@@ -1,11 +1,11 @@
-"""Properties of the host for backends without an engine: cores, tools, visible paths, user ids, folders."""
+"""Host machine of the judge: its cores, tools, visible paths, user ids, folders, and marks of their owners."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from marft_envs.sandbox.jail import root
-from marft_envs.sandbox.owner import pid_namespace
-from marft_envs.sandbox.verdict import SandboxError
+from marft_envs.sandbox.jail import runtime_files
+from marft_envs.sandbox.judge_data import SandboxError
 
 UIDS_PER_SLOT = 16
 _IN_MEMORY, _ROOM = ("/dev/shm", "/tmp"), 512 << 20  # bytes: copies of what programs read, and the boxes
@@ -93,8 +92,8 @@ def find_shown(tools: Mapping[str, str], root: Path = Path("/")) -> Shown:
 
 @functools.cache
 def find_runtime(python: str) -> tuple[str, ...]:
-    """Return what `jail.root.find_runtime` does for an interpreter; empty if it fails."""
-    command = [python, "-I", "-S", root.__file__]
+    """Return what `jail.runtime_files.find_runtime` does for an interpreter; empty if it fails."""
+    command = [python, "-I", "-S", runtime_files.__file__]
     found = subprocess.run(command, capture_output=True, text=True, env={}, stdin=subprocess.DEVNULL, check=False)
     return () if found.returncode else tuple(found.stdout.strip().split("\0"))
 
@@ -127,8 +126,10 @@ def slot_uids(index: int) -> tuple[int, int]:
 
 def memory_folder() -> str | None:
     """Return a tmpfs of this machine where unprivileged users may enter and execute files; None if none has room."""
-    fits = (_has_memory(folder) and _is_open(Path(folder)) for folder in _IN_MEMORY)
-    return next(itertools.compress(_IN_MEMORY, fits), None)
+    for folder in _IN_MEMORY:
+        if _has_memory(folder) and _is_open(Path(folder)):
+            return folder
+    return None
 
 
 def _has_memory(folder: str) -> bool:
@@ -188,3 +189,52 @@ def _is_open(path: Path) -> bool:
         return all(step.stat().st_mode & stat.S_IXOTH for step in (path.resolve(), *path.resolve().parents))
     except OSError:
         return False
+
+
+# Marks of containers and folders: another process cleans up after their owner was killed.
+
+
+def owner_mark() -> str:
+    """Return the mark of this process: host, PID namespace, process id and start time, as ids are reused."""
+    return f"{socket.gethostname()}-{_place()}-{os.getpid()}-{_start_ticks(os.getpid())}"
+
+
+def is_gone(mark: str) -> bool:
+    """True if the marked process belonged to this host and PID namespace and no longer runs.
+
+    Processes of other hosts and PID namespaces cannot be checked, so the result for them is False.
+    """
+    parts = mark.rsplit("-", 3)
+    if parts[:-2] != [socket.gethostname(), _place()] or not all(map(str.isdecimal, parts[-2:])):
+        return False
+    pid, start = map(int, parts[-2:])
+    return _start_ticks(pid) != start
+
+
+def pid_namespace() -> int:
+    """Return the number of this process's PID namespace; 0 if it is unknown."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:  # no /proc, or not Linux
+        return 0
+
+
+def _place() -> str:
+    """Return a name of the PID namespace.
+
+    It includes the boot id, as the initial namespace has the same number on all machines.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        boot = ""
+    return f"{boot}.{pid_namespace()}"
+
+
+def _start_ticks(pid: int) -> int:
+    """Return the start time of a process in clock ticks since boot; 0 if it does not run."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[19])

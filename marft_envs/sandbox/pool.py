@@ -12,12 +12,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from marft_envs.sandbox.channel import SlotError
-from marft_envs.sandbox.compilation import BuildCache
-from marft_envs.sandbox.slot import Slot
-from marft_envs.sandbox.submission import Submission
-from marft_envs.sandbox.trial import Trial
-from marft_envs.sandbox.verdict import Judgement, SandboxError, TestResult, Verdict
+from marft_envs.sandbox.build_cache import BuildCache
+from marft_envs.sandbox.judge_data import Judgement, SandboxError, Submission, TestResult, Verdict
+from marft_envs.sandbox.slot import Slot, SlotError
+from marft_envs.sandbox.submission_run import SubmissionRun
 
 RECYCLE_AFTER = 500  # submissions per slot before it is replaced
 _PAUSE_S = 0.5  # before the second attempt: the engine may be restarting
@@ -162,12 +160,12 @@ class SlotPool:
 
         If both slots ran out of memory, the verdict is MLE: no other program used them at the time.
         """
-        trial = Trial(submission, self._builds, lambda: self._num_busy > 1)
+        run = SubmissionRun(submission, self._builds, lambda: self._num_busy > 1)
         failures: dict[str, str | int | float] = {}
         num_starved = 0
         for attempt in ("first attempt", "second attempt"):
             try:
-                judgement = trial.judge(self._slots.get(index) or self._open(index))
+                judgement = run.judge(self._slots.get(index) or self._open(index))
                 if judgement.is_grade:
                     return replace(judgement, backend=self.backend.name, details=failures)
                 failures[attempt] = next(test.reason for test in judgement.tests if test.verdict is Verdict.INTERNAL)
@@ -177,7 +175,8 @@ class SlotPool:
             if self._closing:
                 break
             _log.warning("slot %d, %s: %s", index, attempt, failures[attempt])
-            num_starved += index in self._slots and self._slots[index].ran_out_of_memory()
+            if index in self._slots and self._slots[index].ran_out_of_memory():
+                num_starved += 1
             self._drop(index)
             if len(failures) == 1:
                 self._refill(index)

@@ -11,26 +11,32 @@ No attack runs before the backend has shown that programs cannot fork.
 
 from __future__ import annotations
 
+import glob
 import itertools
 import re
+import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from marft_envs.sandbox.attacks.bait import Bait
-from marft_envs.sandbox.attacks.catalogue import CATALOGUE, PROGRAMS, Attack, find_attacks
-from marft_envs.sandbox.attacks.leftovers import find_on_host
-from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test, Verdict
+from marft_envs.sandbox.attacks.catalogue import CATALOGUE, PROBES, Attack, find_attacks
+from marft_envs.sandbox.judge_data import Judgement, Limits, SandboxError, Test, Verdict
 
 __all__ = ["CATALOGUE", "Attack", "AttackReport", "find_attacks", "run_attacks"]
 
-_PROBES = PROGRAMS / "probes"
 _HONEST = Limits(cpu_s=2.0, wall_s=20.0, memory_mb=128, output_mb=1.0)
 _JAILS_AT_ONCE = 2  # number of probes: one of them gets the jail of the attack
+# All programs mark the processes, sockets and files that they leave with this name.
+_LEFTOVER_NAME = "marft_left"
+_SYSV_KEY = 0x4D415246  # key used by sysv_ipc.cpp
+_PATIENCE_S = 0.3  # a killed process takes a moment to disappear
 _numbers = itertools.count(1000)  # a new input each time, so that old answers are wrong
 
 
@@ -77,10 +83,13 @@ class AttackReport:
         faults = []
         if self.verdict not in self.allowed:
             faults.append(f"verdict {self.verdict}, wanted {' or '.join(self.allowed)}")
-        faults += [f"it {self.reached}"] * bool(self.reached)
+        if self.reached:
+            faults.append(f"it {self.reached}")
         faults += [f"leaked {secret}" for secret in self.leaked]
-        faults += ["an honest program was judged wrongly after it"] * (not self.canary_ok)
-        faults += ["an honest program was judged wrongly beside it"] * (not self.neighbour_ok)
+        if not self.canary_ok:
+            faults.append("an honest program was judged wrongly after it")
+        if not self.neighbour_ok:
+            faults.append("an honest program was judged wrongly beside it")
         faults += [f"left {thing}" for thing in self.leftovers]
         return "; ".join(faults)
 
@@ -149,7 +158,7 @@ def _report(judge: AnyJudge, attack: Attack, bait: Bait, usual: Counter[str]) ->
         tuple(bait.find(seen + judgement.compile_output.encode())),
         canary_ok=all(canary.verdict is Verdict.OK for canary in canaries),
         neighbour_ok=not wrong,
-        leftovers=(*(_find_in_jails(judge) - usual), *find_on_host()),
+        leftovers=(*(_find_in_jails(judge) - usual), *_find_on_host()),
     )
 
 
@@ -164,7 +173,7 @@ def _neighbour(judge: AnyJudge, bait: Bait) -> Iterator[list[Judgement]]:
     """Judge an honest program repeatedly while the context runs; yield the list of wrong judgements."""
     wrong: list[Judgement] = []
     over, started = threading.Event(), threading.Event()
-    source = (_PROBES / "neighbour.py").read_text().replace("@SECRET@", bait.neighbour)
+    source = (PROBES / "neighbour.py").read_text().replace("@SECRET@", bait.neighbour)
 
     def live() -> None:
         while not over.is_set():
@@ -172,7 +181,8 @@ def _neighbour(judge: AnyJudge, bait: Bait) -> Iterator[list[Judgement]]:
             started.set()
             test = Test(f"{number}\n{bait.neighbour}\n".encode(), str(number * number + 1).encode())
             judgement = judge.run(source, "python", [test], _HONEST)
-            wrong.extend([judgement] if judgement.verdict is not Verdict.OK else [])
+            if judgement.verdict is not Verdict.OK:
+                wrong.append(judgement)
 
     with ThreadPoolExecutor(1) as thread:
         life = thread.submit(live)
@@ -188,11 +198,11 @@ def _judge_honest(judge: AnyJudge, name: str) -> Judgement:
     number = next(_numbers)
     language = "python" if name.endswith(".py") else "c++"
     test = Test(f"{number}\n".encode(), f"{number * number + 1}\n".encode())
-    return judge.run((_PROBES / name).read_text(), language, [test], _HONEST)
+    return judge.run((PROBES / name).read_text(), language, [test], _HONEST)
 
 
 def _judge_probe(judge: AnyJudge, name: str) -> Judgement:
-    return judge.run((_PROBES / name).read_text(), "python", [Test(b"", b"-")], _HONEST)
+    return judge.run((PROBES / name).read_text(), "python", [Test(b"", b"-")], _HONEST)
 
 
 def _find_in_jails(judge: AnyJudge) -> Counter[str]:
@@ -203,3 +213,35 @@ def _find_in_jails(judge: AnyJudge) -> Counter[str]:
             lines = judgement.tests[0].output.decode(errors="replace").split("\n") if judgement.tests else []
             found |= Counter(filter(None, lines))
     return found
+
+
+def _find_on_host() -> list[str]:
+    """Return processes, sockets, IPC objects, keys and files that attacks left on the host; empty without /proc."""
+    found = list(_scan_host())
+    if found:
+        time.sleep(_PATIENCE_S)
+        found = list(_scan_host())
+    return found
+
+
+def _scan_host() -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        command = _read_text(process / "cmdline")
+        if _read_text(process / "comm").strip() == _LEFTOVER_NAME or command.startswith(_LEFTOVER_NAME):
+            yield f"process {process.name} of the host"
+    for table in ("net/unix", "keys"):
+        if _LEFTOVER_NAME in _read_text(Path("/proc", table)):
+            yield f"an entry of the host's {table}"
+    for kind in ("shm", "sem", "msg"):
+        if any(line.split()[:1] == [str(_SYSV_KEY)] for line in _read_text(Path("/proc/sysvipc", kind)).splitlines()):
+            yield f"System V {kind} of the host"
+    for folder in {tempfile.gettempdir(), "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", str(Path.home()), "."}:
+        for path in glob.glob(f"{folder}/*{_LEFTOVER_NAME}*"):
+            yield f"file {path} of the host"
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 
-from marft_envs.sandbox.verdict import Test
+from marft_envs.sandbox.judge_data import Test
 
 MARK = "MARFT_SECRET_"
 VARIABLE = "MARFT_CANARY"

@@ -1,8 +1,8 @@
 """Landlock rules: restrict a process's file access, TCP, outside signals and abstract sockets.
 
-Needs no privilege: Linux 5.13 (files), 6.2 (truncation), 6.7 (TCP), 6.12 (signals, abstract sockets). Source:
-the kernel's userspace-api/landlock.rst; what an older kernel lacks the seccomp filter covers (no O_TRUNC, no socket,
-no signal).
+Needs no privilege: Linux 5.13 (files), 6.2 (truncation), 6.7 (TCP), 6.12 (signals, abstract sockets). On older kernels
+the seccomp filter covers the missing parts (no O_TRUNC, no socket, no signal). Source: userspace-api/landlock.rst of
+the kernel.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ def _number(name: str) -> int:
 
 
 def abi() -> int:
-    """Return the version of Landlock's interface that the kernel speaks; 0 is none."""
+    """Return the version of the kernel's Landlock interface; 0 if it has none."""
     try:
         return syscall(_number("create_ruleset"), None, 0, _VERSION)
     except OSError:
@@ -44,13 +44,10 @@ def abi() -> int:
 
 
 def ruleset(rules: Iterable[tuple[str, int]]) -> int:
-    """Make a ruleset.
+    """Create a ruleset; return its descriptor for `restrict`, which the caller closes.
 
     Args:
-        rules: Paths, each with the rights beneath it (LIST, READ, DEVICE, ALL). One that doesn't exist is left out.
-
-    Returns:
-        Its file descriptor, to be closed by the caller and given to `restrict`.
+        rules: Paths, each with the rights beneath it (LIST, READ, DEVICE, ALL). Missing paths are left out.
 
     Raises:
         OSError: The kernel has no Landlock.
@@ -58,7 +55,9 @@ def ruleset(rules: Iterable[tuple[str, int]]) -> int:
     version = abi()
     if not version:
         raise OSError("Landlock: found none in this kernel, wanted Linux 5.13 with landlock among its `lsm=`")
-    handled = (1 << (13 + (version >= 2) + (version >= 3) + (version >= 5))) - 1
+    num_rights = 13  # of version 1; then came moving files (2), truncation (3) and ioctl of devices (5)
+    num_rights += (version >= 2) + (version >= 3) + (version >= 5)
+    handled = (1 << num_rights) - 1
     attributes = _Ruleset(handled, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     descriptor = syscall(_number("create_ruleset"), attributes, size, 0)
@@ -80,7 +79,7 @@ def _allow(descriptor: int, path: str, rights: int) -> None:
 
 
 def restrict(descriptor: int) -> None:
-    """Put the ruleset on this process, for good and for all it starts; needs PR_SET_NO_NEW_PRIVS.
+    """Restrict this process and its descendants by a ruleset, irrevocably; needs PR_SET_NO_NEW_PRIVS.
 
     Raises:
         OSError: The kernel refused.

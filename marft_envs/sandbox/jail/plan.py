@@ -1,6 +1,6 @@
 """Limits, user id and filters of a program as data: `Plan` starts one program, `Isolation` makes plans for a mode.
 
-Both ways to start a program (spawn.py, spawn.c) do what a plan says, in the order of its fields.
+Both ways to start a program (spawn.py, spawn.c) carry out a plan in the order of its fields.
 """
 
 import contextlib
@@ -11,20 +11,20 @@ import sys
 from typing import NamedTuple
 
 from . import landlock
+from .runtime_files import read_before
 from .seccomp import Filter, filter_for
 from .syscalls import MACHINES
-from .warm import warm
 from .wire import KIND_BUILD, RunRequest
 
 MODES = ("uid", "namespace", "landlock", "none")
 ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 DEVICES = ("/dev/null", "/dev/random", "/dev/urandom")
-ZEROS = "/dev/zero"  # whoever may write there can map it, and has shared memory that no limit counts
+ZEROS = "/dev/zero"  # a program that may write there can map it: shared memory that no limit counts
 PATH = "/usr/local/bin:/usr/bin:/bin"
-THREADS = 64  # of a solution; a process limit that counts per uid where the uid is its own
+THREADS = 64  # of a solution, enforced as the process limit of its own uid
 
-_OTHERS = 256  # processes of the same user that may come meanwhile
-_BUILD_STACK = 64 * 2**20  # what g++ asks for itself
+_OTHERS = 256  # processes of the same user that may start meanwhile
+_BUILD_STACK = 64 * 2**20  # as g++ sets it for itself
 _UNLIMITED = resource.RLIM_INFINITY
 
 
@@ -42,7 +42,7 @@ class Plan(NamedTuple):
         filter: Seccomp filter, or None.
         path: Path of the program.
         argv: Arguments of the program.
-        environment: NAME=VALUE, all there is.
+        environment: NAME=VALUE of each environment variable.
     """
 
     folder: int
@@ -69,14 +69,14 @@ class Isolation:
         uids: First and last uid: builds get the first one, submissions take turns with the others; None keeps ours.
         read: Files and folders that may be read, in the mode `landlock`.
         listed: Folders whose names alone may be read, in the mode `landlock`.
-        runtime: What the interpreter and programs of the box may read of this, at a run: each file that a program may
-            read is one that it may leave cached, so they are few, and read before. Empty is all of it.
-        root: Folder in memory that the interpreter and programs of the box have as their root at a run: copies of what
-            they read, the box, and /dev. None is our root.
+        runtime: Paths that the interpreter and programs of the box may read at a run; empty allows `read`. A program
+            could leave each of them cached, so they are few, and read before.
+        root: Folder in memory that the interpreter and programs of the box have as their root at a run, with copies of
+            the files that they read, the box, and /dev. None is our root.
 
     Raises:
-        ValueError: These don't fit together.
-        OSError: This machine can't isolate in this mode.
+        ValueError: The arguments contradict each other.
+        OSError: This machine cannot isolate in this mode.
     """
 
     def __init__(
@@ -92,29 +92,29 @@ class Isolation:
         _check(mode, uids)
         self.mode, self.box, self.uids, self._read, self._listed = mode, box, uids, read, listed
         self._root, self._real_box = root, os.path.realpath(box)
-        # The programs among them, or the interpreter: we run in the one that programs get.
+        # The interpreter is ours: programs run in the same one.
         self._programs = {os.path.realpath(path) for path in (*runtime, sys.executable)}
         self._run_uid = uids[0] + 1 if uids else None
-        # `uid` and `namespace` hold without Landlock; where the kernel has it, it closes /proc to programs.
+        # `uid` and `namespace` hold without Landlock; if the kernel has it, it closes /proc to programs.
         self._landlocks = mode == "landlock" or (mode != "none" and landlock.abi() > 0)
         self._run_ruleset = landlock.ruleset(self._rules()) if self._landlocks else None
         few = [(path, landlock.READ) for path in ([root] if root else [*runtime, box])]
         few += self._common_rules(root or "")
         self._few_ruleset = landlock.ruleset(few) if self._landlocks and (root or runtime) else self._run_ruleset
         if mode != "namespace":  # there the jail is new for each submission, and the host has done it
-            warm(runtime)
+            read_before(runtime)
         self._truncates = mode != "landlock" or landlock.abi() >= landlock.TRUNCATES
         self._filters = mode != "none" or os.uname().machine in MACHINES
         if self._filters:
-            filter_for(KIND_BUILD)  # an unknown machine shows now
+            filter_for(KIND_BUILD)  # fails now on an unknown machine
 
     def next_submission(self) -> None:
-        """Give the next programs another uid."""
+        """Change the user id of the next programs."""
         if self.uids and self._run_uid:
             self._run_uid = self._run_uid + 1 if self._run_uid < self.uids[1] else self.uids[0] + 1
 
     def uids_in_use(self) -> tuple[int, ...]:
-        """Return the uids of this submission's build and programs."""
+        """Return the user ids of this submission's build and programs."""
         return (self.uids[0], self._run_uid) if self.uids and self._run_uid else ()
 
     def plan(self, request: RunRequest, folder: int, stdio: tuple[int, int, int]) -> Plan:
@@ -127,21 +127,21 @@ class Isolation:
             stdio,
             self._limits(request, build),
             os.fsencode(self._root) if self._root and reads_few else None,
-            _clamped(resource.RLIMIT_AS, request.memory_kb * 1024 if request.memory_kb else _UNLIMITED),
+            _clamp(resource.RLIMIT_AS, request.memory_kb * 1024 if request.memory_kb else _UNLIMITED),
             uid,
             self._few_ruleset if reads_few else self._ruleset(build),
             filter_for(request.kind, truncates=self._truncates) if self._filters else None,
-            _found(request.argv[0]),
+            _find_program(request.argv[0]),
             request.argv,
             self._environment(build),
         )
 
     def counts_threads(self, kind: int) -> bool:
-        """Return True if a program's threads must be watched: the kernel counts them together with those of others."""
+        """True if a program's threads must be watched, as the kernel counts them together with those of others."""
         return self.uids is None and kind != KIND_BUILD
 
     def _reads_few(self, program: bytes) -> bool:
-        """Tell whether a program is of the box or the interpreter; another one may read what a build may."""
+        """True for the interpreter and programs of the box; other programs may read as much as a build."""
         real = os.path.realpath(os.fsdecode(program))
         return real.startswith(f"{self._real_box}/") or real in self._programs
 
@@ -166,14 +166,14 @@ class Isolation:
             limits[resource.RLIMIT_NPROC] = request.processes + (0 if self.uids else _own_tasks() + _OTHERS)
         elif self.uids:
             limits[resource.RLIMIT_NPROC] = THREADS
-        return tuple((number, _clamped(number, most)) for number, most in limits.items())
+        return tuple((number, _clamp(number, most)) for number, most in limits.items())
 
     def _rules(self) -> list[tuple[str, int]]:
-        """Return what a program may reach by Landlock: in the mode of that name, what the jail shows of the machine.
+        """Return the Landlock rules of programs: in the mode of that name, the paths that the jail shows.
 
-        In the others what can be seen is what the jail shows, but for /proc, /sys and most of /etc. A program could
-        write to its own files in /proc (its peak memory would be forgotten), and would find paths of the host; an
-        engine puts files of the host into /etc.
+        In other modes the jail itself hides the machine, so the rules allow all of it except /proc, /sys and most of
+        /etc. A program could write to its own files in /proc (its peak memory would be forgotten), and would find paths
+        of the host; an engine puts files of the host into /etc.
         """
         if self.mode == "landlock":
             rules = [(path, landlock.READ) for path in (*self._read, self.box)]
@@ -208,16 +208,16 @@ def _check(mode: str, uids: tuple[int, int] | None) -> None:
         raise ValueError(f"--uids: found {uids} as uid {os.geteuid()}, wanted root and at least two uids from 1")
 
 
-def _clamped(number: int, most: int) -> int:
-    """Return the limit, or the hard limit that holds for us already where that is lower."""
+def _clamp(number: int, most: int) -> int:
+    """Return a limit, lowered to our own hard limit if that is lower."""
     hard = resource.getrlimit(number)[1]
     if hard == _UNLIMITED:
         return most
     return hard if most == _UNLIMITED else min(most, hard)
 
 
-def _found(program: bytes) -> bytes:
-    """Return the program's path, looked up in `PATH` where it has no slash."""
+def _find_program(program: bytes) -> bytes:
+    """Return the path of a program, looked up in `PATH` if it has no slash."""
     places = [] if b"/" in program else [os.path.join(os.fsencode(folder), program) for folder in PATH.split(":")]
     return next((place for place in places if os.access(place, os.X_OK)), program)
 

@@ -1,12 +1,12 @@
-"""The resident runner: one process per jail that starts programs for the judge and says what became of them.
+"""Resident runner: one process per jail that starts programs for the judge and reports their results.
 
     python3 -I -S -c "import sys; sys.path.insert(0, PARENT); from jail.runner import main; main()"
         --isolation uid|namespace|landlock|none --box DIR [--uids FIRST:LAST] [--read PATH ...] [--list DIR ...]
         [--runtime PATH ...] [--root DIR] [--native FILE]
 
-Requests come on descriptor 0, answers go to 1 (see `wire`), what concerns people goes to 2. It believes the host,
-and nothing that programs do: their output it only copies. Anything that is no request ends it; the judge takes a
-new jail then. Programs can't reach it: it has another uid or isn't dumpable, and they inherit no descriptor.
+Requests come on descriptor 0, answers go to 1 (see `wire`), messages for people go to 2. The runner trusts the host. It
+trusts no program: it only copies their output. A malformed request ends the runner, and the judge takes a new jail.
+Programs cannot reach it: it has another uid or is not dumpable, and they inherit no descriptor.
 """
 
 import contextlib
@@ -19,40 +19,68 @@ import sys
 import time
 
 from . import landlock, wire
-from .box import Box
-from .channel import Channel, Request, Slice, write_all
-from .native import load
-from .pids import Pids
 from .plan import Isolation, Plan
-from .root import fill, find_runtime
-from .spawn import Forked
+from .runtime_files import fill, find_runtime
+from .spawn import ForkSpawner, load_spawner
+from .submission_folder import Box
 from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, calls, prctl, syscall
-from .watch import Outcome, Watch, end_leftovers
+from .watch import ProgramExit, Watch, end_leftovers
+from .wire import Frame, HostChannel, Slice, write_all
 
 _OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--runtime", "--root", "--native")
 _NO_RUN = wire.RunRequest(wire.KIND_RUN, 0, 0, 0, 0, 0, 0, (), b"")
 _DEFAULT_ACTION = bytes(32)  # struct sigaction of the kernel: SIG_DFL, no flags, no mask
-_BUSY_TRIES = 100  # of 2 ms: somebody else's fork holds a program that was just written open, for an instant
+_BUSY_TRIES = 100  # every 2 ms: a fork elsewhere may hold a program open for an instant that was just written
+PIDS_PER_SUBMISSION = 256  # process ids of its tests and their threads
+
+
+class PidLeveller:
+    """Counter of process ids, levelled between submissions to close it as a covert channel.
+
+    The next id tells how many processes and threads there were before. After each submission the counter is advanced to
+    the same distance, so it tells how many submissions there were, and nothing about them.
+
+    Args:
+        spawner: Spawner that uses up the next id.
+    """
+
+    def __init__(self, spawner: ForkSpawner) -> None:
+        self._spawner = spawner
+        self._start = spawner.take_pid()
+
+    def level(self) -> None:
+        """Advance the counter to the start of the next submission.
+
+        Raises:
+            OSError: A submission used more ids, or the counter has wrapped around: this jail cannot be used again.
+        """
+        goal = self._start + PIDS_PER_SUBMISSION
+        pid = self._spawner.take_pid()
+        while self._start < pid < goal:
+            pid = self._spawner.take_pid()
+        if pid != goal:
+            raise OSError(f"process ids: found {pid}, wanted {goal} at the most: another jail is needed")
+        self._start = goal
 
 
 class Runner:
-    """Does what requests say, one after the other.
+    """Server of the host's requests, one after the other.
 
     Args:
-        channel: Where they come from.
-        isolation: How programs are held back.
-        box: Where their files lie.
-        spawner: How they are started.
+        channel: Connection to the host.
+        isolation: Isolation mode of this jail.
+        box: Folder with the files of the submission.
+        spawner: Spawner that starts programs.
     """
 
-    def __init__(self, channel: Channel, isolation: Isolation, box: Box, spawner: Forked) -> None:
+    def __init__(self, channel: HostChannel, isolation: Isolation, box: Box, spawner: ForkSpawner) -> None:
         self._channel, self._isolation, self._box, self._spawner = channel, isolation, box, spawner
         self._watch = Watch(channel.source, channel.flush, container=isolation.mode == "uid")
-        # Of the last program: the tests of a submission are alike but for their input.
+        # Request and plan of the last program: the tests of a submission differ only in their input.
         self._head, self._last = b"", _NO_RUN
         self._plan: Plan | None = None
-        # elsewhere the ids are the whole machine's, or the jail lives for one submission
-        self._pids = Pids(spawner) if isolation.mode == "uid" and os.getpid() == 1 else None
+        # In other modes the ids are the whole machine's, or the jail lives for one submission.
+        self._pids = PidLeveller(spawner) if isolation.mode == "uid" and os.getpid() == 1 else None
         self._answers = {
             wire.HELLO: self._hello,
             wire.PUT: self._put,
@@ -65,8 +93,8 @@ class Runner:
         """Answer requests until the host closes its end.
 
         Raises:
-            WireError: Something came that is no request.
-            OSError: This jail can't go on.
+            WireError: A request is malformed.
+            OSError: This jail cannot go on.
         """
         try:
             while (request := self._channel.receive()) is not None:
@@ -74,13 +102,13 @@ class Runner:
         finally:
             end_leftovers(self._isolation)
 
-    def _hello(self, request: Request) -> None:
+    def _hello(self, request: Frame) -> None:
         (version,) = struct.unpack("<I", request.head)
         if version != wire.VERSION:
             raise wire.WireError(f"the host speaks version {version}, the runner {wire.VERSION}: install both anew")
         self._channel.answer(request, struct.pack("<II", wire.VERSION, int(self._spawner.native)))
 
-    def _put(self, request: Request) -> None:
+    def _put(self, request: Frame) -> None:
         name, content, mode = wire.unpack_put(request.head)
         pieces = itertools.chain([content], self._channel.rest())
         try:
@@ -92,7 +120,7 @@ class Runner:
         else:
             self._channel.answer(request, bytes([wire.OK]))
 
-    def _fetch(self, request: Request) -> None:
+    def _fetch(self, request: Frame) -> None:
         (length,) = struct.unpack_from("<H", request.head)
         try:
             content = self._box.fetch(request.head[2 : 2 + length])
@@ -102,7 +130,7 @@ class Runner:
             with contextlib.closing(content):
                 self._channel.answer(request, bytes([wire.OK]), content.slice)
 
-    def _reset(self, request: Request) -> None:
+    def _reset(self, request: Frame) -> None:
         end_leftovers(self._isolation)
         self._isolation.next_submission()
         self._plan = None
@@ -116,10 +144,10 @@ class Runner:
         else:
             self._channel.answer(request, bytes([wire.OK]))
 
-    def _refuse(self, request: Request, error: OSError) -> None:
+    def _refuse(self, request: Frame, error: OSError) -> None:
         self._channel.answer(request, bytes([wire.FAILED]) + str(error)[:1000].encode(errors="replace"))
 
-    def _run(self, request: Request) -> None:
+    def _run(self, request: Frame) -> None:
         run, start_of_input = self._read(request.head)
         stdio = []
         try:
@@ -129,34 +157,36 @@ class Runner:
             for piece in itertools.chain([start_of_input], self._channel.rest()):
                 write_all(stdin, piece)
             os.lseek(stdin, 0, os.SEEK_SET)
-            outcome, failure = self._outcome(run, (stdin, stdout, stderr))
-            if failure and self._is_the_programs_own(run, failure):
-                os.write(stderr, failure)  # its exit status is 127, as in a shell
-                self._report(request, run, outcome, stdout, stderr)
-            elif failure:
-                self._not_started(request, failure[: run.stderr_bytes])
+            ended, failure = self._execute(run, (stdin, stdout, stderr))
+            if failure and not self._is_the_programs_own(run, failure):
+                reason = failure[: run.stderr_bytes]
+                result = wire.RunResult(wire.NOT_STARTED, 0, 0, 0, 0, 0, 0, b"", reason)
+                self._channel.answer(request, wire.pack_result(result))
             else:
-                self._report(request, run, outcome, stdout, stderr)
+                if failure:
+                    os.write(stderr, failure)  # its exit status is 127, as in a shell
+                self._report(request, run, ended, stdout, stderr)
         finally:
             for descriptor in stdio:
                 os.close(descriptor)
 
     def _read(self, head: bytes) -> tuple[wire.RunRequest, bytes]:
-        """Return a request without its input, and the start of the input."""
-        if not self._head or not head.startswith(self._head):  # it says itself how long it is
+        """Split a payload into the run request without its input, and the start of the input."""
+        # The start of a payload holds its own length, so equal starts are equal requests.
+        if not self._head or not head.startswith(self._head):
             run = wire.unpack_run(head)
             _check(run)
             self._head, self._last, self._plan = head[: len(head) - len(run.stdin)], run._replace(stdin=b""), None
         return self._last, head[len(self._head) :]
 
     def _is_the_programs_own(self, run: wire.RunRequest, failure: bytes) -> bool:
-        """Tell whether what could not be executed is what was built of the submission (a bad header, too large)."""
+        """True if the program that cannot be executed was built from the submission (a bad header, too large)."""
         ours = any(os.strerror(code).encode() in failure for code in (errno.ETXTBSY, errno.EAGAIN, errno.ENFILE))
         box = os.fsencode(self._isolation.box) + b"/"
         return not ours and run.argv[0].startswith(box) and b": execute: " in failure
 
-    def _outcome(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> tuple[Outcome, bytes]:
-        """Run a program; return what became of it, and why it was not started if it wasn't."""
+    def _execute(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> tuple[ProgramExit, bytes]:
+        """Run a program; return its end, and the reason if it could not be started."""
         build = run.kind == wire.KIND_BUILD
         if build:
             self._box.open_for_build()
@@ -170,9 +200,9 @@ class Runner:
                 pid = self._spawner.start(plan)
                 count = self._isolation.counts_threads(run.kind)
                 memory_kb = 0 if build else run.memory_kb
-                outcome = self._watch.over(pid, run.cpu_ms / 1000, run.wall_ms / 1000, start, count, memory_kb)
-                if end_leftovers(self._isolation) and not outcome.flags:
-                    outcome = outcome._replace(flags=wire.LEFTOVERS)
+                ended = self._watch.over(pid, run.cpu_ms / 1000, run.wall_ms / 1000, start, count, memory_kb)
+                if end_leftovers(self._isolation) and not ended.flags:
+                    ended = ended._replace(flags=wire.LEFTOVERS)
                 code, text = self._spawner.failure()
                 if code != errno.ETXTBSY:
                     break
@@ -182,26 +212,22 @@ class Runner:
                 self._box.close_for_build()
                 if plan.ruleset is not None:
                     os.close(plan.ruleset)
-        return outcome, f"{plan.path.decode(errors='replace')}: {text}".encode() if code else b""
+        return ended, f"{plan.path.decode(errors='replace')}: {text}".encode() if code else b""
 
     def _planned(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> Plan:
-        """Return the plan of a program: the last one if it fits. Each build has a new one, for its process limit."""
+        """Return the plan of a program: the last one if it fits. Each build gets a new one, for its process limit."""
         if self._plan is None or self._plan.stdio != stdio or run.kind == wire.KIND_BUILD:
             self._plan = self._isolation.plan(run, self._box.descriptor, stdio)
         return self._plan
 
-    def _not_started(self, request: Request, why: bytes) -> None:
-        result = wire.RunResult(wire.NOT_STARTED, 0, 0, 0, 0, 0, 0, b"", why)
-        self._channel.answer(request, wire.pack_result(result))
-
-    def _report(self, request: Request, run: wire.RunRequest, outcome: Outcome, stdout: int, stderr: int) -> None:
+    def _report(self, request: Frame, run: wire.RunRequest, ended: ProgramExit, stdout: int, stderr: int) -> None:
         written, said = (os.lseek(file, 0, os.SEEK_END) for file in (stdout, stderr))
-        flags = outcome.flags
-        if outcome.status == -signal.SIGXFSZ or max(written, said) > run.output_bytes:
+        flags = ended.flags
+        if ended.status == -signal.SIGXFSZ or max(written, said) > run.output_bytes:
             flags |= wire.OUTPUT_LIMIT
         kept, tail = min(written, run.output_bytes), min(said, run.stderr_bytes)
-        figures = (outcome.cpu_us, outcome.wall_us, outcome.peak_kb, written)
-        result = wire.RunResult(wire.RAN, flags, outcome.status, *figures, b"", b"")
+        figures = (ended.cpu_us, ended.wall_us, ended.peak_kb, written)
+        result = wire.RunResult(wire.RAN, flags, ended.status, *figures, b"", b"")
         slices = Slice(stdout, 0, kept), Slice(stderr, said - tail, tail)
         self._channel.answer(request, wire.pack_result_head(result, kept), *slices)
 
@@ -214,7 +240,7 @@ def _check(run: wire.RunRequest) -> None:
 
 
 def _harden(mode: str) -> None:
-    """Become a process that programs can't reach."""
+    """Make this process unreachable for programs."""
     # Where memory runs out, the kernel ends programs first (see spawn.py), then us, before the user's own work. But not
     # where a program could lower its own score again: the kernel would end us then. In a container it is its memory.
     if mode == "landlock" or (mode == "namespace" and landlock.abi() > 0):
@@ -225,7 +251,7 @@ def _harden(mode: str) -> None:
     os.umask(0o022)
     # Signals that are ignored here would be ignored in programs. Those of libc itself, 32 and 33, take a system call;
     # whoever starts us by posix_spawn, as make does, leaves them ignored.
-    with contextlib.suppress(OSError):  # a machine of which no system call is known
+    with contextlib.suppress(OSError):  # a machine without a system call table
         action = calls(os.uname().machine).run["rt_sigaction"]
         for number in range(1, signal.NSIG):
             with contextlib.suppress(OSError):  # SIGKILL, SIGSTOP
@@ -233,8 +259,8 @@ def _harden(mode: str) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGCHLD})
 
 
-def _channel() -> Channel:
-    """Move the pipes away from 0 and 1, so that nothing else can write there, and close what else we inherited."""
+def _open_channel() -> HostChannel:
+    """Move the pipes away from 0 and 1, so that nothing else can write there, and close all other descriptors."""
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     ends = tuple(os.dup(number) for number in (0, 1))
@@ -243,10 +269,10 @@ def _channel() -> Channel:
     os.close(nothing)
     for end in ends:
         os.set_inheritable(end, False)
-    return Channel(*ends)
+    return HostChannel(*ends)
 
 
-def _runner(words: list[str]) -> Runner:
+def _make_runner(words: list[str]) -> Runner:
     pairs = list(zip(words[::2], words[1::2], strict=False))
     given = dict(pairs)
     if len(words) % 2 or not {"--isolation", "--box"} <= given.keys() <= set(_OPTIONS):
@@ -264,12 +290,12 @@ def _runner(words: list[str]) -> Runner:
     real_box = os.path.realpath(box)  # the folder in which programs start: outside of their root it would lead out
     if root and not real_box.startswith(f"{root}/"):
         raise ValueError(f"--box: found {box}, wanted a folder in the root {root} of programs")
-    channel = _channel()
+    channel = _open_channel()
     _harden(mode)
     if root and mode == "uid":  # elsewhere it is shared and the host has filled it
         _fill(root)
     isolation = Isolation(mode, box, uids, read, listed, runtime, root)
-    return Runner(channel, isolation, Box(real_box, uids[0] if uids else None), load(given.get("--native")))
+    return Runner(channel, isolation, Box(real_box, uids[0] if uids else None), load_spawner(given.get("--native")))
 
 
 def _fill(root: str) -> None:
@@ -289,9 +315,9 @@ def _fill(root: str) -> None:
 
 
 def main() -> None:
-    """Serve until the host closes its end; exit status 2 and a line on standard error where something is wrong."""
+    """Serve until the host closes its end; on an error print a line to standard error and exit with status 2."""
     try:
-        _runner(sys.argv[1:]).serve()
+        _make_runner(sys.argv[1:]).serve()
     except (OSError, ValueError, struct.error) as error:
         sys.stderr.write(f"runner: {type(error).__name__}: {error}"[:2000] + "\n")
         sys.exit(2)

@@ -1,6 +1,6 @@
-/* Starts a program as its plan says: what spawn.py does, in the same order, without copying the runner's memory.
+/* Start of a program after its plan: the steps of spawn.py in the same order, without a copy of the runner's memory.
  *
- * cc -O2 -shared -fPIC -o spawn.so spawn.c
+ * cc -O2 -shared -fPIC -o libspawn.so spawn.c
  *
  * The child borrows the runner's memory until it is another program (clone with CLONE_VM and CLONE_VFORK; the runner
  * stands still meanwhile), so it makes system calls only: no allocation, no libc function with state. */
@@ -29,7 +29,7 @@ struct limit {
     uint64_t resource, most;
 };
 
-struct plan { /* native.py has the same */
+struct plan { /* spawn.py has the same */
     int32_t folder, stdio[3], uid, ruleset; /* uid, ruleset: -1 is none */
     uint32_t limits, steps, places;         /* how many */
     uint32_t error;                         /* out: errno */

@@ -1,8 +1,8 @@
-"""System calls by name: their numbers on x86_64 and aarch64, which of them a program may make, and how we make them.
+"""System calls: their numbers on x86_64 and aarch64, the lists of those that programs may make, and a way to make one.
 
-The lists are allow-lists. What is on none of them gets EPERM below number 424 and ENOSYS from there on (from 424
-on the numbers are the same everywhere, and whoever makes such a new call must expect that a kernel lacks it).
-Numbers: asm/unistd_64.h and asm-generic/unistd.h of Linux; a test compares them where the headers are installed.
+The lists are allow-lists. An unlisted call gets EPERM below number 424 and ENOSYS from there on. From 424 on the
+numbers are the same everywhere, and a caller of such a new call must expect that a kernel lacks it.
+Numbers: asm/unistd_64.h and asm-generic/unistd.h of Linux; a test compares them if the headers are installed.
 """
 
 import ctypes
@@ -41,13 +41,13 @@ kill 62 129, tgkill 234 131, clone 56 220, ioctl 16 29, fcntl 72 25, socketpair 
 prctl 157 167, madvise 28 233, getpgid 121 155, getsid 124 156, sched_getaffinity 204 123, timer_create 222 107,
 clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, mmap 9 222
 """
-# advice that is not taken
+# calls that succeed and do nothing: advice
 _NOTHING = "fadvise64 221 223"
-# what libc does without: their flags ask what is cached
+# calls that libc can do without: their flags ask about cached pages
 _ABSENT = "preadv2 327 286, pwritev2 328 287"
-# where links lead is what is in them, and Landlock does not guard it: for programs nothing is a link
+# calls that read links: Landlock does not guard their targets, so for programs nothing is a link
 _LINKS = "readlink 89 -, readlinkat 267 78"
-# what a compiler needs on top
+# calls that a compiler needs on top
 _BUILD = """
 fork 57 -, vfork 58 -, creat 85 -, mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, rename 82 -,
 renameat 264 38, renameat2 316 276, link 86 -, linkat 265 37, symlink 88 -, symlinkat 266 36, truncate 76 45,
@@ -55,7 +55,7 @@ chmod 90 -, fchmod 91 52, fchmodat 268 53, utime 132 -, utimes 235 -, futimesat 
 setpgid 109 154, flock 73 32, fallocate 285 47, copy_file_range 326 285, statfs 137 43, fstatfs 138 44, sysinfo 99 179,
 sendfile 40 71
 """
-# what nobody makes but to break out: the program dies of SIGSYS
+# calls that only an escape needs: SIGSYS kills the program
 _ATTACK = """
 ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, mount 165 40, umount2 166 39,
 pivot_root 155 41, chroot 161 51, unshare 272 97, setns 308 268, bpf 321 280, perf_event_open 298 241,
@@ -65,7 +65,7 @@ keyctl 250 219, kcmp 312 272, pidfd_getfd 438 438, move_mount 429 429, open_tree
 fsconfig 431 431, fsmount 432 432, fspick 433 433, mount_setattr 442 442, iopl 172 -, ioperm 173 -, acct 163 89,
 settimeofday 164 170, clock_settime 227 112, sethostname 170 161, setdomainname 171 162, quotactl 179 60
 """
-# what the runner makes itself and libc has no function for
+# calls of the runner itself for which libc has no function
 _OWN = "seccomp 317 277, landlock_create_ruleset 444 444, landlock_add_rule 445 445, landlock_restrict_self 446 446"
 
 
@@ -76,7 +76,7 @@ def _numbers(table: str, machine: str) -> dict[str, int]:
 
 
 class Calls:
-    """The tables of one machine, each a dict from name to number.
+    """System call tables of one machine, each a dict from name to number.
 
     Attributes:
         run: Calls that a solution may make.
@@ -104,10 +104,10 @@ class Calls:
 
 @functools.cache
 def calls(machine: str) -> Calls:
-    """Return the tables of a machine, as `os.uname` names it.
+    """Return the system call tables of a machine, named as by `os.uname`.
 
     Raises:
-        OSError: We have none.
+        OSError: The machine is unknown.
     """
     return Calls(machine)
 
@@ -124,7 +124,7 @@ def syscall(number: int, *arguments: int | bytes | ctypes.Structure | None) -> i
         arguments: Integers go as 64 bit, bytes and structures as a pointer, None as 0.
 
     Raises:
-        OSError: The kernel said no.
+        OSError: The kernel refused.
     """
     answer: int = LIBC.syscall(ctypes.c_long(number), *(_word(argument) for argument in arguments))
     if answer < 0:
@@ -143,7 +143,7 @@ def prctl(option: int, value: int) -> None:
     """Set a property of this process.
 
     Raises:
-        OSError: The kernel said no.
+        OSError: The kernel refused.
     """
     if LIBC.prctl(option, *(ctypes.c_ulong(word) for word in (value, 0, 0, 0))) < 0:
         code = ctypes.get_errno()

@@ -1,4 +1,4 @@
-"""Watches one program: CPU and wall limit, thread count, and what is left when it has ended."""
+"""Watch of a running program: its CPU, wall, thread and memory limits, and the processes that it leaves behind."""
 
 import contextlib
 import os
@@ -11,19 +11,19 @@ from typing import NamedTuple
 from .plan import Isolation
 from .wire import CPU_LIMIT, OOM, THREAD_LIMIT, WALL_LIMIT
 
-MOST_THREADS = 256  # where the kernel can't count a program's own ones; checked every _TICK_S
+MOST_THREADS = 256  # if the kernel cannot count a program's own ones; checked every _TICK_S
 _TICK_S = 0.02
 _SHORT_S = 0.001
 _CHILD = {signal.SIGCHLD}
 _PATIENCE_S = 5.0
 _PAGES_IN_TABLE = 512
-# where the kernel counts whom it ended for memory: in this container (cgroup v2, v1), on the machine
+# the kernel's counts of out-of-memory kills: of this container (cgroup v2, v1), of the machine
 _OOM_COUNTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control", "/proc/vmstat")
-_DENSE_KB = 1024  # tables of an ordinary program: of its libraries, its stacks
+_DENSE_KB = 1024  # page tables of an ordinary program: of its libraries, its stacks
 
 
-class Outcome(NamedTuple):
-    """Result of a program: flags and figures as in `wire.RunResult`, `status` as in os.waitstatus_to_exitcode."""
+class ProgramExit(NamedTuple):
+    """End of a program: flags and figures as in `wire.RunResult`, `status` as in os.waitstatus_to_exitcode."""
 
     flags: int
     status: int
@@ -33,12 +33,14 @@ class Outcome(NamedTuple):
 
 
 class Watch:
-    """Waits for programs. SIGCHLD must be blocked in this process: it is what we wait for.
+    """Watch that waits for programs and kills them at their limits.
+
+    SIGCHLD must be blocked in this process, as we wait for it.
 
     Args:
-        host: Descriptor whose end is the host's end: then a program is ended, for nobody is left to tell.
-        on_long: Called while a program goes on after a tick.
-        container: True if this is a container, so that its neighbours' memory does not count.
+        host: Descriptor of the host's pipe. When the host closes it, the program is killed: nobody waits for it.
+        on_long: Callback at each tick while a program runs.
+        container: True if this is a container, so that memory of its neighbours does not count.
     """
 
     def __init__(self, host: int, on_long: Callable[[], None] = lambda: None, container: bool = False) -> None:
@@ -47,36 +49,38 @@ class Watch:
         self._cores = len(os.sched_getaffinity(0))
         self._kills = _oom_kills(container)
         self._host = select.poll()
-        self._host.register(host, 0)  # tells of its end alone
+        self._host.register(host, 0)  # no events: poll reports a closed pipe anyway
 
     def over(
         self, pid: int, cpu_s: float, wall_s: float, start_s: float, count_threads: bool, memory_kb: int = 0
-    ) -> Outcome:
-        """Wait for a program, ending it at its limits, and reap it.
+    ) -> ProgramExit:
+        """Wait for a program, kill it at its limits, and reap it.
 
         Args:
             pid: Process id of our child.
             cpu_s: CPU limit of all threads, seconds.
             wall_s: Wall time limit, seconds.
-            start_s: Time of its start, as time.monotonic() tells it.
-            count_threads: Also end it beyond `MOST_THREADS`.
-            memory_kb: Also end it where its pages and page tables are more; 0 is no limit.
+            start_s: Time of its start, seconds of time.monotonic().
+            count_threads: Also kill it beyond `MOST_THREADS`.
+            memory_kb: Also kill it if its pages and page tables exceed this many KiB; 0 is no limit.
         """
         clock = (~pid << 3) | 2  # its CPU clock, see clock_getcpuclockid(3): exact, and needs no /proc
         flags, held_kb, wall_left, cpu_left = 0, 0, wall_s, cpu_s
         while True:
-            # at its fastest it uses all cores; so we are never late by more than _SHORT_S
+            # At its fastest it uses all cores, so we are never late by more than _SHORT_S.
             wait_s = min(wall_left, max(cpu_left / self._cores, _SHORT_S), _TICK_S)
-            told = signal.sigtimedwait(_CHILD, wait_s)
+            signalled = signal.sigtimedwait(_CHILD, wait_s)
             ended, raw, used = os.wait4(pid, os.WNOHANG)
             if ended:
                 break
-            if told is None:  # so what ends at once costs nothing
+            if signalled is None:  # a tick has passed; a program that ends at once costs no look at /proc
                 held_kb = _held_kb(pid)
             wall_left = start_s + wall_s - time.monotonic()
             cpu_left = cpu_s - time.clock_gettime(clock)
-            unwanted = wall_left <= 0 or self._host.poll(0)
-            flags = CPU_LIMIT * (cpu_left <= 0) or WALL_LIMIT * bool(unwanted)
+            if cpu_left <= 0:
+                flags = CPU_LIMIT
+            elif wall_left <= 0 or self._host.poll(0):
+                flags = WALL_LIMIT
             if count_threads and _threads(pid) > MOST_THREADS:
                 flags |= THREAD_LIMIT
             if memory_kb and held_kb > memory_kb:
@@ -90,13 +94,13 @@ class Watch:
         peak_kb = max(used.ru_maxrss, held_kb if flags & OOM else 0)
         status = os.waitstatus_to_exitcode(raw)
         if cpu_used >= cpu_s:
-            flags = flags & ~WALL_LIMIT | CPU_LIMIT  # also where it ended by itself, or by RLIMIT_CPU
+            flags = flags & ~WALL_LIMIT | CPU_LIMIT  # also if it ended by itself, or by RLIMIT_CPU
         if status == -signal.SIGKILL and not flags and self._kernel_killed():
             flags |= OOM
-        return Outcome(flags, status, round(cpu_used * 1e6), round(wall_used * 1e6), peak_kb)
+        return ProgramExit(flags, status, round(cpu_used * 1e6), round(wall_used * 1e6), peak_kb)
 
     def _kernel_killed(self) -> bool:
-        """Tell whether memory ran out; where the kernel does not count that, a SIGKILL of unknown origin means so."""
+        """True if the kernel has killed for memory since the last call, or does not count that."""
         before, self._kills = self._kills, _oom_kills(self._container)
         return before is None or self._kills is None or self._kills > before
 
@@ -109,10 +113,10 @@ def _threads(pid: int) -> int:
 
 
 def _held_kb(pid: int) -> int:
-    """Return the pages of a program and its sparse page tables; 0 where /proc does not tell.
+    """Return KiB of the pages of a program and of its sparse page tables; 0 if /proc does not tell.
 
-    No limit of the kernel counts the tables: a page of 4 KiB, far from any other, takes two of them. What dense pages
-    need is left out, so that a program may use its memory limit up.
+    No limit of the kernel counts the tables: a page of 4 KiB, far from any other, takes two of them. The tables of
+    dense pages are left out, so that a program may use up its memory limit.
     """
     with contextlib.suppress(OSError):
         for task in (pid, *map(int, os.listdir(f"/proc/{pid}/task"))):  # its first thread may have ended
@@ -125,10 +129,7 @@ def _held_kb(pid: int) -> int:
 
 
 def _oom_kills(container: bool) -> int | None:
-    """Return how many processes the kernel has ended for memory: in this container, else on the machine.
-
-    None means that it does not tell.
-    """
+    """Return the number of out-of-memory kills in this container or on the machine; None if it is not counted."""
     for path in _OOM_COUNTS if container else _OOM_COUNTS[-1:]:
         with contextlib.suppress(OSError), open(path, "rb") as lines:
             for line in lines:
@@ -138,15 +139,12 @@ def _oom_kills(container: bool) -> int | None:
 
 
 def end_leftovers(isolation: Isolation) -> bool:
-    """End whatever programs have left running.
+    """Kill all processes that programs have left running; return True if there were any.
 
-    Whoever lost its parent is our child (we are process 1, or the subreaper), so having no child is the proof.
-
-    Returns:
-        Whether there was anything.
+    An orphan becomes our child (we are process 1, or the subreaper), so having no child is the proof.
 
     Raises:
-        OSError: Something can't be ended: this jail can't be used again.
+        OSError: A process cannot be killed: this jail cannot be used again.
     """
     if not _children():
         return False
@@ -160,7 +158,7 @@ def end_leftovers(isolation: Isolation) -> bool:
 
 
 def _children() -> bool:
-    """Reap who has ended; return whether there are others."""
+    """Reap the children that have ended; return True if others are running."""
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
@@ -170,7 +168,7 @@ def _children() -> bool:
 
 
 def _kill_all(uids: tuple[int, ...]) -> None:
-    """Send SIGKILL to all that is not the runner; by one call where that is possible, so that no fork can outrun it."""
+    """Send SIGKILL to all processes except the runner, by one call if possible, so that no fork can outrun it."""
     if os.getpid() == 1:
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
@@ -184,7 +182,7 @@ def _kill_all(uids: tuple[int, ...]) -> None:
 
 
 def _kill_uid(uid: int) -> None:
-    """Become that uid in a child and kill all it can: everything of that uid, and nothing else."""
+    """Kill all processes of a user id and no others, from a child process with that id."""
     pid = os.fork()
     if pid:
         os.waitpid(pid, 0)
@@ -199,7 +197,7 @@ def _kill_uid(uid: int) -> None:
 
 
 def _descendants(root: int) -> list[int]:
-    """Return the pids below a process."""
+    """Return the process ids of all descendants of a process."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:

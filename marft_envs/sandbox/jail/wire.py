@@ -1,14 +1,17 @@
-"""The protocol between the judge (host) and the runner (in the jail): length-prefixed frames over two pipes.
+"""Protocol between the judge (host) and the runner (in the jail): frames over two pipes, and the runner's end of them.
 
     frame   = u32 length of what follows | u8 op | u64 nonce | payload          (all little-endian)
     answer  = the same, with the op and the nonce of the request
 
 The host sends, the runner answers each request with exactly one frame, in order. The host trusts nothing that
 comes back: fixed sizes, hard caps before allocation, no JSON, no pickle. A short read, an unknown nonce, an
-oversized length or a late answer makes the host kill the jail. Standard library only: both sides import it.
+oversized length or a late answer makes the host kill the jail. The host's end is `RunnerChannel` in `slot`. Standard
+library only: both sides import this module.
 """
 
+import os
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 VERSION = 1
@@ -22,6 +25,9 @@ HELLO, PUT, FETCH, RUN, RESET = 1, 2, 3, 4, 5
 # RESET  payload: -                                answer: u8 status; kills leftovers, empties /box, next uid
 TOGETHER = 4  # answers that the runner holds back at most; the host keeps twice as many requests under way
 OK, FAILED = 0, 1  # status; FAILED is followed by a message in UTF-8
+
+HEAD = 2**16  # bytes of a payload that the runner reads at once; arguments and names must fit
+_PIECE = 2**18
 
 HEADER = struct.Struct("<IBQ")
 _REQUEST = struct.Struct("<BIIIIIHH")
@@ -88,11 +94,11 @@ class RunResult(NamedTuple):
 
 
 class WireError(ValueError):
-    """Bytes that are no frame of this protocol."""
+    """Error of a peer whose bytes are no frame of this protocol."""
 
 
 def pack_frame(op: int, nonce: int, payload: bytes) -> bytes:
-    """Return a whole frame."""
+    """Return the bytes of a frame."""
     return HEADER.pack(len(payload) + HEADER.size - 4, op, nonce) + payload
 
 
@@ -102,7 +108,7 @@ def pack_put(name: bytes, content: bytes, mode: int) -> bytes:
 
 
 def unpack_put(payload: bytes) -> tuple[bytes, bytes, int]:
-    """Return name, content, mode."""
+    """Return the name, content and mode of a payload of PUT."""
     mode, length = struct.unpack_from("<IH", payload)
     return payload[6 : 6 + length], payload[6 + length :], mode
 
@@ -115,10 +121,10 @@ def pack_run(request: RunRequest) -> bytes:
 
 
 def unpack_run(payload: bytes) -> RunRequest:
-    """Read the payload of RUN.
+    """Parse the payload of RUN.
 
     Raises:
-        WireError: It is none.
+        WireError: The payload is malformed.
     """
     try:
         *numbers, count = _REQUEST.unpack_from(payload)
@@ -135,7 +141,7 @@ def unpack_run(payload: bytes) -> RunRequest:
 
 
 def pack_result_head(result: RunResult, stdout_bytes: int) -> bytes:
-    """Return RUN's answer up to where `stdout_bytes` of stdout and then stderr follow; ignores those in `result`."""
+    """Return RUN's answer without its end: `stdout_bytes` of stdout, then stderr; ignores those in `result`."""
     return _RESULT.pack(*result[:7]) + struct.pack("<I", stdout_bytes)
 
 
@@ -145,10 +151,10 @@ def pack_result(result: RunResult) -> bytes:
 
 
 def unpack_result(payload: bytes, most_stdout: int, most_stderr: int) -> RunResult:
-    """Read the payload of RUN's answer.
+    """Parse the payload of RUN's answer.
 
     Raises:
-        WireError: It is none, or holds more than was asked for.
+        WireError: The payload is malformed, or holds more than was asked for.
     """
     try:
         numbers = _RESULT.unpack_from(payload)
@@ -160,3 +166,123 @@ def unpack_result(payload: bytes, most_stdout: int, most_stderr: int) -> RunResu
     if len(stdout) != length or length > most_stdout or len(stderr) > most_stderr:
         raise WireError(f"no RUN answer: {len(stdout)} + {len(stderr)} bytes of output")
     return RunResult(*numbers, stdout, stderr)  # type: ignore[call-arg]
+
+
+class Frame(NamedTuple):
+    """Request from the host.
+
+    Attributes:
+        op: Operation code, HELLO to RESET.
+        nonce: Number that the answer repeats.
+        head: The payload, or its first `HEAD` bytes; `HostChannel.rest` yields the following ones.
+    """
+
+    op: int
+    nonce: int
+    head: bytes
+
+
+class Slice(NamedTuple):
+    """Part of an open file that goes into an answer."""
+
+    descriptor: int
+    start: int
+    length: int
+
+
+class HostChannel:
+    """Connection of the runner to the host: reads requests and writes answers.
+
+    Large payloads are copied in pieces. The peak memory that the kernel reports of a program starts at the most that
+    the runner itself ever held. A runner that held a 64 MB input would make every later program look that big.
+
+    Short answers are sent together, as each write wakes the host and an engine's processes between us. No answer is
+    held back while we wait for the host, or for a program that takes long.
+
+    Args:
+        source: Descriptor to read.
+        sink: Descriptor to write.
+    """
+
+    def __init__(self, source: int, sink: int) -> None:
+        self.source, self._sink = source, sink
+        self._buffer = b""  # read ahead
+        self._answers, self._held_back = b"", 0
+        self._left = 0  # bytes of the current payload not yet read
+
+    def receive(self) -> Frame | None:
+        """Return the next request; None if the host has closed its end.
+
+        Raises:
+            WireError: The host sent something else.
+        """
+        if self._left:
+            raise WireError(f"{self._left} bytes of the last request were not wanted")
+        if not self._buffer:
+            self._buffer = self._read(HEADER.size + HEAD)
+            if not self._buffer:
+                return None
+        length, op, nonce = HEADER.unpack(self._exactly(HEADER.size))
+        if not (HEADER.size - 4 <= length <= MAX_FRAME and HELLO <= op <= RESET):
+            raise WireError(f"found length {length} and op {op}, wanted a frame")
+        self._left = length - (HEADER.size - 4)
+        take = min(self._left, HEAD)
+        self._left -= take
+        return Frame(op, nonce, self._exactly(take))
+
+    def rest(self) -> Iterator[bytes]:
+        """Yield the bytes after the head of the current payload, in pieces."""
+        while self._left:
+            piece = self._buffer[: self._left] or self._read(min(self._left, _PIECE))
+            if not piece:
+                raise WireError(f"the host went away {self._left} bytes before the end of a request")
+            self._buffer = self._buffer[len(piece) :]
+            self._left -= len(piece)
+            yield piece
+
+    def answer(self, request: Frame, payload: bytes, *slices: Slice) -> None:
+        """Answer a request: the payload, then the slices; the answer may wait for others (see `flush`).
+
+        Raises:
+            WireError: A file has become shorter meanwhile.
+        """
+        length = len(payload) + sum(part.length for part in slices)
+        self._answers += HEADER.pack(length + HEADER.size - 4, request.op, request.nonce) + payload
+        self._held_back += 1
+        for part in slices:
+            place, end = part.start, part.start + part.length
+            while place < end:
+                piece = os.pread(part.descriptor, min(end - place, _PIECE), place)  # mmap could fault
+                if not piece:
+                    raise WireError(f"a file ended {end - place} bytes early")
+                place += len(piece)
+                self._answers += piece
+                if len(self._answers) > HEAD:
+                    self.flush()
+        if self._held_back >= TOGETHER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the answers that were held back so far."""
+        if self._answers:
+            write_all(self._sink, self._answers)
+        self._answers, self._held_back = b"", 0
+
+    def _read(self, most: int) -> bytes:
+        self.flush()
+        return os.read(self.source, most)
+
+    def _exactly(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            piece = self._read(HEADER.size + HEAD - len(self._buffer))
+            if not piece:
+                raise WireError(f"the host went away {count - len(self._buffer)} bytes before the end of a request")
+            self._buffer += piece
+        data, self._buffer = self._buffer[:count], self._buffer[count:]
+        return data
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes, however many calls that takes."""
+    while data:
+        data = data[os.write(descriptor, data) :]

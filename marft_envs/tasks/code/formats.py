@@ -25,8 +25,7 @@ from envs_data import DataError
 from marft_envs.data.files import Row
 from marft_envs.data.formats import Fields
 from marft_envs.sandbox.checkers import AnyChecker, ProgramChecker, read_checker
-from marft_envs.sandbox.submission import MAX_TEST_BYTES
-from marft_envs.sandbox.verdict import Test
+from marft_envs.sandbox.judge_data import MAX_TEST_BYTES, Test
 from marft_envs.tasks.code import function_tests
 from marft_envs.tasks.code.limits import UnsuitedError, read_limits
 from marft_envs.tasks.code.packed_tests import unpack_tests

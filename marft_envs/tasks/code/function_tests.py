@@ -12,7 +12,7 @@ import keyword
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from marft_envs.sandbox.verdict import Test
+from marft_envs.sandbox.judge_data import Test
 
 PREAMBLE = """\
 import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys

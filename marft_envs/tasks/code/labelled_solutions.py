@@ -24,7 +24,7 @@ from envs_data import DataError
 from marft_envs.data.files import Row, read_file
 from marft_envs.data.formats import Fields
 from marft_envs.data.sources import Hub, installed_hub
-from marft_envs.sandbox.verdict import Verdict
+from marft_envs.sandbox.judge_data import Verdict
 from marft_envs.tasks.code.loading import read_problems
 from marft_envs.tasks.code.problem import Problem
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from envs_data import DataError
 from marft_envs.data.files import Row
-from marft_envs.sandbox.verdict import Limits
+from marft_envs.sandbox.judge_data import Limits
 
 MOST_MEMORY_MB = 2048  # memory that a slot of the judge has for a program
 _QUANTITY = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([a-zA-Z]{0,12})\s*")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from marft_envs.sandbox.checkers import AnyChecker
-from marft_envs.sandbox.verdict import Limits, Test
+from marft_envs.sandbox.judge_data import Limits, Test
 
 LANGUAGES = ("python", "c++")
 _NAMES = {"python": "Python 3 (standard library only)", "c++": "C++17", "c++17": "C++17", "c++20": "C++20"}

@@ -44,9 +44,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol
 
+from marft_envs.sandbox.judge_data import Judgement, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import find_language
-from marft_envs.sandbox.submission import Submission
-from marft_envs.sandbox.verdict import Judgement, Test, TestResult, Verdict
 from marft_envs.tasks.base import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError
 from marft_envs.tasks.code.problem import LANGUAGES, Problem, clip, family
 from marft_envs.tasks.code.program import Program, extract_program
@@ -257,7 +256,7 @@ class CodeTasks(JudgedTasks):
     def _judge_here(self) -> ProgramJudge:
         if not isinstance(self._judge, str):
             return self._judge
-        from marft_envs.sandbox.shared import shared_judge
+        from marft_envs.sandbox.judge import shared_judge
 
         return shared_judge(self._judge)
 

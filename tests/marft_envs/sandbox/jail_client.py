@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs.sandbox.jail import landlock, native, wire
+from marft_envs.sandbox.jail import landlock, spawn, wire
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
-from marft_envs.sandbox.landlock_backend import landlock_options
+from marft_envs.sandbox.local_runner import landlock_options
 from marft_envs.sandbox.machine import find_shown, slot_uids
 
 NOBODY, FIRST_UID = slot_uids(62)[0], slot_uids(63)[0]  # this process's own: nobody else's tests see them
@@ -191,7 +191,7 @@ def run_request(*argv: str | Path, stdin: bytes = b"", kind: int = wire.KIND_RUN
 
 def compile_native(folder: Path) -> None:
     """Make the library of spawn.c in the folder of a runner."""
-    (folder / native.LIBRARY).write_bytes(_library())
+    (folder / spawn.LIBRARY).write_bytes(_library())
 
 
 def compile_cpp(source: str, target: Path, *options: str) -> Path:
@@ -205,8 +205,8 @@ def compile_cpp(source: str, target: Path, *options: str) -> Path:
 def _library() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(SOURCE / "spawn.c", folder)
-        subprocess.run(native.COMPILE, cwd=folder, check=True)
-        return Path(folder, native.LIBRARY).read_bytes()
+        subprocess.run(spawn.COMPILE, cwd=folder, check=True)
+        return Path(folder, spawn.LIBRARY).read_bytes()
 
 
 @cache

@@ -9,8 +9,8 @@ import pytest
 
 from marft_envs.sandbox.attacks import AttackReport, find_attacks, run_attacks
 from marft_envs.sandbox.attacks.bait import VARIABLE
-from marft_envs.sandbox.attacks.catalogue import CATALOGUE, PROGRAMS
-from marft_envs.sandbox.verdict import Judgement, Limits, SandboxError, Test, TestResult, Verdict
+from marft_envs.sandbox.attacks.catalogue import CATALOGUE, PROBES, PROGRAMS
+from marft_envs.sandbox.judge_data import Judgement, Limits, SandboxError, Test, TestResult, Verdict
 
 ATTACK = "exit_before_tests.py"
 
@@ -166,7 +166,9 @@ def test_secrets_go_away_again():
 
 
 def test_the_catalogue_is_whole():
-    assert sorted(attack.name for attack in CATALOGUE) == sorted(path.name for path in PROGRAMS.glob("*.*"))
+    assert sorted(attack.name for attack in CATALOGUE) == sorted(
+        path.name for path in PROGRAMS.rglob("*.*") if path.parent != PROBES
+    )
     assert len(CATALOGUE) >= 80
     assert all(attack.goal[0].isupper() and attack.goal[-1] in ".:,;?" for attack in CATALOGUE)
     assert {attack.language for attack in CATALOGUE} == {"python", "c++"}

@@ -5,10 +5,11 @@ import threading
 import pytest
 
 from marft_envs.sandbox import LANGUAGES
-from marft_envs.sandbox.channel import SlotError
-from marft_envs.sandbox.compilation import Build, BuildCache, build
+from marft_envs.sandbox.build_cache import Build, BuildCache
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.wire import RunResult
+from marft_envs.sandbox.slot import SlotError
+from marft_envs.sandbox.submission_run import build
 
 PYTHON, CXX = LANGUAGES["python"], LANGUAGES["c++17"]
 

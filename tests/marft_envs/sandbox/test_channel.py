@@ -7,15 +7,15 @@ import time
 
 import pytest
 
-from marft_envs.sandbox.channel import Channel, SlotError
 from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.slot import RunnerChannel, SlotError
 
 
 @pytest.fixture
 def ends():
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield Channel(ours), theirs
+        yield RunnerChannel(ours), theirs
 
 
 def soon():

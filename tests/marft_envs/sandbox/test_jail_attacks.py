@@ -26,7 +26,7 @@ from jail_client import (
 )
 
 from marft_envs.sandbox.jail import wire
-from marft_envs.sandbox.landlock_backend import landlock_options
+from marft_envs.sandbox.local_runner import landlock_options
 from marft_envs.sandbox.machine import find_shown
 
 SIGSYS = -31

@@ -9,9 +9,9 @@ import os
 import pytest
 from jail_client import CARRIERS, FIRST_UID, ROOT, JailClient, needs_landlock, open_client
 
-from marft_envs.sandbox.jail.pids import STRIDE, Pids
-from marft_envs.sandbox.jail.spawn import Forked
-from marft_envs.sandbox.landlock_backend import landlock_options, runtime_options
+from marft_envs.sandbox.jail.runner import PIDS_PER_SUBMISSION, PidLeveller
+from marft_envs.sandbox.jail.spawn import ForkSpawner
+from marft_envs.sandbox.local_runner import landlock_options, runtime_options
 from marft_envs.sandbox.machine import find_runtime, find_shown, find_tools
 
 
@@ -112,29 +112,29 @@ class _Counter:
         return self.last
 
 
-@pytest.mark.parametrize("used", [0, 1, 5, 200, STRIDE - 1])
+@pytest.mark.parametrize("used", [0, 1, 5, 200, PIDS_PER_SUBMISSION - 1])
 def test_the_next_submission_begins_at_the_same_process_id_whatever_one_did(used):
     counter = _Counter()
-    pids = Pids(counter)
+    pids = PidLeveller(counter)
     for turn in (1, 2):
         counter.last += used
         pids.level()
-        assert counter.last == 8 + turn * STRIDE
+        assert counter.last == 8 + turn * PIDS_PER_SUBMISSION
 
 
 def test_a_submission_that_used_more_process_ids_than_that_takes_the_jail_with_it():
     counter = _Counter()
-    pids = Pids(counter)
-    counter.last += STRIDE
+    pids = PidLeveller(counter)
+    counter.last += PIDS_PER_SUBMISSION
     with pytest.raises(OSError, match="another jail is needed"):
         pids.level()
     counter = _Counter()
-    pids = Pids(counter)
+    pids = PidLeveller(counter)
     counter.last = 3  # it has begun again
     with pytest.raises(OSError, match="another jail is needed"):
         pids.level()
 
 
 def test_taking_an_id_leaves_no_process():
-    first = Forked().take_pid()
+    first = ForkSpawner().take_pid()
     assert not os.path.exists(f"/proc/{first}")

@@ -11,7 +11,7 @@ import pytest
 from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, open_client, run_request
 
 from marft_envs.sandbox.jail import wire
-from marft_envs.sandbox.jail.channel import Channel
+from marft_envs.sandbox.jail.wire import HostChannel
 
 
 @pytest.fixture(params=[*CARRIERS, "none"])
@@ -49,7 +49,7 @@ def test_no_answer_waits_for_a_long_program(jail):
 def test_short_answers_go_together_and_none_is_held_back_while_the_runner_waits():
     (requests_in, requests), (answers, answers_out) = os.pipe(), os.pipe()
     try:
-        channel = Channel(requests_in, answers_out)
+        channel = HostChannel(requests_in, answers_out)
         os.set_blocking(answers, False)
         os.write(requests, b"".join(wire.pack_frame(wire.RESET, nonce, b"") for nonce in range(9)))
         sizes = []

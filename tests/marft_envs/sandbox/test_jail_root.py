@@ -13,7 +13,7 @@ from local_backends import LOCAL
 
 from marft_envs.sandbox import Judge, Test, machine
 from marft_envs.sandbox.jail import wire
-from marft_envs.sandbox.jail.root import fill
+from marft_envs.sandbox.jail.runtime_files import fill
 from marft_envs.sandbox.machine import find_runtime
 
 LOOK = "import os\nprint(*sorted(os.listdir('/')), os.getcwd(), *sorted(os.listdir('.')), *sorted(os.listdir('/dev')))"

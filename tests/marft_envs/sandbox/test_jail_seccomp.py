@@ -193,7 +193,7 @@ def test_equal_ends_are_shared_for_the_kernel_translates_the_filter_at_each_star
 def test_a_filter_with_ends_beyond_a_conditional_jump_decides_the_same(machine, monkeypatch):
     numbers = syscalls.calls(machine).checked
     values = {name: tuple(range(at * 100, at * 100 + 90)) for at, name in enumerate(numbers)}
-    checks = {name: seccomp.Check(((0, 0xFFFF, values[name]), (2, 0xFFFFFFFF, (7,)))) for name in numbers}
+    checks = {name: seccomp.ArgumentCheck(((0, 0xFFFF, values[name]), (2, 0xFFFFFFFF, (7,)))) for name in numbers}
     monkeypatch.setattr(seccomp, "_checks", lambda build: checks)
     filter_for.cache_clear()
     try:

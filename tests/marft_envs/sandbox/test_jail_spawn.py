@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, needs_root, run_request
 
-from marft_envs.sandbox.jail import native, wire
+from marft_envs.sandbox.jail import spawn, wire
 from marft_envs.sandbox.jail.syscalls import calls, syscall
 
 PROBE = """
@@ -147,6 +147,6 @@ def test_the_compiled_way_holds_against_the_same_attacks(carrier):
 
 
 def test_a_library_of_another_version_is_not_used(tmp_path):
-    (tmp_path / native.LIBRARY).write_bytes(b"no library")
-    assert not native.load(str(tmp_path / native.LIBRARY)).native
-    assert not native.load(str(tmp_path / "none.so")).native
+    (tmp_path / spawn.LIBRARY).write_bytes(b"no library")
+    assert not spawn.load_spawner(str(tmp_path / spawn.LIBRARY)).native
+    assert not spawn.load_spawner(str(tmp_path / "none.so")).native

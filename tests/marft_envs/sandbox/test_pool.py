@@ -9,10 +9,10 @@ import pytest
 
 from marft_envs.sandbox import Limits, SandboxError, Submission, Test
 from marft_envs.sandbox import pool as pool_module
-from marft_envs.sandbox.channel import SlotError
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.wire import RunResult
 from marft_envs.sandbox.pool import SlotPool
+from marft_envs.sandbox.slot import SlotError
 
 PLACES = {"box": "/box", "python": "python", "c++": "g++", "headers": "/headers"}
 CRASH, HANG, SLOW = b"crash", b"hang", b"slow"  # inputs that make a fake slot do so

@@ -7,7 +7,7 @@ import pytest
 from marft_envs.sandbox import LANGUAGES, Limits
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.wire import RunResult
-from marft_envs.sandbox.ruling import describe_exit, rule, run_request
+from marft_envs.sandbox.submission_run import describe_exit, rule, run_request
 
 LIMITS = Limits(cpu_s=1, wall_s=4, memory_mb=92, output_mb=1)
 REQUEST = run_request((b"main",), b"", LIMITS, LANGUAGES["c++17"])  # 8 MiB more: 100

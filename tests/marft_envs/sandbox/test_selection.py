@@ -2,9 +2,10 @@
 
 import pytest
 
-from marft_envs.sandbox import Judge, SandboxError, Test, selection
+from marft_envs.sandbox import Judge, SandboxError, Test
+from marft_envs.sandbox import judge as judge_module
+from marft_envs.sandbox.judge_data import Judgement, TestResult, Verdict
 from marft_envs.sandbox.selftest import ATTACKS, Row, failures, run_selftest
-from marft_envs.sandbox.verdict import Judgement, TestResult, Verdict
 
 ANSWER = [Test(b"1", b"1")]
 
@@ -29,9 +30,9 @@ def test_auto_takes_the_strongest_that_is_here(monkeypatch):
 
 def test_auto_refuses_a_backend_that_does_not_hold(monkeypatch):
     """The same programs, without a sandbox around them: the self-test must see it."""
-    makers = selection._makers(1, "marft-nothing", 4096)
+    makers = judge_module._makers(1, "marft-nothing", 4096)
     fallen = {"docker": makers["docker"], "bubblewrap": makers["unsafe"], "landlock": makers["unsafe"]}
-    monkeypatch.setattr(selection, "_makers", lambda *_: fallen)
+    monkeypatch.setattr(judge_module, "_makers", lambda *_: fallen)
     with pytest.warns(RuntimeWarning), pytest.raises(SandboxError, match="no sandbox isolates here") as caught:
         Judge(workers=1)
     _, docker, bubblewrap, landlock = str(caught.value).splitlines()
@@ -43,8 +44,8 @@ def test_auto_refuses_a_backend_that_does_not_hold(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:backend=.unsafe.:RuntimeWarning")
 def test_a_backend_that_is_named_is_attacked_too(monkeypatch):
-    makers = selection._makers(1, "marft-nothing", 4096)
-    monkeypatch.setattr(selection, "_makers", lambda *_: {**makers, "bubblewrap": makers["unsafe"]})
+    makers = judge_module._makers(1, "marft-nothing", 4096)
+    monkeypatch.setattr(judge_module, "_makers", lambda *_: {**makers, "bubblewrap": makers["unsafe"]})
     with pytest.raises(
         SandboxError, match=r"bubblewrap: .* does not isolate here: .*read the suite itself \(it reached"
     ):
@@ -54,14 +55,14 @@ def test_a_backend_that_is_named_is_attacked_too(monkeypatch):
 
 
 def test_a_backend_that_is_named_is_attacked_once_in_a_process(monkeypatch):
-    monkeypatch.setattr(selection, "_held", set())
+    monkeypatch.setattr(judge_module, "_held", set())
     attacked = []
 
     def run(pool):
         attacked.append(pool)
         return run_selftest(pool)
 
-    monkeypatch.setattr(selection, "run_selftest", run)
+    monkeypatch.setattr(judge_module, "run_selftest", run)
     for _ in range(2):
         with Judge(backend="landlock", workers=1) as judge:
             assert judge.report == f"landlock: asked for, held against {len(ATTACKS) + 1} attacks"
@@ -69,7 +70,7 @@ def test_a_backend_that_is_named_is_attacked_once_in_a_process(monkeypatch):
 
 
 def test_unsafe_is_never_taken_by_itself():
-    assert "unsafe" not in selection.ISOLATING
+    assert "unsafe" not in judge_module.ISOLATING
 
 
 def test_failures_are_told_with_their_notes():

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from marft_envs.sandbox.bubblewrap import _walls
-from marft_envs.sandbox.landlock_backend import landlock_options
+from marft_envs.sandbox.local_backends import _walls
+from marft_envs.sandbox.local_runner import landlock_options
 from marft_envs.sandbox.machine import find_shown
 
 NEEDED = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from marft_envs.sandbox.checkers import read_checker
-from marft_envs.sandbox.submission import Submission
-from marft_envs.sandbox.verdict import Judgement, Limits, Test, TestResult, Verdict
+from marft_envs.sandbox.judge_data import Judgement, Limits, Submission, Test, TestResult, Verdict
 from marft_envs.tasks.code import CodeTasks
 from marft_envs.tasks.code.problem import Problem
 

@@ -11,7 +11,7 @@ from originals import OWN, files, rows
 
 from marft_envs.data import DataError
 from marft_envs.sandbox.checkers import Floats, ProgramChecker, Tokens
-from marft_envs.sandbox.verdict import Test
+from marft_envs.sandbox.judge_data import Test
 from marft_envs.tasks.code.loading import load_problems
 
 OPEN_R1 = {

@@ -25,8 +25,7 @@ from toy_games import say
 
 import marft_envs
 from marft_envs.records.replay import replay
-from marft_envs.sandbox.submission import Submission
-from marft_envs.sandbox.verdict import Test, Verdict
+from marft_envs.sandbox.judge_data import Submission, Test, Verdict
 from marft_envs.tasks.base import JudgeFailure, UnknownTaskError
 from marft_envs.tasks.code import CodeTasks
 from marft_envs.tasks.code.problem import Problem

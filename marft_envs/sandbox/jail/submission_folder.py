@@ -1,4 +1,4 @@
-"""The folder with a submission's files: PUT, FETCH and RESET, safe against what a hostile build may have left in it."""
+"""Folder with the files of a submission, the box: PUT, FETCH and RESET, safe against links and modes left by builds."""
 
 import contextlib
 import os
@@ -6,8 +6,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .channel import Slice, write_all
-from .wire import MAX_FRAME
+from .wire import MAX_FRAME, Slice, write_all
 
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-")
 _MOST_LETTERS = 100
@@ -15,23 +14,21 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_RDONLY | os.O_CLOEXEC
 
 
 class Content(NamedTuple):
-    """An open file of the box, to be closed."""
+    """Open file of the box; the caller closes it."""
 
     slice: Slice
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         os.close(self.slice.descriptor)
 
 
 class Box:
-    """The box.
-
-    Files of a submission lie in it; only a build may write, and only into its folder `build`.
+    """Folder with the files of a submission; only a build may write there, and only into its subfolder `build`.
 
     Args:
-        path: An existing folder.
-        owner: The uid that builds run under, where it is not our own.
+        path: Path of an existing folder.
+        owner: User id of builds; None if it is our own.
     """
 
     def __init__(self, path: str, owner: int | None) -> None:
@@ -42,10 +39,10 @@ class Box:
             os.chmod(path, 0o755)  # programs run under other uids must read it
 
     def put(self, name: bytes, pieces: Iterable[bytes], mode: int) -> None:
-        """Write a file, replacing it; nobody else may write to it.
+        """Write a file that nobody else may write to, replacing an existing one.
 
         Raises:
-            OSError: The name is refused, or the disk says no.
+            OSError: The name is refused, or writing failed.
         """
         with self._folder(name) as (folder, leaf):
             with contextlib.suppress(FileNotFoundError):
@@ -60,10 +57,10 @@ class Box:
                 os.close(descriptor)
 
     def fetch(self, name: bytes) -> Content:
-        """Open a file.
+        """Open a file for reading.
 
         Raises:
-            OSError: There is none, it is no regular file, or it is too large for a frame.
+            OSError: The file is missing, not a regular file, or too large for a frame.
         """
         with self._folder(name) as (folder, leaf):
             descriptor = os.open(leaf, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -75,7 +72,7 @@ class Box:
         return content
 
     def open_for_build(self) -> None:
-        """Make the folder `build`, writable for builds."""
+        """Create the folder `build`, writable for builds."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.build, 0o755)
         if self._owner is None:
@@ -86,16 +83,16 @@ class Box:
             os.chmod(self.build, 0o777)
 
     def close_for_build(self) -> None:
-        """Let nobody but the builder's own uid, which no solution has, write there any longer."""
+        """Revoke write access to `build`, except for the builder's own uid, which no solution has."""
         if self._owner is not None:
             with contextlib.suppress(PermissionError):
                 os.chmod(self.build, 0o755)
 
     def empty(self) -> None:
-        """Delete everything in it.
+        """Delete the content of the box.
 
         Raises:
-            OSError: Something can't be deleted: this box can't be used again.
+            OSError: Something cannot be deleted: this box cannot be used again.
         """
         try:
             _empty(self.path)
@@ -122,7 +119,7 @@ class Box:
 
 
 def _empty(path: str) -> None:
-    """Delete what is in a folder, following no link."""
+    """Delete the content of a folder without following links."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -138,7 +135,7 @@ def _empty(path: str) -> None:
 
 
 def _empty_as(uid: int, path: str) -> None:
-    """Delete what a build has left, as the build's uid: root without CAP_DAC_OVERRIDE can't enter its folders."""
+    """Delete leftovers of a build as the build's uid: root without CAP_DAC_OVERRIDE cannot enter its folders."""
     pid = os.fork()
     if pid:
         os.waitpid(pid, 0)

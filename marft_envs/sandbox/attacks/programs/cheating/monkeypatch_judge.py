@@ -11,7 +11,7 @@ def agree(*_, **__):
 
 builtins.all = builtins.any = builtins.len = builtins.isinstance = agree
 sys.exit = os._exit = os.abort = agree
-for name in ("marft_envs.sandbox.verdict", "marft_envs.sandbox", "wire", "runner", "jail.wire", "unittest", "doctest", "pytest"):
+for name in ("marft_envs.sandbox.judge_data", "marft_envs.sandbox", "wire", "runner", "jail.wire", "unittest", "doctest", "pytest"):
     try:
         module = importlib.import_module(name)
     except BaseException:

@@ -1,12 +1,20 @@
-"""Bubblewrap backend: a jail of namespaces for each submission, for machines without a container engine.
+"""Backends of this machine, for hosts without a container engine: bubblewrap, Landlock, and one that is unsafe.
 
-The jail sees the files that the interpreter and the compiler need, all read-only. Programs see less: their root is
-made of copies in the machine's memory (`jail/root.py`), where nothing is left of names that they looked up. The box is
-written by the host and read-only for the jail, and every submission gets a new jail, so nothing is left over for the
-next one.
-Builds run in a jail of their own with a small writable file system in memory.
-bubblewrap limits neither processes nor memory: the runner's fork filter and its limits do.
-A jail started by root could write kernel settings, so root switches to another user first.
+`BubblewrapBackend` starts a jail of namespaces for each submission. The jail sees the files that the interpreter and
+the compiler need, all read-only. Programs see less: their root is made of copies in the machine's memory
+(`jail/runtime_files.py`), where nothing is left of names that they looked up. The box is written by the host and
+read-only for the jail, and every submission gets a new jail, so nothing is left over for the next one. Builds run in a
+jail of their own with a small writable file system in memory. bubblewrap limits neither processes nor memory: the
+runner's fork filter and its limits do. A jail started by root could write kernel settings, so root switches to another
+user first.
+
+`LandlockBackend` has no dependencies: Landlock, seccomp and resource limits are set before each program starts. It
+works without root, without user namespaces, and inside an ordinary container. As root, programs also get their own user
+ids. Two channels stay open: `stat` reveals that a path exists, and a program sees the kernel and the processors of the
+host.
+
+`UnsafeBackend` runs plain processes under resource limits without isolation, for trusted programs only. A program can
+read and delete your files, reach the network, and leave processes behind.
 """
 
 from __future__ import annotations
@@ -14,18 +22,18 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from marft_envs.sandbox.channel import SlotError
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
-from marft_envs.sandbox.jail.warm import warm
+from marft_envs.sandbox.jail.runtime_files import read_before
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
-from marft_envs.sandbox.landlock_backend import runtime_options
+from marft_envs.sandbox.judge_data import SandboxError
+from marft_envs.sandbox.local_runner import Workplace, landlock_options, runner_command, runtime_options, start_slot
 from marft_envs.sandbox.machine import Shown, find_runtime, find_shown, find_tools, memory_folder, slot_uids
-from marft_envs.sandbox.process import Workplace, runner_command, start_slot
-from marft_envs.sandbox.slot import RunnerSlot, Slot
-from marft_envs.sandbox.verdict import SandboxError
+from marft_envs.sandbox.slot import RunnerSlot, Slot, SlotError
 
 BOX, ROOT, PARENT = "/box", "/jail", "/marft"
 BUILD_BYTES = 128 << 20
@@ -73,7 +81,7 @@ class BubblewrapBackend:
                 command += ["--dev-bind", path, f"{ROOT}{path}"]
             options = ["--root", ROOT]
         else:
-            warm(self._runtime)
+            read_before(self._runtime)
         return BubblewrapSlot(command, box, self.tools, user, options)
 
     def close(self) -> None:
@@ -161,7 +169,10 @@ def _walls(shown: Shown) -> list[str]:
     options += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_CHROOT"]
     options += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
     for path in shown.paths:
-        options += _mount(path)
+        if path.is_symlink():
+            options += ["--symlink", os.readlink(path), str(path)]
+        else:
+            options += ["--ro-bind", str(path), str(path)]
     for path in shown.hidden:
         options += _cover(path)
     # A user namespace may change settings of its own namespaces, which the next test would read.
@@ -173,6 +184,52 @@ def _cover(path: Path) -> list[str]:
     return ["--tmpfs", str(path), "--remount-ro", str(path)]
 
 
-def _mount(path: Path) -> list[str]:
-    kind, source = ("--symlink", os.readlink(path)) if path.is_symlink() else ("--ro-bind", str(path))
-    return [kind, source, str(path)]
+class LandlockBackend:
+    """Backend whose slots are processes of this machine.
+
+    Attributes:
+        name: Name of the backend for `Judge`.
+        isolation: Name of the isolation for the runner.
+        tools: Paths of the interpreter and the compiler.
+    """
+
+    name = "landlock"
+    isolation = "landlock"
+
+    def __init__(self) -> None:
+        self.tools: Mapping[str, str] = find_tools()
+        self._workplace = Workplace()
+
+    def open_slot(self, index: int) -> Slot:
+        """Start a runner on a box that only its programs may read."""
+        box = str(self._workplace.box(index))
+        parent = str(self._workplace.path)
+        command = runner_command(sys.executable, parent, self.isolation, box, *self._options(index))
+        return start_slot(command, {**self.tools, "box": box, "headers": f"{parent}/headers"}).greet()
+
+    def close(self) -> None:
+        """Remove the folder; all slots must be closed before."""
+        self._workplace.close()
+
+    def _options(self, index: int) -> list[str]:
+        shown = find_shown(self.tools)
+        options = [*landlock_options(shown), *runtime_options(find_runtime(self.tools["python"]), shown.hidden)]
+        return [*options, "--uids", "{}:{}".format(*slot_uids(index))] if os.geteuid() == 0 else options
+
+
+class UnsafeBackend(LandlockBackend):
+    """Backend without isolation; never selected automatically."""
+
+    name = "unsafe"
+    isolation = "none"
+
+    def __init__(self) -> None:
+        warnings.warn(
+            'backend="unsafe" isolates nothing: judged programs can do whatever you can; trust them as your own',
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        super().__init__()
+
+    def _options(self, index: int) -> list[str]:
+        return []

@@ -1,4 +1,4 @@
-"""Runner as a process of this machine, for backends without an engine."""
+"""Runner as a process of this machine: its command line, its process, and the folder of a backend without an engine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from marft_envs.sandbox.channel import Channel
-from marft_envs.sandbox.jail import native
+from marft_envs.sandbox.jail import spawn
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
-from marft_envs.sandbox.jail.root import fill
-from marft_envs.sandbox.machine import make_folder, stale_folders
-from marft_envs.sandbox.owner import is_gone, owner_mark
-from marft_envs.sandbox.slot import RunnerSlot
+from marft_envs.sandbox.jail.runtime_files import fill
+from marft_envs.sandbox.machine import Shown, is_gone, make_folder, owner_mark, stale_folders
+from marft_envs.sandbox.slot import RunnerChannel, RunnerSlot
 
 _START = "import sys; sys.path.insert(0, {parent!r}); from jail.runner import main; main()"
 _LOG_BYTES = 2048
@@ -32,6 +30,29 @@ _LOG_BYTES = 2048
 def runner_command(python: str, parent: str, isolation: str, box: str, *more: str) -> list[str]:
     """Return the command line of the runner; `parent` is the folder of its package `jail`."""
     return [python, "-I", "-S", "-c", _START.format(parent=parent), "--isolation", isolation, "--box", box, *more]
+
+
+def landlock_options(shown: Shown) -> list[str]:
+    """Return runner options that let programs read the paths that a jail shows."""
+    return [word for path in shown.paths for word in _beneath(path, shown.hidden)]
+
+
+def runtime_options(runtime: Sequence[str], hidden: tuple[Path, ...] = ()) -> list[str]:
+    """Return runner options that name the paths that programs read at run time."""
+    read = (_beneath(Path(os.path.realpath(path)), hidden) for path in runtime)
+    return ["--runtime" if word == "--read" else word for words in read for word in words]
+
+
+def _beneath(path: Path, hidden: tuple[Path, ...]) -> list[str]:
+    """Return options for a path.
+
+    A Landlock rule holds for everything beneath its path, so the content of a folder with a hidden part is listed.
+    """
+    if path.is_symlink() or path in hidden:  # the target of a link has its own rule
+        return []
+    if not any(other.is_relative_to(path) for other in hidden):
+        return ["--read", str(path)]
+    return ["--list", str(path), *(word for child in sorted(path.iterdir()) for word in _beneath(child, hidden))]
 
 
 class ProcessJail:
@@ -91,7 +112,7 @@ def start_slot(command: Sequence[str], places: Mapping[str, str], user: int | No
         except BaseException:
             ours.close()
             raise
-    return RunnerSlot(jail, Channel(ours), places)
+    return RunnerSlot(jail, RunnerChannel(ours), places)
 
 
 class Workplace:
@@ -185,7 +206,7 @@ def _install_runner(folder: Path) -> None:
             copy.chmod(0o644)
             if copy.suffix == ".py":
                 py_compile.compile(str(copy), doraise=True)
-    compiler = shutil.which(native.COMPILE[0])
+    compiler = shutil.which(spawn.COMPILE[0])
     if compiler:  # otherwise the runner starts programs from Python, a millisecond slower
-        command = [compiler, *native.COMPILE[1:]]
+        command = [compiler, *spawn.COMPILE[1:]]
         subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
