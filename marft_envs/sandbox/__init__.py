@@ -1,4 +1,19 @@
-"""Sandboxed judge for untrusted programs: see `Judge`."""
+"""Sandboxed judge for untrusted programs: see `Judge`.
+
+A submission takes this way through the modules:
+
+| module | holds |
+|---|---|
+| `judge_data`, `languages`, `checkers` | submissions, limits, verdicts; build and run commands; checkers of outputs |
+| `judge`, `selftest` | the judge, and the choice of its backend by attacking it |
+| `pool` | a queue, and a thread for each slot |
+| `submission_run`, `build_cache` | one submission on a slot: build, run, rule, check |
+| `slot` | one jail, and the connection to its runner |
+| `docker_backend`, `docker_engine`, `image` | slots that are containers |
+| `local_backends`, `local_runner`, `machine` | slots that are processes of this machine |
+| `jail` | the runner: modules that run inside of each jail |
+| `attacks` | the suite of hostile programs |
+"""
 
 from marft_envs.sandbox.checkers import Check, Checker, ProgramChecker, read_checker
 from marft_envs.sandbox.judge import Judge

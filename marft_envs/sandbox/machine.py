@@ -92,7 +92,7 @@ def find_shown(tools: Mapping[str, str], root: Path = Path("/")) -> Shown:
 
 @functools.cache
 def find_runtime(python: str) -> tuple[str, ...]:
-    """Return what `jail.runtime_files.find_runtime` does for an interpreter; empty if it fails."""
+    """Find the paths that an interpreter and its programs read at run time; empty if that fails."""
     command = [python, "-I", "-S", runtime_files.__file__]
     found = subprocess.run(command, capture_output=True, text=True, env={}, stdin=subprocess.DEVNULL, check=False)
     return () if found.returncode else tuple(found.stdout.strip().split("\0"))
