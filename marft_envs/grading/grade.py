@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from marft_common.moved_modules import renamed
 from marft_envs.grading import symbolic
 from marft_envs.grading.answer_parser import Reading, read
 from marft_envs.grading.comparison import compare
@@ -46,7 +47,7 @@ class Grade:
     reason: str
 
 
-class Verdict(NamedTuple):
+class Equivalence(NamedTuple):
     """Equivalence of two answers (None: undecided), the deciding tier, and the reason."""
 
     same: bool | None
@@ -104,49 +105,49 @@ def equivalent(gold: str, answer: str, language: Language = "en") -> bool:
     return bool(decide(gold, answer, language).same)
 
 
-def decide(first: str, second: str, language: str = "en", use_symbolic: bool = True) -> Verdict:
+def decide(first: str, second: str, language: str = "en", use_symbolic: bool = True) -> Equivalence:
     """Run the whole cascade on two answers; errors become an undecided verdict."""
     first, second = sorted((first.strip(), second.strip()))
     if not first:
-        return Verdict(False, "none", "blank answer")
+        return Equivalence(False, "none", "blank answer")
     if first == second:
-        return Verdict(True, "string", "same text")
+        return Equivalence(True, "string", "same text")
     try:
         verdict = decide_bounded(first, second, language)
     except Exception as error:  # last resort; tests attack `decide_bounded` directly
-        verdict = Verdict(None, "undecided", f"internal {type(error).__name__}: {error}"[:200])
+        verdict = Equivalence(None, "undecided", f"internal {type(error).__name__}: {error}"[:200])
     if verdict.same is not None or verdict.method != "undecided" or not use_symbolic:
         return verdict
     return _decide_symbolic(first, second)
 
 
-def decide_bounded(first: str, second: str, language: str = "en") -> Verdict:
+def decide_bounded(first: str, second: str, language: str = "en") -> Equivalence:
     """Run the tiers that take about a millisecond: text, numbers, structures."""
     first, second = sorted((first, second))  # makes the verdict symmetric
     one, other = read(first, language), read(second, language)
     if one.too_large or other.too_large:
-        return Verdict(None, "limit", one.problem or other.problem)
+        return Equivalence(None, "limit", one.problem or other.problem)
     if one.tokens and one.tokens == other.tokens:
-        return Verdict(True, "string", "same text but for layout")
+        return Equivalence(True, "string", "same text but for layout")
     if one.tree is None or other.tree is None:
         return _decide_unread(one, other)
     return _decide_trees(one.tree, other.tree, f"{first[:_PREVIEW_CHARS]!r} and {second[:_PREVIEW_CHARS]!r}")
 
 
-def _decide_trees(one: Node, other: Node, names: str) -> Verdict:
+def _decide_trees(one: Node, other: Node, names: str) -> Equivalence:
     method = "numeric" if is_scalar(one) and is_scalar(other) else "structure"
     try:
         same = compare(one, other)
     except LimitExceededError as error:
-        return Verdict(None, "limit", str(error))
+        return Equivalence(None, "limit", str(error))
     except NotReadableError as error:
-        return Verdict(None, "undecided", str(error))
+        return Equivalence(None, "undecided", str(error))
     if same is None:
-        return Verdict(None, "undecided", f"{names} agree where they can be computed, not surely everywhere")
-    return Verdict(same, method, f"{names} are {'equivalent' if same else 'different'}")
+        return Equivalence(None, "undecided", f"{names} agree where they can be computed, not surely everywhere")
+    return Equivalence(same, method, f"{names} are {'equivalent' if same else 'different'}")
 
 
-def _decide_unread(one: Reading, other: Reading) -> Verdict:
+def _decide_unread(one: Reading, other: Reading) -> Equivalence:
     """Decide for a text outside of the grammar.
 
     Prose is not a number. Two numbers with words between them are not one number.
@@ -155,11 +156,11 @@ def _decide_unread(one: Reading, other: Reading) -> Verdict:
         if reading.tree is not None or opposite.tree is None:
             continue
         if is_scalar(opposite.tree) and _is_range(reading):
-            return Verdict(False, "structure", "several numbers with words between are not one number")
+            return Equivalence(False, "structure", "several numbers with words between are not one number")
         num_words = sum(token.kind == "word" for token in reading.tokens)
         if num_words >= 3 and opposite.tree.kind != "text":
-            return Verdict(False, "structure", f"prose is not the answer: {reading.problem}")
-    return Verdict(None, "undecided", one.problem or other.problem)
+            return Equivalence(False, "structure", f"prose is not the answer: {reading.problem}")
+    return Equivalence(None, "undecided", one.problem or other.problem)
 
 
 def _is_range(reading: Reading) -> bool:
@@ -175,16 +176,16 @@ def _is_range(reading: Reading) -> bool:
     return False
 
 
-def _decide_symbolic(first: str, second: str) -> Verdict:
+def _decide_symbolic(first: str, second: str) -> Equivalence:
     if max(len(first), len(second)) > MAX_SYMBOLIC_CHARS:
-        return Verdict(None, "limit", f"longer than {MAX_SYMBOLIC_CHARS} characters")
+        return Equivalence(None, "limit", f"longer than {MAX_SYMBOLIC_CHARS} characters")
     try:
         decision = _cached_decision(first, second)
     except _UnavailableError:
-        return Verdict(None, "undecided", "needs math-verify: install the extra `math`")
+        return Equivalence(None, "undecided", "needs math-verify: install the extra `math`")
     if decision == "timeout":
-        return Verdict(None, "timeout", "the symbolic worker exceeded its limits and was killed")
-    return Verdict(decision == "equal", "symbolic", f"math-verify says {decision}")
+        return Equivalence(None, "timeout", "the symbolic worker exceeded its limits and was killed")
+    return Equivalence(decision == "equal", "symbolic", f"math-verify says {decision}")
 
 
 class _UnavailableError(Exception):
@@ -210,8 +211,8 @@ def _checked_golds(gold: str | Sequence[str], mode: str) -> list[str]:
     return golds
 
 
-def _grade_any(golds: list[str], answer: str, response: str, language: str, use_symbolic: bool) -> Verdict:
-    verdict = Verdict(False, "none", "no gold")
+def _grade_any(golds: list[str], answer: str, response: str, language: str, use_symbolic: bool) -> Equivalence:
+    verdict = Equivalence(False, "none", "no gold")
     for gold in golds:
         verdict = decide(gold, answer, language, use_symbolic)
         if not verdict.same and (listed := _listed_in_boxes(gold, answer, response, language)):
@@ -242,7 +243,7 @@ def _listed_in_boxes(gold: str, answer: str, response: str, language: str) -> st
     return ", ".join(listed)
 
 
-def _grade_all(golds: list[str], answer: str, response: str, language: str, use_symbolic: bool) -> Verdict:
+def _grade_all(golds: list[str], answer: str, response: str, language: str, use_symbolic: bool) -> Equivalence:
     verdict = decide(", ".join(golds), answer, language, use_symbolic and len(golds) == 1)
     if verdict.same or len(golds) == 1:
         return verdict
@@ -254,15 +255,15 @@ def _grade_all(golds: list[str], answer: str, response: str, language: str, use_
                 break
             rest.remove(match)
         else:
-            return Verdict(True, "structure", f"all {len(golds)} answers found")
-    return Verdict(False, "structure", f"not all of the {len(golds)} answers found")
+            return Equivalence(True, "structure", f"all {len(golds)} answers found")
+    return Equivalence(False, "structure", f"not all of the {len(golds)} answers found")
 
 
-def _grade_ordered(golds: list[str], answer: str, response: str, language: str, use_symbolic: bool) -> Verdict:
+def _grade_ordered(golds: list[str], answer: str, response: str, language: str, use_symbolic: bool) -> Equivalence:
     for parts in _candidates(golds, answer, response):
         if all(decide(gold, part, language, use_symbolic).same for gold, part in zip(golds, parts, strict=True)):
-            return Verdict(True, "structure", f"all {len(golds)} answers in order")
-    return Verdict(False, "structure", f"not the {len(golds)} answers in order")
+            return Equivalence(True, "structure", f"all {len(golds)} answers in order")
+    return Equivalence(False, "structure", f"not the {len(golds)} answers in order")
 
 
 def _candidates(golds: list[str], answer: str, response: str) -> list[list[str]]:
@@ -274,6 +275,9 @@ def _candidates(golds: list[str], answer: str, response: str) -> list[list[str]]
     return [list(reading) for reading in dict.fromkeys(map(tuple, found)) if len(reading) == len(golds)]
 
 
-_MODES: dict[str, Callable[[list[str], str, str, str, bool], Verdict]] = {
+_MODES: dict[str, Callable[[list[str], str, str, str, bool], Equivalence]] = {
     "single": _grade_any, "any": _grade_any, "all": _grade_all, "ordered": _grade_ordered,
 }  # fmt: skip
+
+
+__getattr__ = renamed(__name__, {"Verdict": "Equivalence"})

@@ -55,6 +55,13 @@ def test_an_old_package_has_no_modules_that_never_were():
         importlib.import_module("marft_envs.tools.nothing_of_the_kind")
 
 
+def test_a_renamed_class_is_found_at_its_old_name_with_a_warning():
+    from marft_envs.grading import grade
+
+    with pytest.warns(DeprecationWarning, match="grade.Verdict is called Equivalence now"):
+        assert grade.Verdict is grade.Equivalence
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     ("module", "name"),
