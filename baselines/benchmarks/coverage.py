@@ -107,7 +107,7 @@ def simulate(design: Design, grids: int, *, seed: int = 0, resamples: int = RESA
     """Simulate experiments of one design.
 
     Args:
-        design: The design.
+        design: Design of the experiments.
         grids: Number of experiments.
         seed: Seed of the simulation; each experiment has a generator of its own.
         resamples: Number of resamples of each bootstrap.

@@ -317,7 +317,8 @@ def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
     names = ("env", "keywords", "endpoint", "checkpoint", "law", "context", "seeds", "max_turns")
     kept = {name: record[name] for name in names if record.get(name) is not None}
     model = {} if "checkpoint" in kept else {"model": record["models"]}
-    return kept | model | {"limit": len(record["scenarios"])}
+    file = record.get("scenario_file")
+    return kept | model | ({"limit": len(record["scenarios"])} if file is None else {"scenarios": file})
 
 
 def _advice(found: Any, wanted: str) -> str:

@@ -112,6 +112,12 @@ def notes_of(env: Any) -> dict[str, str]:
     return {} if found is None else {"tool_surface": found}
 
 
+def settings_of(env: Any) -> dict[str, Any]:
+    """Return the effective settings of an environment as JSON (horizon, feedback, ...); empty where it shows none."""
+    game = dependency_game(env)
+    return {} if game is None else json.loads(json.dumps(game.settings, default=str))
+
+
 def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
     """Return the reset options of an evaluation: its list of tasks, or the seeds 0, 1, ... where it has none.
 

@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from baselines import scenario_lists
 from baselines.cli.config_file import add_config
 from baselines.cli.environment_flags import (
     add_environment_flags,
@@ -22,12 +25,14 @@ from baselines.cli.environment_flags import (
     notes_of,
     read_keywords,
     scenarios,
+    settings_of,
     versioned_id,
 )
 from baselines.cli.flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.train import add_model_flags, device_of
 from baselines.experiment_record import read_models
+from baselines.scenario_lists import scenario_list
 from baselines.trained_team import TeamSettings, experiment_of
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
@@ -72,6 +77,12 @@ def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=int, metavar="N", help="play only N scenarios, spread evenly over all")
     parser.add_argument(
+        "--scenarios", type=Path, metavar="FILE", help="play exactly the scenarios of a list, see --save-scenarios"
+    )
+    parser.add_argument(
+        "--save-scenarios", type=Path, metavar="FILE", help="write the played scenarios as a list with a checksum"
+    )
+    parser.add_argument(
         "--max-turns",
         type=int,
         metavar="N",
@@ -98,12 +109,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.checkpoint is not None:
         trained = checkpoint.notes_of(arguments.checkpoint).get("tool_surface")
         check_surface(trained, tool_surface, allow=bool(arguments.other_tools))
+    env_id = versioned_id(arguments.env)
+    options = _options(arguments, env, env_id)
+    played = scenario_list(env, options, env_id)
+    if arguments.save_scenarios is not None:
+        played.write(arguments.save_scenarios)
     policy, law, context = _policy(arguments, env)
-    options = scenarios(env, arguments.limit)
     result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
     record = {
-        "env": versioned_id(arguments.env),
+        "env": env_id,
         "keywords": keywords,
+        "settings": settings_of(env),
         "models": arguments.model,
         "endpoint": arguments.endpoint,
         "checkpoint": None if arguments.checkpoint is None else str(checkpoint.resolve(arguments.checkpoint)),
@@ -112,11 +128,22 @@ def run(arguments: argparse.Namespace) -> int:
         "seeds": list(seeds),
         "max_turns": max_turns,
         "scenarios": options,
+        "scenario_file": None if arguments.scenarios is None else str(arguments.scenarios.resolve()),
+        **played.record(),
     }
     save(arguments.out, result, record)
     print_results({arguments.env: result}, rules=tool_surface is not None)
     print(f"results: {arguments.out / 'evaluation.json'}")
     return 0
+
+
+def _options(arguments: argparse.Namespace, env: Any, env_id: str) -> list[dict[str, Any]]:
+    """Return the reset options of the scenarios to play."""
+    if arguments.scenarios is None:
+        return scenarios(env, arguments.limit)
+    if arguments.limit is not None:
+        raise ValueError("--scenarios names the scenarios to play: leave out --limit")
+    return scenario_lists.read(arguments.scenarios).options(env, env_id)
 
 
 def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingParams, ContextSettings | None]:
@@ -174,7 +201,6 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
     lines = (json.dumps(episode_record(0, t, whole=True), ensure_ascii=False) + "\n" for t in result.trajectories)
     with replacing(out / "episodes.jsonl") as stream:
         stream.writelines(lines)
-    scores = [[None if math.isnan(value) else value for value in row] for row in result.scores.tolist()]
     summary = {
         "accuracy": result.accuracy.mean,
         "interval_95": [result.accuracy.low, result.accuracy.high],
@@ -184,10 +210,17 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
         "tokens_per_episode": result.tokens_per_episode,
         "failures": result.failures,
         "ledger": None if result.ledger is None else result.ledger.to_dict(),
-        "scores": scores,
+        "scores": _grid(result.scores),
+        "tokens": _grid(result.tokens),
+        "violation": None if result.violation is None else _grid(result.violation),
         "versions": versions(),
     }
     write_json(out / "evaluation.json", {**record, **summary})
+
+
+def _grid(values: npt.NDArray[np.float64]) -> list[list[float | None]]:
+    """Return a grid [scenarios, seeds] for JSON, with null for failed episodes."""
+    return [[None if math.isnan(value) else value for value in row] for row in values.tolist()]
 
 
 def print_results(

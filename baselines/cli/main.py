@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from baselines import scaffold
-from baselines.cli import grade_agreement, inspection, play, sandbox
+from baselines.cli import compare, grade_agreement, inspection, play, sandbox
 
 LAZY_COMMANDS = {  # these load torch
     "train": "baselines.cli.train",
     "eval": "baselines.cli.evaluate",
     "attribute": "baselines.cli.attribute",
 }
+LIGHT_COMMANDS = ("envs", "show", "check", "data", "play", "grade-agreement", "sandbox", "new", "compare")
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib", "tomli_w"}
 
 
@@ -48,6 +49,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
     inspection.add_parsers(subparsers)
     play.add_parser(subparsers)
     grade_agreement.add_parser(subparsers)
+    compare.add_parser(subparsers)
     sandbox.add_parser(subparsers)
     scaffold.add_parser(subparsers)
     for name, module in LAZY_COMMANDS.items():
@@ -59,7 +61,7 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    light = bool(given) and given[0] in {"envs", "show", "check", "data", "play", "grade-agreement", "sandbox", "new"}
+    light = bool(given) and given[0] in LIGHT_COMMANDS
 
     def work() -> int:
         parsed = build_parser(() if light else tuple(LAZY_COMMANDS)).parse_args(given)

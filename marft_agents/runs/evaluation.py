@@ -47,6 +47,24 @@ class Evaluation:
         return wilson(float(values.mean()) if len(values) else math.nan, len(values))
 
     @property
+    def tokens(self) -> npt.NDArray[np.float64]:
+        """Sampled tokens of the whole team by episode, float64 [scenarios, seeds]; NaN where it failed."""
+        return self._grid([math.nan if t.failure is not None else t.num_tokens for t in self.trajectories])
+
+    @property
+    def violation(self) -> npt.NDArray[np.float64] | None:
+        """1 where an episode broke a rule, float64 [scenarios, seeds], NaN where it failed; None if never recorded."""
+        if self.violations is None:
+            return None
+        told = [math.nan if t.failure is not None else t.infos.get("violation", math.nan) for t in self.trajectories]
+        return self._grid(told)
+
+    def _grid(self, by_episode: Sequence[float]) -> npt.NDArray[np.float64]:
+        """Arrange one value per episode, which come seed by seed, as [scenarios, seeds]."""
+        scenarios, seeds = self.scores.shape
+        return np.asarray(by_episode, np.float64).reshape(seeds, scenarios).T
+
+    @property
     def tokens_per_episode(self) -> float:
         """Mean number of sampled tokens of the whole team, over the episodes that did not fail."""
         counts = [t.num_tokens for t in self.trajectories if t.failure is None]

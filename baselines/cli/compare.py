@@ -1,0 +1,212 @@
+"""`marft compare A B`: paired difference of two teams on the scenarios that both played, with a gate for CI.
+
+A side is one evaluation, or several of one arm trained with several seeds. All evaluations must have played the same
+scenario list under the same settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from baselines.comparison import METRICS, Comparison, ComparisonError, Row, compare, read_side
+from baselines.statistics import PairedDifference
+from marft_agents.runs.run_folder import write_json
+
+SCHEMA = "marft.compare/1"
+TABLE_WIDTH = 140  # characters, where the output is not a terminal
+COMPARATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+GATE = re.compile(
+    rf"(?P<metric>{'|'.join(METRICS)})(?:\.(?P<end>low|high))?"
+    r"(?:\s+(?P<cohort>[A-Za-z_]\w*)=(?P<value>[^<>=]*[^<>=\s]))?"
+    r"\s*(?P<operator><=|>=|<|>)\s*(?P<bound>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+)
+WANTED_GATE = (
+    f"METRIC [COHORT=VALUE] OPERATOR NUMBER with METRIC one of {', '.join(METRICS)} (or .low, .high of it) and "
+    'OPERATOR one of <, <=, >, >=, like "success < -0.02" or "success.low level=5 < -0.05"'
+)
+
+
+# ------------------------------------------------------------------ gate
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition on the difference B - A, under which the command fails.
+
+    Attributes:
+        text: The condition as it was given.
+        metric: One of `METRICS`.
+        end: "low" or "high" of the 95 % interval; None for the mean.
+        cohort: Name and value of the cohort; None for all scenarios.
+        operator: One of `COMPARATORS`.
+        bound: Number to compare with.
+    """
+
+    text: str
+    metric: str
+    end: str | None
+    cohort: tuple[str, str] | None
+    operator: str
+    bound: float
+
+    def holds(self, found: PairedDifference) -> bool:
+        """Return True if the condition holds for a difference."""
+        return COMPARATORS[self.operator](self.value(found), self.bound)
+
+    def value(self, found: PairedDifference) -> float:
+        """Return the number that is compared with the bound."""
+        return float(getattr(found, self.end or "mean"))
+
+
+def read_gate(text: str) -> Gate:
+    """Parse a condition.
+
+    Raises:
+        argparse.ArgumentTypeError: It is no condition.
+    """
+    match = GATE.fullmatch(text.strip())
+    if match is None or not math.isfinite(float(match["bound"])):
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted {WANTED_GATE}")
+    cohort = None if match["cohort"] is None else (match["cohort"], match["value"].strip().strip("'\""))
+    return Gate(text.strip(), match["metric"], match["end"], cohort, match["operator"], float(match["bound"]))
+
+
+# ------------------------------------------------------------------ command
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `marft compare`."""
+    parser = commands.add_parser("compare", help="paired difference of two teams, with a gate for CI")
+    parser.add_argument(
+        "sides",
+        nargs="*",
+        metavar="A B",
+        help="evaluations (folder or evaluation.json), runs (RUN, RUN@best) or checkpoints; the difference is B - A",
+    )
+    parser.add_argument("--a", nargs="+", metavar="PATH", help="several evaluations of side A, one per training seed")
+    parser.add_argument("--b", nargs="+", metavar="PATH", help="several evaluations of side B, likewise")
+    parser.add_argument(
+        "--fail-if",
+        action="append",
+        type=read_gate,
+        metavar="CONDITION",
+        help='exit with 1 if this holds for B - A, like "success < -0.02", "success.low level=5 < -0.05" or '
+        '"tokens > 100"; may be repeated',
+    )
+    parser.add_argument(
+        "--allow-different",
+        action="append",
+        metavar="KEY",
+        help="compare although this setting differs (env, dependency, horizon, feedback, temperature, ...); may be "
+        "repeated, and KEY,KEY names several",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison to a file")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `marft compare`; the exit code is 1 if a condition of --fail-if holds."""
+    a, b = _sides(arguments)
+    allow = [key.strip() for item in arguments.allow_different or () for key in item.split(",")]
+    comparison = compare(read_side(a, "A"), read_side(b, "B"), allow)
+    gates = arguments.fail_if or []
+    judged = [(gate, comparison.difference(gate.metric, gate.cohort)) for gate in gates]
+    for gate, found in judged:
+        if math.isnan(found.mean):
+            raise ComparisonError(f"--fail-if {gate.text!r} cannot be decided: no scenario was scored on both sides")
+    rows, totals = comparison.rows(), comparison.totals()
+    failed = [_reason(gate, found) for gate, found in judged if gate.holds(found)]
+    if arguments.json is not None:
+        write_json(arguments.json, _record(comparison, rows, totals, judged))
+    _print(comparison, rows, totals)
+    for reason in failed:
+        print(reason)
+    return 1 if failed else 0
+
+
+def _sides(arguments: argparse.Namespace) -> tuple[Sequence[str], Sequence[str]]:
+    given = arguments.sides, arguments.a, arguments.b
+    if len(arguments.sides) == 2 and arguments.a is None and arguments.b is None:
+        return arguments.sides[:1], arguments.sides[1:]
+    if not arguments.sides and arguments.a and arguments.b:
+        return arguments.a, arguments.b
+    raise ComparisonError(
+        f"found A B = {given[0]}, --a {given[1]}, --b {given[2]}; wanted A B, or --a PATH... --b PATH..."
+    )
+
+
+def _reason(gate: Gate, found: PairedDifference) -> str:
+    end = f" ({gate.end} end of the 95 % interval)" if gate.end else ""
+    return f"failed: {gate.text}: the difference B - A is {gate.value(found):.4g}{end}; whole: {found.interval}"
+
+
+def _record(
+    comparison: Comparison,
+    rows: Sequence[Row],
+    totals: Mapping[str, Any],
+    judged: Sequence[tuple[Gate, PairedDifference]],
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "a": [str(one.path) for one in comparison.a],
+        "b": [str(one.path) for one in comparison.b],
+        "scenario_checksum": comparison.a[0].record["scenario_checksum"],
+        "rows": [
+            {
+                "cohort": None if row.cohort is None else dict([row.cohort]),
+                "scenarios": row.scenarios,
+                "a": _number(row.a),
+                "b": _number(row.b),
+                "difference": {name: _number(value) for name, value in row.difference._asdict().items()},
+                "p_adjusted": _number(row.p_adjusted),
+            }
+            for row in rows
+        ],
+        "means": {name: {side: _number(value) for side, value in pair.items()} for name, pair in totals.items()},
+        "gates": [{"condition": gate.text, "value": gate.value(d), "holds": gate.holds(d)} for gate, d in judged],
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _print(comparison: Comparison, rows: Sequence[Row], totals: Mapping[str, Mapping[str, float]]) -> None:
+    for side, found in (("A", comparison.a), ("B", comparison.b)):
+        print(f"{side}: {', '.join(str(one.path) for one in found)}")
+    table = Table("scenarios of", "number", "A", "B", "B - A [95 % interval]", "p", "detectable")
+    for row in rows:
+        name = "all" if row.cohort is None else "=".join(row.cohort)
+        cells = [name, str(row.scenarios), f"{row.a:.3f}", f"{row.b:.3f}", str(row.difference.interval)]
+        table.add_row(
+            *(cell.replace("[", r"\[") for cell in cells), _p(row.p_adjusted), f"{row.difference.detectable:.3f}"
+        )
+    console = Console()
+    (console if console.is_terminal else Console(width=TABLE_WIDTH)).print(table)
+    if len(rows) > 1:
+        print(f"p of the {len(rows) - 1} cohorts: Holm-adjusted together; detectable: at 80 % power")
+    if "tokens" in totals:
+        print("tokens per episode: A {a:.1f}, B {b:.1f}".format(**totals["tokens"]))
+    if any(totals.get("violations", {}).values()):
+        print("violations per episode: A {a:.3f}, B {b:.3f}".format(**totals["violations"]))
+    print("failed episodes: A {a:.0f}, B {b:.0f}".format(**totals["failed_episodes"]))
+    if len(comparison.a) == len(comparison.b) == 1:
+        print("one training seed on each side: the interval holds for these two teams, not for their training")
+
+
+def _p(value: float) -> str:
+    return "-" if math.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
