@@ -15,7 +15,7 @@ Grids of scores are float64 [training seeds, scenarios]. A cell is the mean scor
 over its evaluation seeds; NaN marks a failed episode. All seeds and both arms play the same scenarios.
 
 `paired_cluster_bootstrap` and `naive_bootstrap` are here for the simulation of coverage alone
-(`python -m baselines.benchmarks.coverage`). Both undercover with three to ten training seeds.
+(`python -m baselines.benchmarks.coverage`). Neither covers 0 in 95 % of experiments without an effect.
 """
 
 from __future__ import annotations
@@ -332,8 +332,9 @@ def paired_cluster_bootstrap(
     """Compute the percentile interval of a bootstrap over training seeds and, crossed with them, scenarios.
 
     Each resample draws S seeds and N scenarios with replacement, both arms alike, and takes the mean of the drawn
-    cells ("pigeonhole bootstrap", Owen 2007, Annals of Applied Statistics 1:386). With few seeds it undercovers: the
-    variance between 5 seeds comes out as 4/5, and percentiles know no t quantile. Tables use `paired_difference`.
+    cells ("pigeonhole bootstrap", Owen 2007, Annals of Applied Statistics 1:386). It undercovers where few seeds differ:
+    the variance between 5 seeds comes out as 4/5, and percentiles know no t quantile. It overcovers where they do not,
+    since it counts the residual three times. Tables use `paired_difference`.
 
     Args:
         a: Scores of arm A, float64 [seeds, scenarios]; NaN is a failed episode.

@@ -128,12 +128,14 @@ def simulate(design: Design, grids: int, *, seed: int = 0, resamples: int = RESA
     return Row(design, round(points, 2), round(100 * float(np.median(halves)), 2), *shares)
 
 
-def record(rows: Sequence[Row], grids: int, arguments: Sequence[str], seconds: float) -> dict[str, Any]:
+def record(
+    rows: Sequence[Row], grids: int, arguments: Sequence[str], commit: str | None, seconds: float
+) -> dict[str, Any]:
     """Return the simulation as JSON-serialisable record."""
     return {
         "schema": SCHEMA,
         "command": " ".join(["python -m baselines.benchmarks.coverage", *arguments]),
-        "commit": _commit(),
+        "commit": commit,
         "grids": grids,
         "resamples": RESAMPLES,
         "cpu_seconds": round(seconds, 1),
@@ -194,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(given)
     if parsed.grids < 1:
         parser.error(f"--grids {parsed.grids}: wanted >= 1")
-    started = time.process_time()
+    started, commit = time.process_time(), _commit()
     rows: list[Row] = []
     for design in DESIGNS:
         rows.append(simulate(design, parsed.grids, seed=len(rows)))
@@ -203,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.json is not None:
         from marft_agents.runs.run_folder import write_json
 
-        write_json(parsed.json, record(rows, parsed.grids, given, time.process_time() - started))
+        write_json(parsed.json, record(rows, parsed.grids, given, commit, time.process_time() - started))
     print(markdown(found))
     return 0
 
