@@ -38,8 +38,8 @@ class Evaluated:
     """One evaluation, read from its evaluation.json.
 
     Attributes:
-        path: The file.
-        record: Its content.
+        path: Path of its evaluation.json.
+        record: Content of the file.
         grids: Float64 [scenarios, evaluation seeds] by metric; NaN for failed episodes. No entry where the evaluation
             does not record the metric.
     """
@@ -274,9 +274,8 @@ class Comparison:
 
     def _row(self, cohort: tuple[str, str] | None, difference: PairedDifference, p_value: float) -> Row:
         chosen = self.chosen(cohort)
-        return Row(
-            cohort, int(chosen.sum()), *(self._mean(side, "success", chosen) for side in "ab"), difference, p_value
-        )
+        a, b = (self._mean(side, "success", chosen) for side in "ab")
+        return Row(cohort, int(chosen.sum()), a, b, difference, p_value)
 
     def _mean(self, side: str, metric: str, chosen: npt.NDArray[np.bool_] | None = None) -> float:
         grid = self.grid(side, metric)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baselines.cli.environment_flags import factory, scenarios
+from baselines.cli.environment_flags import factory, scenarios, settings_of
 from baselines.cli.evaluate import evaluate_with_bar, print_results, save
 from baselines.cli.flags import from_record
 from baselines.cli.main import guarded
@@ -24,6 +24,8 @@ from baselines.cli.train import train
 from baselines.experiment_record import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import Points, draw_curve
+from baselines.scenario_lists import scenario_list
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, paired_difference
@@ -61,13 +63,17 @@ def held_out_evaluations(plan: Experiment, team: LanguageModelTeam, limit: int |
     """Evaluate a team on the test split with greedy decoding and with the sampling parameters of training."""
     make_env = factory(plan.env, {**plan.keywords, "split": "test"})
     options = scenarios(make_env(), limit)
-    laws = {"greedy": dataclasses.replace(plan.law, temperature=0.0), "sampled": plan.law}
     return {
         name: evaluate_with_bar(
             make_env, team.under(law), options, seeds=[plan.schedule.seed], title=f"{name} evaluation"
         )
-        for name, law in laws.items()
+        for name, law in decodings(plan).items()
     }
+
+
+def decodings(plan: Experiment) -> dict[str, SamplingParams]:
+    """Return the sampling parameters of both evaluations."""
+    return {"greedy": dataclasses.replace(plan.law, temperature=0.0), "sampled": plan.law}
 
 
 def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, Any]:
@@ -82,7 +88,7 @@ def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, A
     _, untrained, _ = plan.build()
     before = held_out_evaluations(plan, untrained, limit)
     for name, result in before.items():
-        save(out / f"before-{name}", result, _record(plan, None))
+        save(out / f"before-{name}", result, _record(plan, name, None, limit))
         print(f"before training, {name}: {result.accuracy}", flush=True)
     del untrained
     train(plan, out)
@@ -90,15 +96,23 @@ def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, A
     checkpoint.load_adapters(out, team)
     after = held_out_evaluations(plan, team, limit)
     for name, result in after.items():
-        save(out / f"after-{name}", result, _record(plan, checkpoint.resolve(out)))
+        save(out / f"after-{name}", result, _record(plan, name, checkpoint.resolve(out), limit))
     summary = _report(before, after, plan, out)
     summary["minutes"] = (time.perf_counter() - started) / 60
     write_json(out / "quickstart.json", summary)
     return summary
 
 
-def _record(plan: Experiment, path: Path | None) -> dict[str, Any]:
-    return {"experiment": plan.to_dict(), "checkpoint": None if path is None else str(path)}
+def _record(plan: Experiment, name: str, path: Path | None, limit: int | None) -> dict[str, Any]:
+    env = factory(plan.env, {**plan.keywords, "split": "test"})()
+    return {
+        "env": plan.env,
+        "settings": settings_of(env),
+        "law": dataclasses.asdict(decodings(plan)[name]),
+        "experiment": plan.to_dict(),
+        "checkpoint": None if path is None else str(path),
+        **scenario_list(env, scenarios(env, limit), plan.env).record(),
+    }
 
 
 def _report(

@@ -154,13 +154,13 @@ def read(path: Path) -> ScenarioList:
             f"{path}: found {found}, wanted a scenario list ({SCHEMA}) with {', '.join(sorted(FIELDS))}; "
             "`marft eval --save-scenarios FILE` writes one"
         )
-    found = _parse(path, record)
-    if found.checksum != record["checksum"]:
+    parsed = _parse(path, record)
+    if parsed.checksum != record["checksum"]:
         raise ScenarioListError(
-            f"{path}: the checksum of the content is {found.checksum}, the file says {record['checksum']!r}: it was "
+            f"{path}: the checksum of the content is {parsed.checksum}, the file says {record['checksum']!r}: it was "
             "changed after it was written; write the list again with --save-scenarios"
         )
-    return found
+    return parsed
 
 
 def _parse(path: Path, record: Mapping[str, Any]) -> ScenarioList:

@@ -332,9 +332,9 @@ def paired_cluster_bootstrap(
     """Compute the percentile interval of a bootstrap over training seeds and, crossed with them, scenarios.
 
     Each resample draws S seeds and N scenarios with replacement, both arms alike, and takes the mean of the drawn
-    cells ("pigeonhole bootstrap", Owen 2007, Annals of Applied Statistics 1:386). It undercovers where few seeds differ:
-    the variance between 5 seeds comes out as 4/5, and percentiles know no t quantile. It overcovers where they do not,
-    since it counts the residual three times. Tables use `paired_difference`.
+    cells ("pigeonhole bootstrap", Owen 2007, Annals of Applied Statistics 1:386). It undercovers where few seeds
+    differ: the variance between 5 seeds comes out as 4/5, and percentiles know no t quantile. It overcovers where they
+    do not, since it counts the residual three times. Tables use `paired_difference`.
 
     Args:
         a: Scores of arm A, float64 [seeds, scenarios]; NaN is a failed episode.

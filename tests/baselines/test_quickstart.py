@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import envs_data
+from baselines.cli.main import main as command
 from baselines.quickstart import experiment, main
 from baselines.quickstart_table import main as results
 from baselines.quickstart_table import read_kinds
@@ -33,6 +34,13 @@ def test_it_evaluates_the_same_held_out_problems_before_and_after(finished):
         for path in sorted(finished.glob("*-*/episodes.jsonl"))
     ]
     assert prompts == [[0, 50, 100, 150]] * 4  # spread over the 200
+
+
+def test_before_and_after_can_be_compared(finished, capsys):
+    assert command(["compare", str(finished / "before-greedy"), str(finished / "after-greedy")]) == 0
+    assert "level=" in capsys.readouterr().out
+    assert command(["compare", str(finished / "before-greedy"), str(finished / "after-sampled")]) == 1
+    assert "temperature is 0.0 and 0.8" in capsys.readouterr().err
 
 
 def test_it_reports_intervals_and_draws_the_curve(finished):
