@@ -153,7 +153,9 @@ def test_eval_saves_and_plays_a_list(tmp_path, capsys):
     assert record["settings"]["horizon"] == 1
     config = ["--config", str(two / "evaluation.json"), "--out", str(three)]
     assert main(["eval", *config]) == 0
-    assert evaluation(three) == record, "an evaluation of a list repeats it"
+    again = evaluation(three)
+    assert again.pop("ledger")["episodes"] == record.pop("ledger")["episodes"]  # its seconds differ
+    assert again == record, "an evaluation of a list repeats it"
     capsys.readouterr()
     assert main(["eval", "--env", DUO, *TINY, "--scenarios", str(file), "--limit", "1", "--out", str(one)]) == 1
     assert "leave out --limit" in capsys.readouterr().err
