@@ -43,6 +43,7 @@ class Group:
         train: Number of training rows of the group.
         test: Number of test rows of the group.
         safety: Number of rows of the group in the split "safety", which few sets have.
+        bench: Number of rows of the group in the split "bench": further test problems, for comparisons that need many.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Group:
     train: int
     test: int
     safety: int = 0
+    bench: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def deal(name: str, groups: Iterable[Group], text_column: str) -> list[Dealt]:
         text_column: The column of `Draft.row` that must be unique in the whole set.
 
     Returns:
-        All drafts in a shuffled but reproducible order, train first.
+        All drafts in a shuffled but reproducible order, train first and bench last.
 
     Raises:
         ValueError: A template did not reach its quota of distinct drafts.
@@ -123,14 +125,19 @@ def deal(name: str, groups: Iterable[Group], text_column: str) -> list[Dealt]:
         trains = shares(group.train, len(group.templates))
         tests = shares(group.test, len(group.templates), from_the_end=True)
         safeties = shares(group.safety, len(group.templates))
-        for template, train, test, safety in zip(group.templates, trains, tests, safeties, strict=True):
+        benches = shares(group.bench, len(group.templates))
+        quotas = zip(trains, tests, safeties, benches, strict=True)
+        for template, (train, test, safety, bench) in zip(group.templates, quotas, strict=True):
             full_name = f"{group.name}/{_name(template)}"
             rng = random.Random(f"{name}/{full_name}")
-            splits = ["train"] * train + ["test"] * test + ["safety"] * safety
+            splits = ["train"] * train + ["test"] * test + ["safety"] * safety + ["bench"] * bench
             drafts = _distinct(template, full_name, rng=rng, count=len(splits), column=text_column, seen=seen)
             dealt += [Dealt(full_name, split, draft) for split, draft in zip(splits, drafts, strict=True)]
+    further = [d for d in dealt if d.split == "bench"]  # shuffled on its own: the order of the others stays
+    dealt = [d for d in dealt if d.split != "bench"]
     random.Random(f"{name}/order").shuffle(dealt)
-    return sorted(dealt, key=lambda d: d.split != "train")
+    random.Random(f"{name}/order/bench").shuffle(further)
+    return sorted(dealt, key=lambda d: d.split != "train") + further
 
 
 def shares(total: int, parts: int, *, from_the_end: bool = False) -> list[int]:

@@ -302,9 +302,9 @@ THREES = (
 )
 
 GROUPS = (
-    Group("addition", ADDITIONS, 240, 80),
-    Group("subtraction", SUBTRACTIONS, 180, 60),
-    Group("three-addends", THREES, 180, 60),
+    Group("addition", ADDITIONS, 240, 80, bench=160),
+    Group("subtraction", SUBTRACTIONS, 180, 60, bench=120),
+    Group("three-addends", THREES, 180, 60, bench=120),
 )
 
 SPEC = SetSpec(

@@ -2,19 +2,19 @@
 
 import re
 from fractions import Fraction
+from itertools import combinations
 
 import pytest
 
 import envs_data
 
-SPLITS = ("train", "test")
 STORY_SIGNS = {"addition": (1, 1), "subtraction": (1, -1), "three addends": (1, 1, 1)}
 KNOWN = {Fraction(n) for n in ("2", "3", "4", "5", "7", "8", "12", "100", "1.5")}
 """Numbers that a solution may use though the question writes them as words or not at all (7 days, 12 eggs)."""
 
 
 def every(name):
-    return [row for split in SPLITS for row in envs_data.rows(name, split)]
+    return [row for split in envs_data.manifest()[name]["splits"] for row in envs_data.rows(name, split)]
 
 
 def test_stories_have_the_answer_that_their_numbers_give():
@@ -28,12 +28,15 @@ def test_stories_have_the_answer_that_their_numbers_give():
         assert row["level"] == 1 + list(STORY_SIGNS).index(row["subject"])
 
 
-def test_no_story_of_the_test_split_has_the_sentence_of_a_training_row_but_for_people():
+def test_no_story_of_one_split_has_the_sentence_of_another_but_for_people():
     people = re.compile(
         r"\b(?:Mia|Anna|Lucy|Emma|Sara|Nora|Lily|Zoe|Ruth|Ivy|Tom|Ben|Sam|Leo|Max|Dan|Eli|Jack|Omar|Noah)\b|\b(?:s?he|hi?e?r?s?)\b"
     )
-    shapes = {split: {people.sub("_", row["question"]) for row in envs_data.rows("stories", split)} for split in SPLITS}
-    assert not shapes["train"] & shapes["test"]
+    splits = envs_data.manifest()["stories"]["splits"]
+    assert set(splits) == {"train", "test", "bench"}
+    shapes = {split: {people.sub("_", row["question"]) for row in envs_data.rows("stories", split)} for split in splits}
+    for first, second in combinations(shapes, 2):
+        assert not shapes[first] & shapes[second]
 
 
 def value(expression):
