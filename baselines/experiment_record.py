@@ -140,6 +140,33 @@ class Experiment:
             return self
         return dataclasses.replace(self, schedule=self.schedule.for_tasks(len(tasks_of(env, "epochs"))))
 
+    def check(self, env: Any = None) -> LearnerSettings:
+        """Check all that needs no model; return the learner's settings with those that the algorithm fixes.
+
+        Args:
+            env: Environment of the training; None makes one from `env` and `keywords`.
+
+        Raises:
+            SettingsError: The settings cannot be trained in this environment.
+            SamplerError: The sampler cannot play this team.
+        """
+        env = env or factory(self.env, self.keywords)()
+        refuse_unsuitable(env)
+        settings = settings_for(
+            self.algorithm,
+            self.learner,
+            len(env.possible_agents),
+            group_size=self.schedule.group_size,
+            updates=self.scheduled(env).schedule.updates,
+            shared=self.sharing == "shared",
+        )
+        if self.law.greedy:
+            raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
+        models = {self.models.get(agent, self.models.get("*", "")) for agent in env.possible_agents}
+        check_play(self.sampler, models, self.law)
+        check_first_prompts(env, self.models, self.law, self.context)
+        return settings
+
     def build(self, device: torch.device | None = None, make_env: Any = None) -> tuple[Any, LanguageModelTeam, Learner]:
         """Build the environment factory, the team and the learner.
 
@@ -155,21 +182,7 @@ class Experiment:
         """
         make_env = make_env or factory(self.env, self.keywords)
         env = make_env()
-        refuse_unsuitable(env)
-        schedule = self.scheduled(env).schedule
-        settings = settings_for(
-            self.algorithm,
-            self.learner,
-            len(env.possible_agents),
-            group_size=self.schedule.group_size,
-            updates=schedule.updates,
-            shared=self.sharing == "shared",
-        )
-        if self.law.greedy:
-            raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
-        models = {self.models.get(agent, self.models.get("*", "")) for agent in env.possible_agents}
-        check_play(self.sampler, models, self.law)
-        check_first_prompts(env, self.models, self.law, self.context)
+        settings = self.check(env)
         team = build_team(
             env.possible_agents,
             self.models,
@@ -180,7 +193,8 @@ class Experiment:
             device=device,
             context=self.context,
         )
-        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=schedule.max_updates)
+        updates = self.scheduled(env).schedule.max_updates
+        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates)
         return make_env, team, learner
 
 

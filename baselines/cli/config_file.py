@@ -29,6 +29,7 @@ NOT_IN_FILES = ("help", "config", "resume", "print_config")
 JSON_FLAGS = ("dependency", "reward", "communication")  # these flags take a table as JSON text
 EXCLUSIVE = (("updates", "epochs"),)  # a flag of a pair replaces either one in the file
 EXPERIMENTS = resources.files("baselines").joinpath("experiments")
+PLANS = "bench"  # folder of the plans of `marft bench`, which are no configs
 BY_AGENT = ("model", "models")
 OPTIONAL = (optional_whole, optional_number)
 
@@ -84,7 +85,7 @@ def bundled() -> list[str]:
     return [
         f"{folder.name}/{file.name.removesuffix('.toml')}"
         for folder in sorted(EXPERIMENTS.iterdir(), key=lambda folder: folder.name)
-        if folder.is_dir()
+        if folder.is_dir() and folder.name != PLANS
         for file in sorted(folder.iterdir(), key=lambda file: file.name)
         if file.name.endswith(".toml")
     ]

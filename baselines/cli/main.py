@@ -19,6 +19,7 @@ LAZY_COMMANDS = {  # these load torch
     "train": "baselines.cli.train",
     "eval": "baselines.cli.evaluate",
     "attribute": "baselines.cli.attribute",
+    "bench": "baselines.cli.bench",
 }
 LIGHT_COMMANDS = ("envs", "show", "check", "data", "play", "grade-agreement", "sandbox", "new", "compare")
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib", "tomli_w"}

@@ -29,6 +29,7 @@ MORE_PRESETS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "paper_duo": {"math": ("en", "zh"), "code": ("en",)},
     "laptop_solo": {"math": ("en",)},
     "laptop_duo": {"math": ("en",)},
+    "laptop_trio": {"math": ("en",)},
 }
 # families of the presets, with their languages
 FAMILIES: Mapping[str, tuple[str, ...]] = {"math": ("en", "zh"), "code": ("en",), "tools": ("en",)}

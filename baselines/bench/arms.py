@@ -1,0 +1,360 @@
+"""Run one unit of a plan: train a team, or play an arm and return its record."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import os
+import resource
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import baselines
+from baselines.bench.cells import Cell, Training, Unit
+from baselines.bench.controls import (
+    Heard,
+    HeardMessages,
+    ShuffledTeammates,
+    anonymous,
+    ballot_of,
+    donors,
+    renamed_keywords,
+    samples_to_match,
+    scenario_key,
+    vote_score,
+)
+from baselines.bench.plan import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
+from baselines.cli.environment_flags import factory
+from baselines.cli.train import train
+from baselines.experiment_record import Experiment
+from marft_agents.metric_names import TOKENS_TOTAL
+from marft_agents.monitoring.ledger import ledger_of
+from marft_agents.policies.language_model import LanguageModelTeam, build_team
+from marft_agents.runs import checkpoint
+from marft_agents.runs.evaluation import Evaluation, evaluate
+from marft_agents.runs.run_folder import read_metrics, versions, write_json
+from marft_agents.trajectory import Trajectory
+from marft_envs.capabilities import listing_game
+
+CELL_SCHEMA = "marft.bench.cell/1"
+TRAINING_SCHEMA = "marft.bench.training/1"
+VOTE_SEEDS = 1000  # samples of a vote with evaluation seed s are drawn with the seeds (s + 1) * VOTE_SEEDS + i
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """Folder of a benchmark's results.
+
+    Attributes:
+        path: Path of the folder, with records and run folders.
+    """
+
+    path: Path
+
+    def record(self, unit: Unit) -> Path:
+        """Return the path of a unit's record."""
+        return self.path / ("cells" if isinstance(unit, Cell) else "trainings") / f"{unit.name}.json"
+
+    def run(self, training: str) -> Path:
+        """Return the run folder of a training, with its checkpoints."""
+        return self.path / "runs" / training
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Return the record of a unit by name."""
+        for kind in ("cells", "trainings"):
+            file = self.path / kind / f"{name}.json"
+            if file.is_file():
+                found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+                return found
+        raise FileNotFoundError(f"{self.path} has no record of {name}")
+
+
+def run_unit(plan: BenchPlan, unit: Unit, folder: Folder, command: str) -> None:
+    """Run a training or a cell, and write its record; an error becomes the record's cause of failure."""
+    started, cpu = time.perf_counter(), _cpu_seconds()
+    try:
+        result = _train(plan, unit, folder) if isinstance(unit, Training) else _play(plan, unit, folder)
+        failure = None
+    except Exception as error:
+        if os.environ.get("MARFT_DEBUG"):
+            raise
+        result, failure = {}, f"{type(error).__name__}: {error}"
+    record = head(plan, unit, command) | result | {"failure": failure}
+    record["seconds"] = time.perf_counter() - started
+    record["cpu_seconds"] = _cpu_seconds() - cpu
+    write_json(folder.record(unit), record)
+
+
+def fail_unit(plan: BenchPlan, unit: Unit, folder: Folder, command: str, cause: str) -> None:
+    """Write the record of a unit that could not run."""
+    write_json(folder.record(unit), head(plan, unit, command) | {"failure": cause})
+
+
+def head(plan: BenchPlan, unit: Unit, command: str) -> dict[str, Any]:
+    """Return the fields of a record that are known before its unit runs."""
+    about = dataclasses.asdict(unit)
+    if isinstance(unit, Cell):
+        about["cell"] = about.pop("name")
+        about["training_seed"] = about.pop("seed")
+        about["evaluation_seeds"] = list(plan.evaluation_seeds)
+    return {
+        "schema": CELL_SCHEMA if isinstance(unit, Cell) else TRAINING_SCHEMA,
+        "plan": plan.name,
+        "plan_checksum": plan.checksum,
+        **about,
+        "command": command,
+        "commit": _commit(),
+        "versions": versions(),
+    }
+
+
+@functools.cache
+def _commit() -> str:
+    """Return the commit of the code, with "-dirty" where files differ; empty outside of a checkout."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*"],
+            cwd=Path(baselines.__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ""
+    return described.stdout.strip() if described.returncode == 0 else ""
+
+
+def _cpu_seconds() -> float:
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+# ------------------------------------------------------------------ training
+
+
+def _train(plan: BenchPlan, training: Training, folder: Folder) -> dict[str, Any]:
+    """Train a team, or go on with its training after a kill."""
+    experiment = training_experiment(plan, training, folder)
+    run = folder.run(training.name)
+    train(experiment, run, resume=(run / "config.json").is_file())
+    metrics = read_metrics(run)
+    return {
+        "experiment": experiment.to_dict(),
+        "budget_tokens": experiment.schedule.budget_tokens,
+        "tokens": int(metrics[-1][TOKENS_TOTAL]),
+        "updates": len(metrics),
+        "success": [metric["team/success"] for metric in metrics],
+        "tokens_by_update": [metric[TOKENS_TOTAL] for metric in metrics],
+        "ledger": _training_ledger(metrics),
+    }
+
+
+def training_experiment(plan: BenchPlan, training: Training, folder: Folder) -> Experiment:
+    """Return the configuration of a training; its budget may be the tokens of the training that it needs."""
+    task = plan.task(training.task)
+    budget = task.plan.training_tokens
+    if training.needs:
+        budget = folder.read(training.needs[0])["tokens"]
+    return task.experiment(
+        task.solo if training.solo else task.teams[training.team],
+        training.algorithm,
+        training.seed,
+        max_new_tokens=training.max_new_tokens,
+        sharing=training.sharing,
+        budget=budget,
+    )
+
+
+def _training_ledger(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sums of all updates: tokens and calls of the team, and seconds."""
+    total: dict[str, float] = {}
+    for line in metrics:
+        for name, value in line.items():
+            if name.startswith("seconds/") or (name.startswith("team/") and name.endswith("_sum")):
+                total[name] = total.get(name, 0.0) + value
+    return total
+
+
+# ------------------------------------------------------------------ arms
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """An arm that is ready to be played: environment, test problems and players."""
+
+    make_env: Callable[[], Any]
+    options: Sequence[Mapping[str, Any]]
+    players: LanguageModelTeam
+    max_turns: int
+
+    def play(self, seeds: Sequence[int], make_env: Callable[[], Any] | None = None) -> Evaluation:
+        """Play every problem once per seed, in batches that do not depend on the clock."""
+        return evaluate(
+            make_env or self.make_env,
+            self.players,
+            self.options,
+            seeds=seeds,
+            patience=math.inf,
+            max_turns=self.max_turns,
+        )
+
+
+def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
+    """Play an arm; return scores, cohorts, ledger and what was measured."""
+    task = plan.task(cell.task)
+    stage = _stage(plan, cell, folder)
+    play = {SHUFFLED: _play_shuffled, VOTE: _play_vote}.get(cell.arm, _play_plainly)
+    scores, trajectories, extra = play(plan, cell, folder, stage)
+    training = folder.read(cell.training) if cell.training else None
+    causes = [trajectory.failure for trajectory in trajectories if trajectory.failure is not None]
+    actions = [turn.action for trajectory in trajectories for turn in trajectory.turns if len(turn.action.token_ids)]
+    env = stage.make_env()
+    return {
+        "rules": {
+            "env": task.plan.env,
+            "data": task.plan.data,
+            "model": task.plan.model,
+            "horizon": task.horizon,
+            "feedback": task.plan.feedback,
+            "max_new_tokens": stage.players.law.max_new_tokens,
+            "temperature": stage.players.law.temperature,
+            "agents": len(stage.players.seats),
+        },
+        "scenarios": _scenarios(env, stage.options),
+        "cohorts": _cohorts(env, stage.options),
+        "scores": [[None if math.isnan(value) else value for value in row] for row in scores.tolist()],
+        "answers": int(scores.size),
+        "output_tokens_per_answer": _tokens(trajectories) * len(trajectories) / scores.size,
+        "cap_hit_share": sum(not action.stopped for action in actions) / len(actions) if actions else 0.0,
+        "failed_episodes": len(causes),
+        "first_cause": causes[0] if causes else None,
+        "training_tokens": None if training is None else training["tokens"],
+        "training_seconds": None if training is None else training["seconds"],
+        "ledger": {
+            "training": None if training is None else training["ledger"],
+            "evaluation": ledger_of(trajectories, stage.players.caches).to_dict(),
+        },
+        **extra,
+    }
+
+
+def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
+    """Build environment and players of an arm."""
+    task = plan.task(cell.task)
+    solo = cell.arm in (SOLO, VOTE)
+    team = task.solo if solo else task.teams[cell.team]
+    keywords = task.keywords(task.plan.test_split, team)
+    if cell.arm == MUTED:
+        keywords["communication"] = "none"
+    old_names: dict[str, str] = {}
+    if cell.arm == ANONYMOUS:
+        team, old_names = anonymous(team, task.solo)
+        keywords = renamed_keywords({**keywords, "team": team}, old_names)
+    experiment = task.experiment(
+        task.solo if solo else task.teams[cell.team],
+        cell.algorithm or plan.algorithms[0],
+        cell.seed or 0,
+        max_new_tokens=task.solo_tokens[cell.team] if solo else task.plan.max_new_tokens,
+        sharing="shared" if cell.arm == SHARED else "separate",
+        budget=1,
+    )
+    make_env = factory(experiment.env, keywords)
+    agents = [profile["name"] for profile in (task.solo if solo else task.teams[cell.team])["profiles"]]
+    players = build_team(
+        agents,
+        experiment.models,
+        lora=experiment.lora,
+        law=dataclasses.replace(experiment.law, temperature=task.plan.temperature),
+        sharing=experiment.sharing,
+        seed=experiment.schedule.seed,
+        context=experiment.context,
+    )
+    if cell.training:
+        checkpoint.load_adapters(folder.run(cell.training), players)
+    if old_names:
+        seats = {new: players.seats[old] for new, old in old_names.items()}
+        players = LanguageModelTeam(seats, players.law, context=players.context, max_batch=players.max_batch)
+    return Stage(make_env, task.scenarios(make_env()), players, experiment.schedule.max_turns)
+
+
+Played = tuple[np.ndarray[Any, np.dtype[np.float64]], Sequence[Trajectory], dict[str, Any]]
+
+
+def _play_plainly(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:
+    result = stage.play(plan.evaluation_seeds)
+    return result.scores, result.trajectories, {}
+
+
+def _play_shuffled(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:
+    """Play every problem twice: once to record what agents hear, once with another episode's teammates."""
+    columns: list[Any] = []
+    trajectories: list[Trajectory] = []
+    for seed in plan.evaluation_seeds:
+        heard: dict[str, dict[str, list[Heard]]] = {}
+        stage.play([seed], lambda heard=heard: HeardMessages(stage.make_env(), heard))  # type: ignore[misc]
+        keys = [scenario_key(option) for option in stage.options]
+        donor_of = {keys[i]: keys[donor] for i, donor in enumerate(donors(len(keys), seed))}
+        result = stage.play(
+            [seed],
+            lambda heard=heard, donor_of=donor_of: ShuffledTeammates(stage.make_env(), heard, donor_of),  # type: ignore[misc]
+        )
+        columns.append(result.scores)
+        trajectories += result.trajectories
+    return np.concatenate(columns, axis=1), trajectories, {}
+
+
+def _play_vote(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:
+    """Play every problem k times per seed, and score the majority's choice."""
+    team, solo = (folder.read(name)["output_tokens_per_answer"] for name in cell.matched)
+    k = samples_to_match(team, solo)
+    ballot = ballot_of(stage.make_env())
+    assert ballot is not None  # the plan refuses tasks without a vote
+    columns: list[list[float]] = []
+    trajectories: list[Trajectory] = []
+    for seed in plan.evaluation_seeds:
+        result = stage.play([(seed + 1) * VOTE_SEEDS + sample for sample in range(k)])
+        count = len(stage.options)
+        columns.append([vote_score(result.trajectories[i::count], ballot) for i in range(count)])
+        trajectories += result.trajectories
+    ratio = _tokens(trajectories) * k / team if team else math.nan
+    return np.asarray(columns, np.float64).T, trajectories, {"vote": {"samples": k, "tokens_ratio": ratio}}
+
+
+# ------------------------------------------------------------------ measures
+
+
+def _tokens(trajectories: Sequence[Trajectory]) -> float:
+    counts = [trajectory.num_tokens for trajectory in trajectories if trajectory.failure is None]
+    return float(np.mean(counts)) if counts else 0.0
+
+
+def _scenarios(env: Any, options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the number of test problems and a checksum of their texts and answers."""
+    game = listing_game(env)
+    if game is None:
+        plain: list[Any] = [dict(option) for option in options]
+    else:
+        tasks = [game.tasks[option["index"]] for option in options]
+        plain = [[task.id, task.prompt, task.answer] for task in tasks]
+    checksum = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+    return {"count": len(options), "checksum": checksum}
+
+
+def _cohorts(env: Any, options: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    game = listing_game(env)
+    if game is None:
+        return None
+    return [dict(game.tasks[option["index"]].meta) for option in options]
+
+
+def remove_run(folder: Folder, training: str) -> None:
+    """Delete the run folder of a training."""
+    shutil.rmtree(folder.run(training), ignore_errors=True)

@@ -1,0 +1,177 @@
+"""Trainings and cells of a plan, and what each needs.
+
+A training makes one team; a cell plays one arm. Names are unique within a plan and are names of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from baselines.bench.plan import (
+    ANONYMOUS,
+    MUTED,
+    SHARED,
+    SHUFFLED,
+    SOLO,
+    TEAM,
+    UNTRAINED,
+    VOTE,
+    BenchPlan,
+    PlanError,
+    Task,
+)
+from marft_agents.policies.language_model import Sharing
+
+TRAINED_ARMS = (TEAM, MUTED, ANONYMOUS, SHUFFLED)  # evaluations of one and the same trained team
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training run.
+
+    Attributes:
+        name: Name of its run folder and record.
+        task: Name of the task in the plan.
+        team: Name of the team; of the one agent: of the team it is matched to.
+        solo: True for the one agent.
+        algorithm: Name of the training algorithm.
+        seed: Seed of the training.
+        sharing: "separate" or "shared" adapters.
+        max_new_tokens: Longest turn in tokens.
+        needs: Name of the training whose generated tokens are the budget; empty: the plan gives it, or none.
+    """
+
+    name: str
+    task: str
+    team: str
+    solo: bool
+    algorithm: str
+    seed: int
+    sharing: Sharing
+    max_new_tokens: int
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One arm, played by one trained team under all evaluation seeds.
+
+    Attributes:
+        name: Name of its record.
+        task: Name of the task in the plan.
+        team: Name of the team that plays, or that the one agent is matched to.
+        arm: Name of the arm.
+        algorithm: Name of the algorithm; empty for the untrained team.
+        seed: Training seed; None for the untrained team.
+        training: Name of the training; empty for the untrained team.
+        matched: Names of the cells with the measured tokens of team and one agent; for the vote.
+    """
+
+    name: str
+    task: str
+    team: str
+    arm: str
+    algorithm: str
+    seed: int | None
+    training: str = ""
+    matched: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the trainings and cells that come before it."""
+        return (*([self.training] if self.training else []), *self.matched)
+
+
+Unit = Training | Cell
+
+
+def units_of(plan: BenchPlan) -> dict[str, Unit]:
+    """Return all trainings and cells of a plan by name, each after those that it needs.
+
+    Raises:
+        PlanError: Two have the same name.
+    """
+    found: dict[str, Unit] = {}
+    for task in plan.tasks:
+        for unit in _units_of_task(plan, task):
+            if unit.name in found and found[unit.name] != unit:
+                raise PlanError(f"two cells are called {unit.name!r}; rename a task or a team")
+            found[unit.name] = unit
+    return found
+
+
+def cells_of(plan: BenchPlan) -> list[Cell]:
+    """Return the cells of a plan."""
+    return [unit for unit in units_of(plan).values() if isinstance(unit, Cell)]
+
+
+def _units_of_task(plan: BenchPlan, task: Task) -> Iterator[Unit]:
+    if UNTRAINED in plan.arms:
+        for team in task.teams:
+            yield Cell(_cell_name(task.name, team, UNTRAINED), task.name, team, UNTRAINED, "", None)
+    for seed in plan.training_seeds:
+        for team in task.teams:
+            yield from _units_of_team(plan, task, team, seed)
+            yield from _units_of_solo(plan, task, team, seed)
+
+
+def _units_of_team(plan: BenchPlan, task: Task, team: str, seed: int) -> Iterator[Unit]:
+    arms = [arm for arm in plan.arms if arm in TRAINED_ARMS]
+    counted = {SOLO, VOTE} & set(plan.arms) and not task.plan.training_tokens  # the solo's budget is the team's count
+    for algorithm in plan.algorithms:
+        if arms or (counted and algorithm == plan.algorithms[0]):
+            training = _team_training(task, team, algorithm, seed, "separate")
+            yield training
+            for arm in arms:
+                name = _cell_name(task.name, team, arm, algorithm, seed)
+                yield Cell(name, task.name, team, arm, algorithm, seed, training.name)
+        if SHARED in plan.arms:
+            training = _team_training(task, team, algorithm, seed, "shared")
+            yield training
+            name = _cell_name(task.name, team, SHARED, algorithm, seed)
+            yield Cell(name, task.name, team, SHARED, algorithm, seed, training.name)
+
+
+def _units_of_solo(plan: BenchPlan, task: Task, team: str, seed: int) -> Iterator[Unit]:
+    """Yield the one agent that is matched to a team; where tokens must be measured, to its first algorithm."""
+    for algorithm in plan.solo_algorithms if {SOLO, VOTE} & set(plan.arms) else ():
+        training = _solo_training(plan, task, team, algorithm, seed)
+        yield training
+        solo = Cell(
+            _cell_name(task.name, team, SOLO, algorithm, seed),
+            task.name,
+            team,
+            SOLO,
+            algorithm,
+            seed,
+            training.name,
+        )
+        if SOLO in plan.arms:
+            yield solo
+        if VOTE in plan.arms:
+            name = _cell_name(task.name, team, VOTE, algorithm, seed)
+            matched = (_cell_name(task.name, team, TEAM, plan.algorithms[0], seed), solo.name)
+            yield Cell(name, task.name, team, VOTE, algorithm, seed, training.name, matched)
+
+
+def _team_training(task: Task, team: str, algorithm: str, seed: int, sharing: Sharing) -> Training:
+    name = f"{task.name}--{team}--{sharing}-adapters--{algorithm}--seed-{seed}"
+    return Training(name, task.name, team, False, algorithm, seed, sharing, task.plan.max_new_tokens)
+
+
+def _solo_training(plan: BenchPlan, task: Task, team: str, algorithm: str, seed: int) -> Training:
+    """Return the training of the one agent; teams with the same budget and tokens per answer share it."""
+    tokens = task.solo_tokens[team]
+    first = next(name for name, allowed in task.solo_tokens.items() if allowed == tokens)
+    if task.plan.training_tokens:
+        name = f"{task.name}--one-agent-{tokens}-tokens--{algorithm}--seed-{seed}"
+        return Training(name, task.name, first, True, algorithm, seed, "separate", tokens)
+    name = f"{task.name}--one-agent-for-{team}--{algorithm}--seed-{seed}"
+    needs = (_team_training(task, team, plan.algorithms[0], seed, "separate").name,)
+    return Training(name, task.name, team, True, algorithm, seed, "separate", tokens, needs)
+
+
+def _cell_name(task: str, team: str, arm: str, algorithm: str = "", seed: int | None = None) -> str:
+    parts = [task, team, arm.replace("@", "-at-"), *([algorithm] if algorithm else [])]
+    return "--".join([*parts, *([] if seed is None else [f"seed-{seed}"])])

@@ -1,0 +1,294 @@
+"""Controls of a team: anonymous roles, shuffled teammates, and the majority vote of one agent's samples.
+
+Of these only `Ballot` and the vote look at outcomes. The others change what agents are told, never what they do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pettingzoo.utils.wrappers import BaseWrapper
+
+from marft_agents.trajectory import Trajectory, score
+from marft_envs.capabilities import listing_game
+from marft_envs.grading import equivalent
+from marft_envs.spaces import Message, TextObservation
+from marft_envs.tasks.code import CodeTasks
+from marft_envs.tasks.math import MathTasks
+from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.teams.profile import ENVIRONMENT
+
+# ------------------------------------------------------------------ anonymous roles
+
+
+def anonymous(team: Mapping[str, Any], solo: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Remove role names and profiles from a team.
+
+    Every agent gets the system prompt and worked examples of the one agent, the same for all, and the name `agent_N`
+    by its place in the team. Kept are the dependency, who answers, tools and private texts.
+
+    Args:
+        team: The team, in its JSON form.
+        solo: The one agent, in its JSON form.
+
+    Returns:
+        The team without roles, and the old name of each new one.
+    """
+    names = {profile["name"]: f"agent_{place}" for place, profile in enumerate(team["profiles"])}
+    role = solo["profiles"][0]
+    told = {
+        "system_prompt": role["system_prompt"],
+        "examples": _renamed(role.get("examples", []), {role["name"]: "agent_0"}),
+    }
+    profiles = [{**profile, "name": names[profile["name"]], **told} for profile in team["profiles"]]
+    dependency = _renamed(team.get("dependency", "chain"), names)
+    return {**team, "profiles": profiles, "dependency": dependency}, {new: old for old, new in names.items()}
+
+
+def renamed_keywords(keywords: Mapping[str, Any], old_names: Mapping[str, str]) -> dict[str, Any]:
+    """Return environment keywords with the agents' new names, in dependencies and in communication by edge."""
+    names = {old: new for new, old in old_names.items()}
+    found = dict(keywords)
+    for key in ("dependency", "communication"):
+        if isinstance(found.get(key), Mapping):
+            found[key] = _renamed(found[key], names)
+    return found
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Replace agents' names in texts that are a name or an edge "i->j", at any depth."""
+    if isinstance(value, str):
+        return "->".join(names.get(part, part) for part in value.split("->"))
+    if isinstance(value, Mapping):
+        return {_renamed(key, names): _renamed(item, names) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_renamed(item, names) for item in value]
+    return value
+
+
+# ------------------------------------------------------------------ shuffled teammates
+
+Heard = list[tuple[str, str]]  # author and text of each message of a teammate, oldest first
+
+
+def donors(count: int, seed: int) -> list[int]:
+    """Return for each scenario another one whose teammates it hears: one cycle through all, drawn by the seed.
+
+    Example:
+        >>> sorted(donors(4, 0)), any(donor == i for i, donor in enumerate(donors(4, 0)))
+        ([0, 1, 2, 3], False)
+    """
+    order = np.random.default_rng(np.random.SeedSequence([seed, count])).permutation(count).tolist()
+    found = [0] * count
+    for place, scenario in enumerate(order):
+        found[scenario] = order[(place + 1) % count]
+    return found
+
+
+def scenario_key(options: Mapping[str, Any]) -> str:
+    """Return a text that identifies a scenario by its reset options."""
+    return json.dumps(dict(options), sort_keys=True)
+
+
+class HeardMessages(BaseWrapper[str, Any, Any]):
+    """Wrapper that records what each agent hears from its teammates, turn by turn; it changes nothing.
+
+    Args:
+        env: AEC environment whose observations have messages with authors.
+        record: Filled with the messages by scenario, agent and turn of that agent.
+    """
+
+    def __init__(self, env: Any, record: dict[str, dict[str, list[Heard]]]) -> None:
+        super().__init__(env)
+        self._record = record
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game; arguments as in the game."""
+        self._turns: dict[str, list[Heard]] = {}
+        self._record[scenario_key(options or {"seed": seed})] = self._turns
+        self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> None:
+        """Take the turn of `agent_selection`."""
+        if action is not None:
+            agent = self.env.agent_selection
+            self._turns.setdefault(agent, []).append(_heard(self.env.observe(agent), agent))
+        self.env.step(action)
+
+
+class ShuffledTeammates(BaseWrapper[str, Any, Any]):
+    """Wrapper in which each agent reads the messages of another episode's teammates in place of its own.
+
+    In an agent's k-th turn, the n-th message of a teammate is the n-th message that the donor's agent of that name had
+    heard from it in its own k-th turn. Messages that the donor does not have are left out. What the environment says,
+    the agent's own actions, and the game itself stay: actions take effect in the agent's own episode.
+
+    Args:
+        env: AEC environment whose observations have messages with authors.
+        heard: Messages by scenario, agent and turn, recorded in a first pass by `HeardMessages`.
+        donor_of: Scenario -> scenario whose teammates are heard.
+    """
+
+    def __init__(
+        self, env: Any, heard: Mapping[str, Mapping[str, Sequence[Heard]]], donor_of: Mapping[str, str]
+    ) -> None:
+        super().__init__(env)
+        self._heard, self._donor_of = heard, donor_of
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game; arguments as in the game."""
+        self._donor = self._heard[self._donor_of[scenario_key(options or {"seed": seed})]]
+        self._turns: dict[str, int] = {}
+        self.env.reset(seed=seed, options=options)
+
+    def observe(self, agent: str) -> str:
+        """Return the agent's observation with the donor's messages."""
+        turns, turn = self._donor.get(agent, ()), self._turns.get(agent, 0)
+        return _replaced(self.env.observe(agent), agent, turns[turn] if turn < len(turns) else [])
+
+    def step(self, action: Any) -> None:
+        """Take the turn of `agent_selection`."""
+        if action is not None:
+            agent = self.env.agent_selection
+            self._turns[agent] = self._turns.get(agent, 0) + 1
+        self.env.step(action)
+
+
+def has_authors(observation: Any) -> bool:
+    """Return True if an observation says who wrote each of its messages, and where the game begins."""
+    return bool(getattr(observation, "messages", None)) and getattr(observation, "fixed_messages", None) is not None
+
+
+def _of_teammate(message: Mapping[str, str], agent: str) -> bool:
+    return message["role"] == "user" and message.get("name", ENVIRONMENT) not in (ENVIRONMENT, agent)
+
+
+def _heard(observation: Any, agent: str) -> Heard:
+    said = observation.messages[observation.fixed_messages :]
+    return [(message["name"], message["content"]) for message in said if _of_teammate(message, agent)]
+
+
+def _replaced(observation: Any, agent: str, donated: Heard) -> TextObservation:
+    fixed = observation.fixed_messages
+    by_author: dict[str, list[str]] = {}
+    for author, text in donated:
+        by_author.setdefault(author, []).append(text)
+    messages = [Message(**message) for message in observation.messages[:fixed]]
+    for message in observation.messages[fixed:]:
+        if not _of_teammate(message, agent):
+            messages.append(Message(**message))
+        elif texts := by_author.get(message["name"]):
+            messages.append(Message("user", texts.pop(0), message["name"]))
+    return TextObservation.of(tuple(messages), fixed)
+
+
+# ------------------------------------------------------------------ vote
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """Vote of an episode, and equality of two votes.
+
+    Attributes:
+        read: Maps an episode to its vote; None is an abstention.
+        same: True if two votes are for the same thing.
+    """
+
+    read: Callable[[Trajectory], Any]
+    same: Callable[[Any, Any], bool] = field(default=lambda first, second: bool(first == second))
+
+
+def ballot_of(env: Any) -> Ballot | None:
+    """Return the vote of an environment's tasks; None if they have none.
+
+    | tasks | vote | same |
+    |---|---|---|
+    | mathematics | the answer as extracted | equivalent under the grader |
+    | programs | the judge's verdict with the number of tests passed | equal |
+    | worlds of tools | the changes to the state, and the answer given with `finish` | equal |
+    | tasks with `vote_on = KEY` | `detail[KEY]` of the last outcome | equal |
+    """
+    game = listing_game(env)
+    tasks = None if game is None else game.tasks
+    if isinstance(tasks, MathTasks):
+        language = tasks.language
+        return Ballot(_detail("extracted"), lambda first, second: equivalent(first, second, language))
+    if isinstance(tasks, CodeTasks):
+        return Ballot(_verdict)
+    if isinstance(tasks, ToolTasks):
+        return Ballot(_final_state)
+    key = getattr(tasks, "vote_on", None)
+    return Ballot(_detail(key)) if isinstance(key, str) else None
+
+
+def majority(samples: Sequence[Trajectory], ballot: Ballot) -> int | None:
+    """Return the index of the first sample that voted with the largest group.
+
+    Of groups of one size the one that voted first wins. Failed episodes do not vote.
+
+    Args:
+        samples: Episodes of one scenario.
+        ballot: How they vote.
+
+    Returns:
+        None if nobody voted.
+    """
+    groups: list[tuple[Any, list[int]]] = []
+    for number, sample in enumerate(samples):
+        vote = None if sample.failure is not None else ballot.read(sample)
+        if vote is None:
+            continue
+        group = next((members for choice, members in groups if ballot.same(choice, vote)), None)
+        if group is None:
+            groups.append((vote, [number]))
+        else:
+            group.append(number)
+    return max((members for _, members in groups), key=len)[0] if groups else None
+
+
+def vote_score(samples: Sequence[Trajectory], ballot: Ballot) -> float:
+    """Return 1 if the majority's choice is a success, else 0; NaN if every sample failed."""
+    if all(sample.failure is not None for sample in samples):
+        return float("nan")
+    winner = majority(samples, ballot)
+    return 0.0 if winner is None else score(samples[winner])
+
+
+def samples_to_match(team_tokens: float, solo_tokens: float) -> int:
+    """Return the number of samples k >= 1 whose output tokens come nearest to the team's.
+
+    Example:
+        >>> samples_to_match(30.0, 11.0), samples_to_match(5.0, 11.0)
+        (3, 1)
+    """
+    below = max(1, int(team_tokens // solo_tokens)) if solo_tokens else 1
+    return min((below, below + 1), key=lambda k: (abs(k * solo_tokens - team_tokens), k))
+
+
+def _last_outcome(trajectory: Trajectory) -> Mapping[str, Any]:
+    outcomes = [outcome for outcome in (trajectory.game or {}).get("outcomes", ()) if outcome is not None]
+    return outcomes[-1] if outcomes else {}
+
+
+def _detail(key: str) -> Callable[[Trajectory], Any]:
+    return lambda trajectory: _last_outcome(trajectory).get("detail", {}).get(key)
+
+
+def _verdict(trajectory: Trajectory) -> Hashable | None:
+    detail = _last_outcome(trajectory).get("detail", {})
+    return (detail["verdict"], detail["passed"]) if "verdict" in detail else None
+
+
+def _final_state(trajectory: Trajectory) -> Hashable:
+    """Return the last value of every place that the calls changed, and the answer."""
+    values: dict[str, str] = {}
+    answer = ""
+    for outcome in (trajectory.game or {}).get("outcomes", ()):
+        for event in () if outcome is None else outcome["events"]:
+            values |= {path: json.dumps(value, sort_keys=True) for path, value in event.get("changed", ())}
+            answer = event["answer"] if event["kind"] == "finish" else answer
+    return (tuple(sorted(values.items())), answer)

@@ -1,0 +1,474 @@
+"""Plan of a benchmark: tasks x teams x arms x algorithms x seeds, read from TOML.
+
+Whatever cannot be run is refused here, with the reason, before anything is trained.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+import json
+import re
+import tomllib
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import marft_envs
+from baselines.bench.controls import anonymous, ballot_of
+from baselines.cli.environment_flags import factory, model_folder_or_name, scenarios, versioned_id
+from baselines.cli.flags import from_record
+from baselines.experiment_record import SETTINGS, Experiment
+from baselines.presets import PRESETS
+from marft_agents.learning.algorithms import algorithm, learner_settings
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.context_window import ContextOverflowError
+from marft_agents.models.pretrained import ModelError
+from marft_agents.policies.language_model import Sharing
+from marft_agents.setting_fields import check_knobs, knob
+from marft_envs.capabilities import dependency_game, listing_game
+from marft_envs.registration.factory import takes
+from marft_envs.registration.task_environment import TaskEnvironment
+from marft_envs.teams.team import Team, as_team
+
+TEAM, SOLO, VOTE, SHARED, UNTRAINED = "team", "solo@tokens", "vote@tokens", "shared", "untrained"
+MUTED, ANONYMOUS, SHUFFLED = "muted", "anonymous", "shuffled"
+ARMS: Mapping[str, str] = {
+    TEAM: "the trained team",
+    UNTRAINED: "the team before training",
+    SOLO: "one agent with the team's training tokens and the team's tokens per answer",
+    VOTE: "majority vote over as many samples of that agent as cost the team's output tokens",
+    MUTED: "the trained team with D = 0: no agent is shown an action of another",
+    ANONYMOUS: "the trained team without role names and profiles: all agents get the profile of the one agent",
+    SHUFFLED: "the trained team, each agent hearing the teammates of another episode",
+    SHARED: "the team trained with one adapter for all roles",
+}
+OF_THE_BENCH = ("data", "split", "team", "horizon", "feedback")  # keywords that are keys of a task's table
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+class PlanError(ValueError):
+    """A plan that cannot be run; names the place, the value found and the value wanted."""
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(item, str) for item in value)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+
+
+def _are_seeds(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(type(item) is int and item >= 0 for item in value)
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _at_least_one(value: Any) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _temperature(value: Any) -> bool:
+    return type(value) in (int, float) and value >= 0
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """One task of a plan: a table `[[tasks]]` of the file."""
+
+    name: str = knob("", "name of the task in cells and tables", _is_name, "letters, digits, '_', '.', '-'")
+    env: str = knob("", "id of the environment", lambda v: _is_text(v) and bool(v), "the id of an environment")
+    data: str = knob("", "data of the environment; empty: its own", _is_text, "a text")
+    model: str = knob("smollm2-135m", "model of all agents", _is_text, "the name of a model")
+    teams: tuple[str, ...] = knob((), "presets or files of the teams", _are_names, "a list of presets or files")
+    solo: str = knob("solo", "preset or file of the one agent", _is_text, "a preset or file")
+    train_split: str = knob("train", "split that is trained on", _is_text, "a text")
+    test_split: str = knob("test", "split that is evaluated on", _is_text, "a text")
+    problems: int = knob(0, "test problems, spread evenly over the split; 0: all", _count, ">= 0")
+    horizon: int = knob(0, "rounds of every arm; 0: those of the environment", _count, ">= 0")
+    feedback: str = knob(
+        "none", "what all arms are told of a round's verdict", lambda v: v in ("none", "verdict"), "none or verdict"
+    )
+    max_new_tokens: int = knob(16, "longest turn of a team's agent, in tokens", _at_least_one, ">= 1")
+    temperature: float = knob(0.8, "temperature of the evaluation", _temperature, ">= 0")
+    training_tokens: int = knob(
+        0,
+        "generated tokens of every training; 0: teams train for their updates, and the one agent gets as many tokens",
+        _count,
+        ">= 0",
+    )
+    preset: str = knob("laptop", "preset of the training", lambda v: v in PRESETS, f"one of {', '.join(PRESETS)}")
+    settings: Mapping[str, Any] = knob(
+        None, "settings of the training that differ from the preset", lambda v: isinstance(v, Mapping), "a table"
+    )
+    keywords: Mapping[str, Any] = knob(
+        None, "further keywords of the environment", lambda v: isinstance(v, Mapping), "a table"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("settings", "keywords"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, {})
+        check_knobs(self)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task with its teams read and its rounds known.
+
+    Attributes:
+        plan: Its table in the plan.
+        teams: Teams by name, in their JSON form.
+        solo: The one agent, in its JSON form.
+        horizon: Rounds of every arm.
+        solo_tokens: Tokens that the one agent may use in a round, by the team it is matched to; 0 where the turns of
+            the team cannot be counted.
+    """
+
+    plan: TaskPlan
+    teams: Mapping[str, Mapping[str, Any]]
+    solo: Mapping[str, Any]
+    horizon: int
+    solo_tokens: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return self.plan.name
+
+    def keywords(self, split: str, team: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keywords of `marft_envs.make` for a team."""
+        plan = self.plan
+        own: dict[str, Any] = {"data": plan.data} if plan.data else {}
+        own |= {"team": dict(team), "horizon": self.horizon, "feedback": plan.feedback}
+        return own | ({"split": split} if takes(plan.env, "split") else {}) | dict(plan.keywords)
+
+    def scenarios(self, env: Any) -> list[dict[str, Any]]:
+        """Return the reset options of the test problems."""
+        return scenarios(env, self.plan.problems or None)
+
+    def experiment(
+        self,
+        team: Mapping[str, Any],
+        algorithm: str,
+        seed: int,
+        *,
+        max_new_tokens: int,
+        sharing: Sharing = "separate",
+        budget: int = 0,
+    ) -> Experiment:
+        """Return the configuration of a training.
+
+        Args:
+            team: The team in its JSON form.
+            algorithm: Name of the algorithm.
+            seed: Seed of the training.
+            max_new_tokens: Longest turn in tokens.
+            sharing: "separate" or "shared" adapters.
+            budget: Generated tokens after which the training ends; 0: the number of updates ends it.
+        """
+        given = {**self.plan.settings, "seed": seed, "max_new_tokens": max_new_tokens}
+        if budget:
+            given |= {"budget_tokens": budget}
+        parts: dict[str, Any] = {}
+        for name, (kind, _) in SETTINGS.items():
+            own = {key: value for key, value in given.items() if key in _fields(kind)}
+            if kind is LearnerSettings:
+                parts[name] = learner_settings(algorithm, PRESETS[self.plan.preset], **own)
+            else:
+                preset = {key: v for key, v in PRESETS[self.plan.preset].items() if key in _fields(kind)}
+                parts[name] = from_record(kind, preset | own)
+        return Experiment(
+            env=versioned_id(self.plan.env),
+            keywords=self.keywords(self.plan.train_split, team),
+            algorithm=algorithm,
+            models={"*": model_folder_or_name(self.plan.model)},
+            sharing=sharing,
+            **parts,
+        )
+
+
+def _fields(kind: type[Any]) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """A plan that can be run.
+
+    Attributes:
+        name: Name of the plan.
+        tasks: Tasks in the order of the plan.
+        arms: Names of `ARMS`.
+        algorithms: Algorithms of the teams.
+        solo_algorithms: Algorithms of the one agent.
+        training_seeds: Seeds of the trainings; the outer level of all statistics.
+        evaluation_seeds: Seeds of the sampling in each evaluation.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    arms: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    solo_algorithms: tuple[str, ...]
+    training_seeds: tuple[int, ...]
+    evaluation_seeds: tuple[int, ...]
+
+    def task(self, name: str) -> Task:
+        """Return a task by name."""
+        return next(task for task in self.tasks if task.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as a record for JSON, with all teams written out."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
+
+    @cached_property
+    def checksum(self) -> str:
+        """SHA-256 of the plan with all teams written out, 16 hexadecimal digits."""
+        text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class _File:
+    """Top level of a plan file."""
+
+    name: str = knob("", "name of the plan", _is_name, "letters, digits, '_', '.', '-'")
+    arms: tuple[str, ...] = knob(tuple(ARMS), "arms to play", _are_names, f"a list of {', '.join(ARMS)}")
+    algorithms: tuple[str, ...] = knob(("marft-a",), "algorithms of the teams", _are_names, "a list of algorithms")
+    solo_algorithms: tuple[str, ...] = knob(
+        (), "algorithms of the one agent; empty: those of the teams", _are_texts, "a list of algorithms"
+    )
+    training_seeds: tuple[int, ...] = knob((0,), "training seeds", _are_seeds, "a list of whole numbers >= 0")
+    evaluation_seeds: tuple[int, ...] = knob((0,), "sampling seeds", _are_seeds, "a list of whole numbers >= 0")
+    tasks: tuple[Any, ...] = field(default=(), metadata={"help": "the tasks"})
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+
+def read_plan(path: Path) -> BenchPlan:
+    """Read a plan file and check that all of it can be run.
+
+    Raises:
+        PlanError: The plan cannot be run; names the file, the place and the reason.
+    """
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise PlanError(f"{path}: there is no such file; wanted a plan in TOML") from error
+    except (OSError, ValueError) as error:
+        raise PlanError(f"{path} is no plan in TOML: {error}") from error
+    return plan_of(record, str(path))
+
+
+def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
+    """Return the plan of a record, checked as in `read_plan`."""
+    top = _read(_File, record, where)
+    if not isinstance(record.get("tasks"), list) or not all(isinstance(each, Mapping) for each in record["tasks"]):
+        raise PlanError(f"{where}: wanted tables [[tasks]], at least one")
+    tables = [_read(TaskPlan, each, f"{where}: tasks[{i}]") for i, each in enumerate(record["tasks"])]
+    for what, values in {
+        "arms": top.arms,
+        "algorithms": top.algorithms,
+        "solo_algorithms": top.solo_algorithms,
+        "training_seeds": top.training_seeds,
+        "evaluation_seeds": top.evaluation_seeds,
+        "names of tasks": [table.name for table in tables],
+    }.items():
+        if twice := [value for value in dict.fromkeys(values) if list(values).count(value) > 1]:
+            raise PlanError(f"{where}: {what}: {twice[0]!r} is given twice, which makes two cells of one name")
+    _known("arm", top.arms, ARMS, where)
+    algorithms = top.solo_algorithms or top.algorithms
+    for name in (*top.algorithms, *algorithms):
+        _or_refuse(where, partial(algorithm, name))
+    if VOTE in top.arms and not {TEAM, SOLO} <= set(top.arms):
+        raise PlanError(
+            f"{where}: {VOTE} takes as many samples as match the measured tokens of the arms {TEAM} and {SOLO}: "
+            "wanted both among the arms"
+        )
+    tasks = tuple(_or_refuse(f"{where}: task {table.name!r}", partial(_resolved, table)) for table in tables)
+    plan = BenchPlan(
+        name=top.name,
+        tasks=tasks,
+        arms=top.arms,
+        algorithms=top.algorithms,
+        solo_algorithms=algorithms,
+        training_seeds=top.training_seeds,
+        evaluation_seeds=top.evaluation_seeds,
+    )
+    for task in tasks:
+        _or_refuse(f"{where}: task {task.name!r}", partial(_check_task, plan, task))
+    return plan
+
+
+def _read(kind: type[Any], record: Mapping[str, Any], where: str) -> Any:
+    """Read a table into a dataclass; keys are its fields, lists become tuples."""
+    known = {each.name: each for each in dataclasses.fields(kind)}
+    for key in record:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            raise PlanError(
+                f"{where}: unknown key {key!r}; "
+                + (f"did you mean {close[0]!r}?" if close else f"wanted one of {', '.join(known)}")
+            )
+    for key in ("name", "env", "teams"):
+        if key in known and not record.get(key):
+            raise PlanError(f"{where}: {key} is missing: wanted {known[key].metadata['wanted']}")
+    hints = typing.get_type_hints(kind)
+    values = {
+        key: tuple(value) if isinstance(value, list) and typing.get_origin(hints[key]) is tuple else value
+        for key, value in record.items()
+    }
+
+    def make() -> Any:
+        return kind(**values)
+
+    return _or_refuse(where, make)
+
+
+def _or_refuse(where: str, work: Callable[[], Any]) -> Any:
+    """Call `work`; name the place in the message of an input error."""
+    try:
+        return work()
+    except PlanError as error:
+        raise PlanError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
+    except (ValueError, TypeError, KeyError, OSError, ImportError, ModelError, ContextOverflowError) as error:
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        raise PlanError(f"{where}: {text}") from error
+
+
+def _known(what: str, found: Iterable[str], known: Iterable[str], where: str) -> None:
+    for name in found:
+        if name not in known:
+            close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            raise PlanError(f"{where}: unknown {what} {name!r}; {hint}")
+
+
+def _resolved(table: TaskPlan) -> Task:
+    """Read the teams of a task and count its rounds and turns."""
+    spec = marft_envs.spec(table.env)
+    _known("setting", table.settings, set().union(*(_fields(kind) for kind, _ in SETTINGS.values())), "settings")
+    for name in ("seed", "max_new_tokens", "budget_tokens"):
+        if name in table.settings:
+            raise PlanError(f"settings: {name} is set by the bench; leave it out")
+    for name in OF_THE_BENCH:
+        if name in table.keywords:
+            raise PlanError(f"keywords: {name} is a key of the task's own table")
+    for name in ("team", "horizon", "feedback"):
+        if not takes(table.env, name):
+            raise PlanError(f"{table.env} takes no keyword {name!r}: the bench compares teams of one Flex-MG")
+    read = spec.entry_point.read_team if isinstance(spec.entry_point, TaskEnvironment) else as_team
+    teams: dict[str, Team] = {}
+    for given in table.teams:
+        team = read(given)
+        if team.name in teams:
+            raise PlanError(f"teams: two are called {team.name!r}, which makes two cells of one name")
+        if not _is_name(team.name):
+            raise PlanError(f"teams: the name {team.name!r} cannot be part of a file name: wanted {_NAME.pattern}")
+        teams[team.name] = team
+    solo = read(table.solo)
+    if len(solo.profiles) != 1:
+        raise PlanError(f"solo: {table.solo} has {len(solo.profiles)} agents, wanted 1")
+    first = next(iter(teams.values()))
+    keywords: dict[str, Any] = {"data": table.data} if table.data else {}
+    if table.horizon:
+        keywords["horizon"] = table.horizon
+    env = marft_envs.make(table.env, team=first.to_dict(), **keywords, **dict(table.keywords))
+    game = dependency_game(env)
+    if game is None:
+        raise PlanError(f"{table.env} is no Flex-MG: it has no rounds that all arms could share")
+    dependency = game.dependency if "dependency" in table.keywords else None
+    allowed = {name: _solo_tokens(team, dependency, game.horizon, table.max_new_tokens) for name, team in teams.items()}
+    written = {name: team.to_dict() for name, team in teams.items()}
+    return Task(table, written, solo.to_dict(), game.horizon, allowed)
+
+
+def _solo_tokens(team: Team, dependency: Any, horizon: int, max_new_tokens: int) -> int:
+    """Return the tokens a round that one agent needs to have as many as the team; 0 if turns cannot be counted."""
+    chosen = team.dependency if dependency is None else dependency
+    plans = [chosen.plan(team.roster, number, ()) for number in range(horizon)]
+    if all(len(plan.order) == 1 for plan in plans) and chosen.to_dict().get("kind") == "handoff":
+        return max_new_tokens  # control passes: one agent acts in each round
+    if any(plan.open for plan in plans):
+        return 0
+    return -(-sum(len(plan.order) for plan in plans) * max_new_tokens // horizon)
+
+
+def _check_task(plan: BenchPlan, task: Task) -> None:
+    """Refuse what cannot be trained or played, before any model is loaded."""
+    table = task.plan
+    team = next(iter(task.teams.values()))
+    env = factory(table.env, task.keywords(table.test_split, team))()
+    _check_problems(task, env)
+    if VOTE in plan.arms:
+        if ballot_of(env) is None:
+            raise PlanError(f"{VOTE}: {table.env} has no vote: its outcomes hold no answer, verdict or state to count")
+        if not table.temperature:
+            raise PlanError(f"{VOTE}: temperature = 0 gives the same answer k times; wanted > 0")
+    if MUTED in plan.arms and "communication" in table.keywords and table.keywords["communication"] == "none":
+        raise PlanError(f"{MUTED}: the task has communication = 'none' already, so the arm equals {TEAM}")
+    if SHUFFLED in plan.arms and len(task.scenarios(env)) < 2:
+        raise PlanError(f"{SHUFFLED}: wanted at least 2 test problems, to hear another one's teammate")
+    for name in task.teams:
+        if {SOLO, VOTE} & set(plan.arms) and not task.solo_tokens[name]:
+            raise PlanError(
+                f"{SOLO}: the team {name!r} cannot be matched in tokens: its dependency decides during the game how "
+                "many agents act"
+            )
+    _check_trainings(plan, task)
+
+
+def _check_problems(task: Task, env: Any) -> None:
+    table, game = task.plan, listing_game(env)
+    if game is None:
+        return
+    if table.problems > len(game.tasks):
+        raise PlanError(f"problems = {table.problems}, but the split {table.test_split!r} has {len(game.tasks)}")
+    team = next(iter(task.teams.values()))
+    trained = listing_game(factory(table.env, task.keywords(table.train_split, team))())
+    if trained is None:
+        return
+    seen = {trained.tasks[i].prompt for i in range(len(trained.tasks))}
+    again = sum(game.tasks[option["index"]].prompt in seen for option in task.scenarios(env))
+    if again:
+        raise PlanError(f"{again} of the test problems are also trained on; wanted other data, or another split")
+
+
+def _check_trainings(plan: BenchPlan, task: Task) -> None:
+    """Check every kind of training once, with the first seed; nothing is loaded but tokenizers."""
+    trains = {TEAM, MUTED, ANONYMOUS, SHUFFLED} & set(plan.arms)
+    budget, solos = task.plan.training_tokens, {SOLO, VOTE} & set(plan.arms)
+    seed, tokens = plan.training_seeds[0], task.plan.max_new_tokens
+    checked: list[tuple[str, Experiment]] = []
+    for name, team in task.teams.items():
+        sharings: list[Sharing] = [*["separate"] * bool(trains), *["shared"] * (SHARED in plan.arms)]  # type: ignore[list-item]
+        for each in plan.algorithms:
+            for sharing in sharings:
+                found = task.experiment(team, each, seed, max_new_tokens=tokens, sharing=sharing, budget=budget)
+                checked.append((f"team {name!r}, {each}, {sharing}", found))
+        for each in plan.solo_algorithms if solos else ():
+            allowed = task.solo_tokens[name]
+            found = task.experiment(task.solo, each, seed, max_new_tokens=allowed, budget=budget or 1)
+            checked.append((f"{SOLO} of {name!r}, {each}", found))
+        if ANONYMOUS in plan.arms:
+            factory(task.plan.env, task.keywords(task.plan.test_split, anonymous(team, task.solo)[0]))
+    for place, experiment in checked:
+        _or_refuse(place, experiment.check)

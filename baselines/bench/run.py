@@ -1,0 +1,344 @@
+"""Run a plan: units in parallel processes, records written atomically, restartable after any kill.
+
+A unit is done when its record says so. Without a record it runs: a training goes on from its newest checkpoint, a cell
+is played again. Units that failed run again with the next resume. All results are functions of the plan and of the
+number of threads alone, so a killed and resumed benchmark equals an undisturbed one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import multiprocessing
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from baselines.bench.arms import Folder, fail_unit, remove_run, run_unit
+from baselines.bench.cells import Cell, Training, Unit, units_of
+from baselines.bench.plan import BenchPlan
+from marft_agents.runs.run_folder import RunFolderError, write_json
+
+PLAN_SCHEMA = "marft.bench.plan/1"
+LAST_WORKERS_S = 30.0  # longest wait for the workers of a killed benchmark to end
+
+
+def open_folder(plan: BenchPlan, path: Path, *, resume: bool) -> Folder:
+    """Make the folder of results, or check that it is one of this plan.
+
+    Raises:
+        RunFolderError: The folder holds results of another plan, or results and `resume` is false.
+    """
+    folder = Folder(path)
+    file = path / "plan.json"
+    if path.is_file():
+        raise RunFolderError(f"{path} is a file; give another --out")
+    if file.is_file():
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if found["checksum"] != plan.checksum:
+            raise RunFolderError(
+                f"{path} holds results of another plan: found checksum {found['checksum']} ({found['plan']['name']}), "
+                f"wanted {plan.checksum} ({plan.name}); give another --out"
+            )
+        if not resume:
+            raise RunFolderError(f"{path} already holds results of this plan; --resume goes on, or give another --out")
+    elif path.is_dir() and any(path.iterdir()):
+        raise RunFolderError(f"{path} is not empty and holds no benchmark (plan.json is missing); give another --out")
+    else:
+        write_json(file, {"schema": PLAN_SCHEMA, "checksum": plan.checksum, "plan": plan.to_dict()})
+    return folder
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a folder of results, so that one benchmark at a time writes to it.
+
+    Raises:
+        RunFolderError: Another process runs a benchmark there.
+    """
+    with (path / ".lock").open("w") as own, (path / ".workers.lock").open("w") as workers:
+        try:
+            fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunFolderError(f"{path}: another process runs this benchmark; wait for it, or stop it") from error
+        _wait_for_workers(workers, path)
+        yield
+
+
+def _wait_for_workers(lock: Any, path: Path) -> None:
+    """Wait until the workers of a killed benchmark have ended."""
+    until = time.monotonic() + LAST_WORKERS_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            return
+        except BlockingIOError as error:
+            if time.monotonic() > until:
+                raise RunFolderError(f"{path}: workers of a killed benchmark still run; stop them") from error
+            time.sleep(0.1)
+
+
+@dataclass
+class Progress:
+    """Prints a line for every unit that ends."""
+
+    total: int
+    done: int = 0
+
+    def line(self, name: str, text: str) -> None:
+        """Print the line of a unit."""
+        self.done += 1
+        width = len(str(self.total))
+        print(f"{time.strftime('%H:%M:%S')} [{self.done:{width}}/{self.total}] {name}: {text}", flush=True)
+
+
+class Bench:
+    """The units of a plan, with those that are done, ready, running or failed.
+
+    Args:
+        plan: Plan that is run.
+        folder: Folder of the results.
+        command: Command line, for the records.
+        keep_checkpoints: True keeps the run folders of trainings whose cells are done.
+    """
+
+    def __init__(self, plan: BenchPlan, folder: Folder, command: str, *, keep_checkpoints: bool = False) -> None:
+        self.plan, self.folder, self.command = plan, folder, command
+        self.keep_checkpoints = keep_checkpoints
+        self.units = units_of(plan)
+        self.done = {name for name, unit in self.units.items() if self._is_done(unit)}
+        self._redo_lost_trainings()
+        self.failed: dict[str, str] = {}
+        self.running: set[str] = set()
+        self.progress = Progress(len(self.units), len(self.done))
+
+    def _record(self, unit: Unit) -> dict[str, Any] | None:
+        file = self.folder.record(unit)
+        if not file.is_file():
+            return None
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return found
+
+    def _is_done(self, unit: Unit) -> bool:
+        record = self._record(unit)
+        return record is not None and record["failure"] is None
+
+    def _redo_lost_trainings(self) -> None:
+        """Train again where a cell is not done and the trained team is gone."""
+        for name, unit in self.units.items():
+            if isinstance(unit, Cell) and name not in self.done and unit.training:
+                self.done -= {unit.training} if not self.folder.run(unit.training).is_dir() else set()
+
+    @property
+    def finished(self) -> bool:
+        """True when every unit is done or failed."""
+        return len(self.done) + len(self.failed) == len(self.units)
+
+    def ready(self) -> Unit | None:
+        """Return the first unit that can run now; None if there is none. Units that need a failed one fail."""
+        for name, unit in self.units.items():
+            if name in self.done or name in self.failed or name in self.running:
+                continue
+            if broken := [need for need in unit.needs if need in self.failed]:
+                self._fail(unit, f"it needs {broken[0]}, which failed: {self.failed[broken[0]]}")
+            elif all(need in self.done for need in unit.needs):
+                return unit
+        return None
+
+    def start(self, unit: Unit) -> None:
+        """Note that a unit runs."""
+        self.running.add(unit.name)
+
+    def end(self, unit: Unit) -> None:
+        """Note that a unit has ended; its record says how."""
+        self.running.discard(unit.name)
+        record = self._record(unit)
+        cause = "it left no record" if record is None else record["failure"]
+        if record is None or cause is not None:
+            self.failed[unit.name] = str(cause)
+            self.progress.line(unit.name, f"FAILED: {cause}")
+            return
+        self.done.add(unit.name)
+        self.progress.line(unit.name, _told(unit, record))
+        self._tidy()
+
+    def lose(self, unit: Unit, cause: str) -> None:
+        """Note that the process of a unit died."""
+        self.running.discard(unit.name)
+        self._fail(unit, cause)
+
+    def _fail(self, unit: Unit, cause: str) -> None:
+        fail_unit(self.plan, unit, self.folder, self.command, cause)
+        self.failed[unit.name] = cause
+        self.progress.line(unit.name, f"FAILED: {cause}")
+
+    def _tidy(self) -> None:
+        """Delete the checkpoints of trainings that no cell needs any more."""
+        if self.keep_checkpoints:
+            return
+        needed = {need for name, unit in self.units.items() if name not in self.done for need in unit.needs}
+        for name in self.done - needed:
+            if isinstance(self.units[name], Training) and self.folder.run(name).is_dir():
+                remove_run(self.folder, name)
+
+
+def _told(unit: Unit, record: dict[str, Any]) -> str:
+    """Return the result of a unit in a few words."""
+    if isinstance(unit, Training):
+        return f"{record['updates']} updates, {record['tokens']} tokens, {record['seconds']:.0f} s"
+    values = [value for row in record["scores"] for value in row if value is not None]
+    mean = sum(values) / len(values) if values else float("nan")
+    return f"success {mean:.3f}, {record['failed_episodes']} failed episodes, {record['seconds']:.0f} s"
+
+
+def run_bench(bench: Bench, jobs: int) -> None:
+    """Run all units that are not done; `jobs` processes share the cores."""
+    (bench.folder.path / "logs").mkdir(exist_ok=True)
+    with locked(bench.folder.path):
+        if jobs == 1:
+            _run_here(bench)
+        else:
+            _run_in_workers(bench, jobs)
+
+
+def _run_here(bench: Bench) -> None:
+    while (unit := bench.ready()) is not None:
+        bench.start(unit)
+        log = bench.folder.path / "logs" / f"{unit.name}.log"
+        with log.open("a") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+            run_unit(bench.plan, unit, bench.folder, bench.command)
+        bench.end(unit)
+
+
+# ------------------------------------------------------------------ workers
+
+
+@dataclass
+class _Worker:
+    """A worker process.
+
+    Attributes:
+        process: The process itself.
+        asks: Connection on which units go there and names come back.
+        alive: Connection that is never written to; the worker ends when it closes.
+        unit: The unit that runs there; None: it waits.
+    """
+
+    process: Any
+    asks: Connection[Any, Any]
+    alive: Connection[Any, Any]
+    unit: Unit | None = None
+
+
+def _run_in_workers(bench: Bench, jobs: int) -> None:
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    workers = [_start_worker(bench, number, threads) for number in range(jobs)]
+    try:
+        while not bench.finished:
+            for worker in workers:
+                if worker.unit is None and (unit := bench.ready()) is not None:
+                    bench.start(unit)
+                    worker.unit = unit
+                    worker.asks.send(unit)
+            if not bench.running:
+                return
+            _collect(bench, workers, threads)
+    finally:
+        for worker in workers:
+            worker.alive.close()
+            worker.process.join()
+
+
+def _collect(bench: Bench, workers: list[_Worker], threads: int) -> None:
+    """Wait until a worker has ended a unit, or has died; start another one in place of a dead one."""
+    ready = wait([each for worker in workers for each in (worker.asks, worker.process.sentinel)])
+    for number, worker in enumerate(workers):
+        if worker.asks not in ready and worker.process.sentinel not in ready:
+            continue
+        try:
+            worker.asks.recv()
+            ended = True
+        except (EOFError, OSError):
+            ended = False
+        if ended and worker.unit is not None:
+            bench.end(worker.unit)
+            worker.unit = None
+        elif not ended:
+            worker.process.join()
+            if worker.unit is not None:
+                bench.lose(worker.unit, f"its process ended with exit code {worker.process.exitcode}")
+            workers[number] = _start_worker(bench, number, threads)
+
+
+def _start_worker(bench: Bench, number: int, threads: int) -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    alive, watched = context.Pipe()
+    log = bench.folder.path / "logs" / f"worker-{number}.log"
+    arguments = (there, watched, bench.plan, bench.folder, bench.command, threads, log)
+    process = context.Process(target=_work, args=arguments, name=f"bench-{number}")
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # read by torch when the worker imports it
+    try:
+        process.start()
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+    there.close()
+    watched.close()
+    return _Worker(process, here, alive)
+
+
+def _work(
+    asks: Connection[Any, Any],
+    watched: Connection[Any, Any],
+    plan: BenchPlan,
+    folder: Folder,
+    command: str,
+    threads: int,
+    log: Path,
+) -> None:
+    """Run units until the parent closes the connection or dies."""
+    import torch
+
+    torch.set_num_threads(threads)
+    threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
+    with log.open("a", buffering=1) as stream, (folder.path / ".workers.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        sys.stdout = sys.stderr = stream
+        while True:
+            try:
+                unit = asks.recv()
+            except EOFError:
+                return
+            print(f"--- {unit.name}")
+            try:
+                run_unit(plan, unit, folder, command)
+            except Exception:
+                traceback.print_exc()
+                raise
+            asks.send(unit.name)
+
+
+def _end_with_parent(watched: Connection[Any, Any]) -> None:
+    """End this process when the benchmark's process is gone, however it ended."""
+    with contextlib.suppress(EOFError, OSError):
+        watched.recv()
+    os._exit(1)
+
+
+def failures(bench: Bench) -> Iterable[str]:
+    """Yield a line for every unit that failed."""
+    for name, cause in bench.failed.items():
+        yield f"{name}: {cause}"

@@ -1,0 +1,469 @@
+"""Tables of a benchmark from its records alone: `python -m baselines.bench.table DIR...`.
+
+One table per task, worst row first. Success has its 95 % interval over training seeds and scenarios. Differences are
+paired over both and their p-values adjusted by Holm over the rows of the table (`baselines.statistics`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table as TerminalTable
+
+from baselines.statistics import grid_mean, holm, noise_floor, paired_difference, wilson
+
+CELL_SCHEMA = "marft.bench.cell/1"
+RECORDS_SCHEMA = "marft.bench.records/1"
+REFERENCE = "solo@tokens"
+START, END = "<!-- tables of marft bench: start -->", "<!-- tables of marft bench: end -->"
+TERMINAL_WIDTH = 200  # characters, where the output is not a terminal
+Scores = npt.NDArray[np.float64]
+Record = Mapping[str, Any]
+
+
+class RecordsError(ValueError):
+    """Records that cannot be in one table; names the file, the value found and the value wanted."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One arm of a table; numbers are means over training seeds unless they say otherwise.
+
+    Attributes:
+        arm: Name of the arm.
+        team: Team that plays, or that the one agent is matched to.
+        algorithm: Algorithm of the training; empty for the untrained team.
+        seeds: Training seeds; 0 for the untrained team.
+        success: Mean and 95 % interval.
+        difference: Paired difference to the reference with its 95 % interval; None for the reference itself.
+        p_value: Of the difference, adjusted over the rows of the table.
+        detectable: Minimum detectable effect of the difference at 80 % power.
+        training_tokens: Generated tokens of a training.
+        output_tokens: Generated tokens per answer.
+        ideal_cache_tokens: Tokens per answer that an ideal KV cache computes.
+        critical_path_tokens: Output tokens per answer that must follow each other.
+        seconds: Training and evaluation of all seeds.
+        failures: Failed episodes of all seeds.
+        cap_hit_share: Share of actions that the token limit cut.
+        note: Number of samples of a vote, or failed cells.
+    """
+
+    arm: str
+    team: str
+    algorithm: str
+    seeds: int
+    success: tuple[float, float, float]
+    difference: tuple[float, float, float] | None
+    p_value: float | None
+    detectable: float | None
+    training_tokens: float | None
+    output_tokens: float
+    ideal_cache_tokens: float | None
+    critical_path_tokens: float | None
+    seconds: float
+    failures: int
+    cap_hit_share: float
+    note: str
+
+
+@dataclass(frozen=True)
+class TaskTable:
+    """The table of one task.
+
+    Attributes:
+        task: Name of the task.
+        reference: Arm that the others are compared with.
+        rules: What all arms share: rounds, feedback, test problems.
+        rows: All rows, the worst one first.
+        noise_floor: Half-width of the difference between two evaluations of one model; None: not measured.
+        failed: Cells without a result, with their causes.
+        commits: Commits of the records.
+        commands: Command lines of the records.
+    """
+
+    task: str
+    reference: str
+    rules: Mapping[str, Any]
+    rows: tuple[Row, ...]
+    noise_floor: float | None
+    failed: tuple[str, ...]
+    commits: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+def read_records(places: Iterable[Path]) -> list[Record]:
+    """Read the cells of result folders and of exported files.
+
+    Raises:
+        RecordsError: A place holds none, a file is no record, or two records are of one cell.
+    """
+    found: dict[tuple[str, str], Record] = {}
+    for place in places:
+        records = (
+            _read_export(place) if place.is_file() else [_read_json(f) for f in sorted(place.glob("cells/*.json"))]
+        )
+        if not records:
+            raise RecordsError(f"{place} holds no records: wanted a folder of marft bench with cells/, or an export")
+        for record in records:
+            if record.get("schema") != CELL_SCHEMA:
+                raise RecordsError(f"{place}: found the schema {record.get('schema')!r}, wanted {CELL_SCHEMA!r}")
+            key = record["plan_checksum"], record["cell"]
+            if key in found:
+                raise RecordsError(f"{place}: the cell {record['cell']!r} of plan {record['plan']!r} is there twice")
+            found[key] = record
+    return list(found.values())
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RecordsError(f"{file} is no record: {error}") from error
+
+
+def _read_export(file: Path) -> list[Record]:
+    content = _read_json(file)
+    if not isinstance(content, Mapping) or content.get("schema") != RECORDS_SCHEMA:
+        raise RecordsError(f"{file} is no export of records: wanted the schema {RECORDS_SCHEMA!r}")
+    cohorts = content["cohorts"]
+    return [
+        record | {"cohorts": cohorts.get(record.get("scenarios", {}).get("checksum"))} for record in content["cells"]
+    ]
+
+
+def export(records: Sequence[Record], file: Path) -> None:
+    """Write records as one small file, with the cohorts of each list of scenarios once and a cell a line."""
+    cohorts = {r["scenarios"]["checksum"]: r["cohorts"] for r in records if r["failure"] is None}
+    cells = [json.dumps({k: v for k, v in r.items() if k != "cohorts"}, separators=(",", ":")) for r in records]
+    head = f'{{"schema": {json.dumps(RECORDS_SCHEMA)},\n"cohorts": {json.dumps(cohorts)},\n"cells": [\n'
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.part")
+    part.write_text(head + ",\n".join(cells) + "\n]}\n", encoding="utf-8")
+    part.replace(file)
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def tables_of(records: Sequence[Record], reference: str = REFERENCE) -> list[TaskTable]:
+    """Compute the table of every task.
+
+    Args:
+        records: Cells of one or more plans.
+        reference: Arm that the others of the same team are compared with.
+
+    Raises:
+        RecordsError: Cells of one task play different scenarios.
+    """
+    by_task: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_task[record["task"]].append(record)
+    return [_table(task, found, reference) for task, found in by_task.items()]
+
+
+def _table(task: str, records: Sequence[Record], reference: str) -> TaskTable:
+    played = [record for record in records if record["failure"] is None]
+    checksums = {record["scenarios"]["checksum"]: record["cell"] for record in played}
+    if len(checksums) > 1:
+        raise RecordsError(
+            f"task {task!r}: cells play different scenarios ({', '.join(sorted(checksums.values()))}); wanted the same "
+            "ones for all arms of a table"
+        )
+    groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+    for record in sorted(played, key=lambda record: record["training_seed"] or 0):
+        groups[record["arm"], record["team"], record["algorithm"]].append(record)
+    rows = _adjusted([_row(key, found, _reference_of(key, groups, reference)) for key, found in groups.items()])
+    failed = tuple(f"{record['cell']}: {record['failure']}" for record in records if record["failure"] is not None)
+    return TaskTable(
+        task=task,
+        reference=reference,
+        rules=_rules(played),
+        rows=tuple(sorted(rows, key=lambda row: (row.success[0], row.arm, row.team, row.algorithm))),
+        noise_floor=_floor([record for record in played if record["arm"] == reference] or played),
+        failed=failed,
+        commits=tuple(sorted({record["commit"] for record in records})),
+        commands=tuple(sorted({record["command"] for record in records})),
+    )
+
+
+def _reference_of(
+    key: tuple[str, str, str], groups: Mapping[tuple[str, str, str], Sequence[Record]], reference: str
+) -> Sequence[Record]:
+    """Return the records of the reference for an arm: of its team, and of its algorithm if there are several."""
+    _, team, algorithm = key
+    found = {other[2]: records for other, records in groups.items() if other[:2] == (reference, team)}
+    return found.get(algorithm) or next(iter(found.values()), [])
+
+
+def grid(records: Sequence[Record]) -> Scores:
+    """Return success by training seed and scenario, float64 [seeds, scenarios]; NaN where every episode failed."""
+    rows = []
+    for record in records:
+        scores = np.asarray([[math.nan if v is None else v for v in row] for row in record["scores"]], np.float64)
+        scored = ~np.isnan(scores)
+        sums, counts = np.where(scored, scores, 0.0).sum(axis=1), scored.sum(axis=1)
+        rows.append(np.where(counts > 0, sums / np.maximum(counts, 1), math.nan))
+    return np.asarray(rows, np.float64)
+
+
+def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequence[Record]) -> Row:
+    arm, team, algorithm = key
+    difference = None if reference is records or not reference else _difference(records, reference)
+    evaluation = [record["ledger"]["evaluation"] for record in records]
+    answers = [record["answers"] for record in records]
+    votes = sorted({record["vote"]["samples"] for record in records if "vote" in record})
+    return Row(
+        arm=arm,
+        team=team,
+        algorithm=algorithm,
+        seeds=sum(record["training_seed"] is not None for record in records),
+        success=_success(grid(records)),
+        difference=None if difference is None else (difference.mean, difference.low, difference.high),
+        p_value=None if difference is None else difference.p_value,
+        detectable=None if difference is None else difference.detectable,
+        training_tokens=_mean([record["training_tokens"] for record in records]),
+        output_tokens=float(np.mean([record["output_tokens_per_answer"] for record in records])),
+        ideal_cache_tokens=_per_answer([each["team"]["ideal_cache_tokens"] for each in evaluation], answers),
+        critical_path_tokens=_per_answer([each["critical_path_tokens"] for each in evaluation], answers),
+        seconds=sum(record["seconds"] + (record["training_seconds"] or 0.0) for record in records),
+        failures=sum(record["failed_episodes"] for record in records),
+        cap_hit_share=float(np.mean([record["cap_hit_share"] for record in records])),
+        note=f"{', '.join(map(str, votes))} samples" if votes else "",
+    )
+
+
+def _success(scores: Scores) -> tuple[float, float, float]:
+    """Return the mean with its interval over seeds and scenarios; Wilson's for one seed, or where nothing varies."""
+    found = grid_mean(scores)
+    if len(scores) == 1 or found.low == found.high:
+        found = wilson(found.mean, int((~np.isnan(scores)).any(axis=0).sum()))
+    return found.mean, max(0.0, found.low), min(1.0, found.high)
+
+
+def _difference(records: Sequence[Record], reference: Sequence[Record]) -> Any:
+    """Compare two arms on the training seeds that both have; an untrained team is compared with every seed."""
+    seeds = [record["training_seed"] for record in records]
+    others = [record["training_seed"] for record in reference]
+    if None in seeds or None in others:
+        return paired_difference(grid(reference), grid(records))
+    common = [seed for seed in seeds if seed in others]
+    if not common:
+        return None
+    return paired_difference(
+        grid([reference[others.index(seed)] for seed in common]), grid([records[seeds.index(seed)] for seed in common])
+    )
+
+
+def _adjusted(rows: Sequence[Row]) -> list[Row]:
+    """Replace p-values by those adjusted over the table."""
+    tested = [math.nan if row.p_value is None else row.p_value for row in rows]
+    adjusted = holm(tested)
+    return [
+        Row(**{**vars(row), "p_value": None if math.isnan(value) else value})
+        for row, value in zip(rows, adjusted, strict=True)
+    ]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _per_answer(sums: Sequence[float | None], answers: Sequence[int]) -> float | None:
+    known = [(value, count) for value, count in zip(sums, answers, strict=True) if value is not None]
+    return sum(value for value, _ in known) / sum(count for _, count in known) if known else None
+
+
+def _floor(records: Sequence[Record]) -> float | None:
+    """Return the mean over trained teams of the noise floor between their first two evaluation seeds."""
+    floors = []
+    for record in records:
+        scores = np.asarray([[math.nan if v is None else v for v in row] for row in record["scores"]], np.float64)
+        if scores.ndim == 2 and scores.shape[1] > 1:
+            floors.append(noise_floor(scores[:, 0], scores[:, 1]).floor)
+    return float(np.mean(floors)) if floors else None
+
+
+def _rules(records: Sequence[Record]) -> dict[str, Any]:
+    if not records:
+        return {}
+    first = records[0]
+    shared = {name: first["rules"][name] for name in ("env", "data", "model", "horizon", "feedback", "temperature")}
+    return shared | {
+        "scenarios": first["scenarios"]["count"],
+        "checksum": first["scenarios"]["checksum"],
+        "evaluation_seeds": len(first["evaluation_seeds"]),
+    }
+
+
+# ------------------------------------------------------------------ text
+
+COLUMNS = (
+    "arm",
+    "team",
+    "algorithm",
+    "seeds",
+    "success [95 %]",
+    "difference [95 %]",
+    "Holm p",
+    "MDE",
+    "training tokens",
+    "output tokens",
+    "ideal-cache tokens",
+    "critical path",
+    "seconds",
+    "failed",
+    "cap hit",
+)
+
+
+IN_FILES_ONLY = ("seeds", "MDE", "ideal-cache tokens")  # columns for which a terminal has no room
+
+
+def cells_of_row(row: Row) -> list[str]:
+    """Return the texts of a row, in the order of `COLUMNS`."""
+    return [
+        row.arm + (f" ({row.note})" if row.note else ""),
+        row.team,
+        row.algorithm or "-",
+        str(row.seeds) if row.seeds else "-",
+        _interval(row.success),
+        "-" if row.difference is None else _interval(row.difference, sign=True),
+        "-" if row.p_value is None else "<0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}",
+        _number(row.detectable, ".3f"),
+        _number(row.training_tokens, ",.0f"),
+        f"{row.output_tokens:.1f}",
+        _number(row.ideal_cache_tokens, ".1f"),
+        _number(row.critical_path_tokens, ".1f"),
+        f"{row.seconds:,.0f}",
+        str(row.failures),
+        f"{row.cap_hit_share:.1%}",
+    ]
+
+
+def _interval(values: tuple[float, float, float], *, sign: bool = False) -> str:
+    form = "+.3f" if sign else ".3f"
+    mean, low, high = (format(value, form) for value in values)
+    return f"{mean} [{low}, {high}]"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None or math.isnan(value) else format(value, form)
+
+
+def notes_of(table: TaskTable) -> list[str]:
+    """Return the sentences under a table."""
+    rules = table.rules
+    said = []
+    if rules:
+        said.append(
+            f"All arms: {rules['scenarios']} test problems (list {rules['checksum']}), {rules['horizon']} "
+            f"round{'s' * (rules['horizon'] != 1)}, feedback {rules['feedback']}, {rules['evaluation_seeds']} sampling "
+            f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {rules['model']}."
+        )
+    said.append(f"Difference: to {table.reference} of the same team, paired over training seeds and problems.")
+    detectable = [row.detectable for row in table.rows if row.detectable is not None]
+    if detectable:
+        said.append(
+            f"MDE, the smallest true difference found with 80 % power: {min(detectable):.3f} to {max(detectable):.3f}. "
+            "Tokens but those of training are per answer."
+        )
+    if table.noise_floor is None:
+        said.append("Noise floor: not measured, since there is one sampling seed.")
+    else:
+        said.append(f"Noise floor (the same team evaluated twice): {table.noise_floor:.3f}.")
+    said += [f"Failed cell {line}" for line in table.failed]
+    return said
+
+
+def markdown(tables: Sequence[TaskTable]) -> str:
+    """Return the tables as Markdown, each with its commands and commits."""
+    parts = []
+    for table in tables:
+        lines = [f"### {table.task}", "", "```bash", *table.commands, "```", ""]
+        lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * 3}{'---:|' * (len(COLUMNS) - 3)}"]
+        lines += [f"| {' | '.join(cells_of_row(row))} |" for row in table.rows]
+        lines += ["", *(f"{line}\n" for line in notes_of(table))]
+        lines.append(f"Commit {', '.join(commit or 'unknown' for commit in table.commits)}.")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def terminal(tables: Sequence[TaskTable]) -> str:
+    """Return the tables for a terminal."""
+    console = Console(width=None if sys.stdout.isatty() else TERMINAL_WIDTH)
+    with console.capture() as captured:
+        for table in tables:
+            shown = TerminalTable(*(name for name in COLUMNS if name not in IN_FILES_ONLY), title=table.task)
+            for row in table.rows:
+                told = zip(COLUMNS, cells_of_row(row), strict=True)
+                shown.add_row(*(text for name, text in told if name not in IN_FILES_ONLY))
+            console.print(shown)
+            for line in notes_of(table):
+                console.print(line, highlight=False, markup=False)
+    return captured.get()
+
+
+def to_json(tables: Sequence[TaskTable]) -> str:
+    """Return the tables as JSON; NaN and infinities are null."""
+    plain = json.loads(json.dumps([asdict(table) for table in tables]), parse_constant=lambda _: None)
+    return json.dumps(plain, indent=1) + "\n"
+
+
+def save_tables(places: Sequence[Path], out: Path, reference: str = REFERENCE) -> str:
+    """Write table.md and table.json to a folder; return the tables for a terminal."""
+    tables = tables_of(read_records(places), reference)
+    (out / "table.md").write_text(markdown(tables), encoding="utf-8")
+    (out / "table.json").write_text(to_json(tables), encoding="utf-8")
+    return terminal(tables)
+
+
+def fill_page(page: str, tables: str) -> str:
+    """Replace the tables of a page, between its two marks.
+
+    Raises:
+        RecordsError: The page has no marks.
+    """
+    before, start, rest = page.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise RecordsError(f"the page has no place for tables: wanted the lines {START} and {END}")
+    return f"{before}{START}\n\n{tables}\n{END}{after}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print tables from records; write them into a page or export the records where asked."""
+    parser = argparse.ArgumentParser(prog="python -m baselines.bench.table", description=str(__doc__).split("\n")[0])
+    parser.add_argument("places", nargs="+", type=Path, metavar="DIR", help="folders of marft bench, or exported files")
+    parser.add_argument("--reference", default=REFERENCE, metavar="ARM", help=f"to compare with (default: {REFERENCE})")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables between the marks of a page")
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write all records as one small JSON file")
+    given = parser.parse_args(arguments)
+    records = read_records(given.places)
+    tables = tables_of(records, given.reference)
+    if given.export:
+        export(records, given.export)
+    if given.page:
+        text = fill_page(given.page.read_text(encoding="utf-8"), markdown(tables))
+        given.page.write_text(text, encoding="utf-8")
+    print(to_json(tables) if given.json else markdown(tables) if given.markdown else terminal(tables), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    from baselines.cli.main import guarded
+
+    sys.exit(guarded(main))

@@ -1,0 +1,68 @@
+"""`marft bench`: train and play the arms of a plan, and print their table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from importlib import resources
+from pathlib import Path
+
+from baselines.bench.cells import units_of
+from baselines.bench.plan import read_plan
+from baselines.bench.run import Bench, failures, open_folder, run_bench
+
+PLANS = resources.files("baselines").joinpath("experiments", "bench")
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `marft bench`."""
+    parser = commands.add_parser("bench", help="compare teams with one agent at equal tokens, over seeds")
+    parser.add_argument(
+        "plan", metavar="PLAN", help=f"a plan in TOML, or one that comes with marft: {', '.join(bundled_plans())}"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
+    parser.add_argument("--resume", action="store_true", help="go on with the results in DIR; failed cells run again")
+    parser.add_argument(
+        "--jobs", type=_jobs, default=1, metavar="N", help="processes that share the cores (default: 1)"
+    )
+    parser.add_argument(
+        "--keep-checkpoints", action="store_true", help="keep the trained teams after their last cell is done"
+    )
+    parser.add_argument("--check", action="store_true", help="check the plan, print its cells, and run nothing")
+    parser.set_defaults(run=run)
+
+
+def bundled_plans() -> list[str]:
+    """Return the names of the plans that come with marft."""
+    files = PLANS.iterdir() if PLANS.is_dir() else ()
+    return sorted(f"bench/{file.name.removesuffix('.toml')}" for file in files if file.name.endswith(".toml"))
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number >= 1")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `marft bench`; return 1 if a cell failed."""
+    from baselines.bench.table import save_tables
+
+    path = Path(arguments.plan)
+    if not path.is_file() and arguments.plan.removesuffix(".toml") in bundled_plans():
+        path = Path(str(PLANS.joinpath(f"{path.name.removesuffix('.toml')}.toml")))
+    plan = read_plan(path)
+    if arguments.check:
+        print("\n".join(units_of(plan)))
+        return 0
+    folder = open_folder(plan, arguments.out, resume=arguments.resume)
+    command = shlex.join(["marft", "bench", arguments.plan, "--out", str(arguments.out), "--jobs", str(arguments.jobs)])
+    bench = Bench(plan, folder, command, keep_checkpoints=arguments.keep_checkpoints)
+    print(f"{plan.name}: {len(bench.units)} trainings and cells, {len(bench.done)} done; {os.cpu_count()} cores")
+    run_bench(bench, arguments.jobs)
+    print(save_tables([arguments.out], arguments.out))
+    for line in failures(bench):
+        print(f"failed: {line}", file=sys.stderr)
+    return 1 if bench.failed else 0

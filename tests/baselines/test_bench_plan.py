@@ -1,0 +1,209 @@
+"""Plans of `marft bench`: what they come to, and everything that is refused before it runs."""
+
+import dataclasses
+import json
+
+import pytest
+
+from baselines.bench.cells import Cell, Training, cells_of, units_of
+from baselines.bench.plan import ARMS, PlanError, plan_of, read_plan
+from baselines.bench.run import open_folder
+from marft_agents.runs.run_folder import RunFolderError
+from marft_envs import register_task
+from marft_envs.registration.registry import _REGISTRY
+from marft_envs.tasks.base import Outcome, Task, TaskList
+
+TASK = {
+    "name": "stories",
+    "env": "marft/gsm8k_duo-v0",
+    "data": "embedded:stories",
+    "model": "tiny",
+    "teams": ["laptop_duo"],
+    "solo": "laptop_solo",
+    "problems": 4,
+    "max_new_tokens": 3,
+    "training_tokens": 8,
+    "settings": {"groups": 1, "group_size": 2},
+}
+
+
+def plan(task=None, **top):
+    return plan_of({"name": "tiny", "tasks": [{**TASK, **(task or {})}], **top})
+
+
+def refusal(task=None, **top):
+    with pytest.raises(PlanError) as refused:
+        plan(task, **top)
+    return str(refused.value)
+
+
+def test_every_arm_becomes_cells_after_what_they_need():
+    units = units_of(plan(training_seeds=[0, 1]))
+    seen = set()
+    for name, unit in units.items():
+        assert set(unit.needs) <= seen
+        seen.add(name)
+    arms = [unit.arm for unit in units.values() if isinstance(unit, Cell)]
+    assert {arm: arms.count(arm) for arm in ARMS} == dict.fromkeys(ARMS, 2) | {"untrained": 1}
+    trainings = [unit for unit in units.values() if isinstance(unit, Training)]
+    assert [(t.solo, t.sharing, t.seed, t.max_new_tokens) for t in trainings] == [
+        (False, "separate", 0, 3),
+        (False, "shared", 0, 3),
+        (True, "separate", 0, 6),  # two turns of three tokens
+        (False, "separate", 1, 3),
+        (False, "shared", 1, 3),
+        (True, "separate", 1, 6),
+    ]
+
+
+def test_without_training_tokens_the_one_agent_waits_for_the_tokens_of_its_team():
+    units = units_of(plan({"training_tokens": 0}, arms=["solo@tokens"]))
+    team, solo = (unit for unit in units.values() if isinstance(unit, Training))
+    assert (team.solo, solo.solo, solo.needs) == (False, True, (team.name,))
+
+
+def test_teams_of_equal_tokens_share_the_training_of_the_one_agent():
+    teams = {"teams": ["laptop_duo", "duo", "trio"]}
+    units = units_of(plan(teams, arms=["solo@tokens"]))
+    solos = [unit.max_new_tokens for unit in units.values() if isinstance(unit, Training)]
+    assert solos == [6, 9]
+    assert len(cells_of(plan(teams, arms=["solo@tokens"]))) == 3
+
+
+def test_all_arms_have_the_rounds_and_the_feedback_of_the_task():
+    code = {
+        "env": "marft/codeforces_trio-v1",
+        "data": "",
+        "teams": ["duo", "trio"],
+        "solo": "solo",
+        "problems": 2,
+        "max_new_tokens": 32,
+        "keywords": {"judge": "landlock"},
+    }
+    found = plan(code, arms=["team", "solo@tokens"]).tasks[0]
+    assert found.horizon == 3  # of the trio; a duo or solo of its own id would play one round
+    assert {name: found.keywords("test", team)["horizon"] for name, team in found.teams.items()} == {
+        "duo": 3,
+        "trio": 3,
+    }
+    assert found.solo_tokens == {"duo": 64, "trio": 96}
+    assert plan({**code, "horizon": 2}, arms=["team"]).tasks[0].horizon == 2
+
+
+def test_where_control_passes_one_agent_acts_in_a_round():
+    tools = {"env": "marft/tools_duo-v0", "data": "embedded:lookup", "teams": ["duo"], "solo": "solo"}
+    assert plan(tools, arms=["solo@tokens", "muted", "vote@tokens", "team"]).tasks[0].solo_tokens == {"duo": 3}
+
+
+def test_the_checksum_is_of_what_is_run():
+    first = plan()
+    assert plan().checksum == first.checksum
+    assert plan({"temperature": 0.9}).checksum != first.checksum
+    assert plan({"teams": ["duo"]}).checksum != first.checksum
+    assert json.loads(json.dumps(first.to_dict()))["tasks"][0]["teams"]["laptop_duo"]["profiles"]
+
+
+@pytest.mark.parametrize(
+    ("task", "top", "told"),
+    [
+        ({}, {"arms": ["team", "solo"]}, "unknown arm 'solo'; did you mean 'solo@tokens'?"),
+        ({}, {"algorithms": ["marft-b"]}, "unknown algorithm 'marft-b'"),
+        ({}, {"solo_algorithms": ["ppo"]}, "unknown algorithm 'ppo'"),
+        ({"teams": ["nonet"]}, {}, "found 'nonet', wanted a Team"),
+        ({"solo": "duo"}, {}, "duo has 2 agents, wanted 1"),
+        ({}, {"seeds": [1]}, "unknown key 'seeds'"),
+        ({"tempreature": 1}, {}, "tasks[0]: unknown key 'tempreature'; did you mean 'temperature'?"),
+        ({"settings": {"policy_rate": 1}}, {}, "unknown setting 'policy_rate'"),
+        ({"settings": {"seed": 1}}, {}, "seed is set by the bench"),
+        ({"settings": {"policy_lr": -1.0}}, {}, "policy_lr = -1.0, wanted > 0"),
+        ({"settings": {"level": "token"}}, {}, "level = 'token' contradicts marft-a"),
+        ({"keywords": {"horizon": 2}}, {}, "horizon is a key of the task's own table"),
+        ({"keywords": {"colour": 2}}, {}, "unknown keyword 'colour'"),
+        ({"env": "marft/gsm9k_duo-v0"}, {}, "no environment has the id 'marft/gsm9k_duo-v0'"),
+        ({"data": "/nowhere/at/all.jsonl"}, {}, "/nowhere/at/all.jsonl"),
+        ({"model": "no-such-model"}, {}, "no-such-model"),
+        ({"problems": 9999}, {}, "problems = 9999, but the split 'test' has"),
+        ({"test_split": "train"}, {}, "4 of the test problems are also trained on"),
+        ({"temperature": 0}, {}, "vote@tokens: temperature = 0"),
+        ({"temperature": "hot"}, {}, "temperature = 'hot', wanted >= 0"),
+        ({"max_new_tokens": 0}, {}, "max_new_tokens = 0, wanted >= 1"),
+        ({"max_new_tokens": True}, {}, "max_new_tokens = True, wanted >= 1"),
+        ({"feedback": "all"}, {}, "feedback = 'all', wanted none or verdict"),
+        ({"preset": "desktop"}, {}, "preset = 'desktop', wanted one of"),
+        ({"name": ""}, {}, "name is missing"),
+        ({"name": "a/b"}, {}, "name = 'a/b', wanted letters"),
+        ({"teams": []}, {}, "teams is missing"),
+        ({"teams": ["duo", "duo"]}, {}, "two are called 'duo', which makes two cells of one name"),
+        ({"problems": 1}, {}, "shuffled: wanted at least 2 test problems"),
+        ({"keywords": {"communication": "none"}}, {}, "muted: the task has communication = 'none' already"),
+        (
+            {"teams": ["duo"], "keywords": {"dependency": {"kind": "routed", "by": "reasoner_0"}}},
+            {},
+            "cannot be matched",
+        ),
+        ({}, {"training_seeds": [0, 0]}, "training_seeds: 0 is given twice"),
+        ({}, {"evaluation_seeds": [3, 3]}, "evaluation_seeds: 3 is given twice"),
+        ({}, {"training_seeds": [-1]}, "training_seeds = (-1,), wanted a list of whole numbers >= 0"),
+        ({}, {"arms": ["team", "team"]}, "arms: 'team' is given twice, which makes two cells of one name"),
+        ({}, {"arms": ["vote@tokens"]}, "wanted both among the arms"),
+        ({}, {"algorithms": ["ppo-a"]}, "ppo-a trains one agent, the team has 2"),
+        ({}, {"algorithms": ["happo"]}, "with one shared adapter"),
+    ],
+)
+def test_what_cannot_run_is_refused_with_the_reason(task, top, told):
+    assert told in refusal(task, **top)
+
+
+def test_two_tasks_of_one_name_and_a_plan_without_tasks_are_refused():
+    with pytest.raises(PlanError, match="names of tasks: 'stories' is given twice"):
+        plan_of({"name": "two", "tasks": [TASK, TASK]})
+    with pytest.raises(PlanError, match="wanted tables"):
+        plan_of({"name": "none"})
+
+
+class Silent(TaskList):
+    """Tasks whose outcomes say nothing that votes could be counted on."""
+
+    def judge(self, task, answer, *, round, last_round):
+        return Outcome(0.0, last_round, False, False)
+
+
+def test_a_task_without_a_vote_is_refused():
+    def load(data, split):
+        return Silent("silent", [Task(f"{split}-{i}", f"{split} {i}", "", split) for i in range(4)])
+
+    register_task("silent", load, teams=["duo"], namespace="test", force=True)
+    try:
+        assert "vote@tokens: test/silent_duo-v0 has no vote" in refusal({"env": "test/silent_duo-v0", "data": ""})
+        assert plan({"env": "test/silent_duo-v0", "data": ""}, arms=["team", "solo@tokens"])
+    finally:
+        del _REGISTRY["test/silent_duo-v0"]
+
+
+def test_files_that_are_no_plan_are_refused(tmp_path):
+    with pytest.raises(PlanError, match="there is no such file"):
+        read_plan(tmp_path / "plan.toml")
+    (tmp_path / "plan.toml").write_text("name = ")
+    with pytest.raises(PlanError, match="is no plan in TOML"):
+        read_plan(tmp_path / "plan.toml")
+
+
+def test_a_folder_of_another_plan_is_refused(tmp_path):
+    first = plan()
+    open_folder(first, tmp_path / "out", resume=False)
+    with pytest.raises(RunFolderError, match="already holds results of this plan; --resume"):
+        open_folder(first, tmp_path / "out", resume=False)
+    open_folder(first, tmp_path / "out", resume=True)
+    with pytest.raises(RunFolderError, match="holds results of another plan"):
+        open_folder(plan({"temperature": 0.9}), tmp_path / "out", resume=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="holds no benchmark"):
+        open_folder(first, tmp_path / "other", resume=True)
+
+
+def test_two_units_of_one_name_are_refused():
+    found = plan()
+    twin = dataclasses.replace(found.tasks[0], solo_tokens={"laptop_duo": 7})
+    with pytest.raises(PlanError, match="two cells are called"):
+        units_of(dataclasses.replace(found, tasks=(found.tasks[0], twin)))

@@ -1,0 +1,198 @@
+"""`marft bench` from end to end with a tiny model: all arms, a kill and a resume, failing cells, worker processes."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import baselines.bench.arms as arms
+from baselines.bench.arms import Folder
+from baselines.bench.cells import cells_of, units_of
+from baselines.bench.plan import read_plan
+from baselines.bench.run import Bench, locked, open_folder, run_bench
+from baselines.cli.main import main
+from marft_agents.runs.run_folder import RunFolderError
+
+PLAN = """
+name = "tiny"
+evaluation_seeds = [0, 1]
+arms = [{arms}]
+[[tasks]]
+name = "stories"
+env = "marft/gsm8k_duo-v0"
+data = "embedded:stories"
+model = "tiny"
+teams = ["laptop_duo"]
+solo = "laptop_solo"
+problems = 2
+max_new_tokens = 2
+temperature = 1.0
+training_tokens = {tokens}
+[tasks.settings]
+groups = 1
+group_size = 2
+"""
+ALL = ("team", "untrained", "solo@tokens", "vote@tokens", "muted", "anonymous", "shuffled", "shared")
+CLOCK = ("seconds", "cpu_seconds", "training_seconds", "command")
+
+
+def write_plan(folder, names=ALL, tokens=20):
+    path = folder / "plan.toml"
+    path.write_text(PLAN.format(arms=", ".join(f'"{name}"' for name in names), tokens=tokens))
+    return path
+
+
+def timeless(value):
+    """Return a record without what the clock says."""
+    if isinstance(value, dict):
+        return {k: timeless(v) for k, v in value.items() if k not in CLOCK and "seconds" not in k}
+    return [timeless(item) for item in value] if isinstance(value, list) else value
+
+
+def records(out):
+    return {
+        path.relative_to(out): timeless(json.loads(path.read_text()))
+        for kind in ("cells", "trainings")
+        for path in out.glob(f"{kind}/*.json")
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    plan = write_plan(folder)
+    assert main(["bench", str(plan), "--out", str(folder / "out")]) == 0
+    return folder
+
+
+def cell(folder, arm):
+    [path] = (folder / "out" / "cells").glob(f"*--{arm.replace('@', '-at-')}*.json")
+    return json.loads(path.read_text())
+
+
+def test_every_cell_has_a_record_with_what_was_played(finished):
+    plan = read_plan(finished / "plan.toml")
+    for arm in ALL:
+        found = cell(finished, arm)
+        assert found["schema"] == "marft.bench.cell/1"
+        assert found["plan_checksum"] == plan.checksum
+        assert found["failure"] is None
+        assert [len(row) for row in found["scores"]] == [2, 2]
+        assert found["evaluation_seeds"] == [0, 1]
+        assert found["cohorts"][0]["subject"]
+        assert found["versions"]["python"]
+        assert found["ledger"]["evaluation"]["team"]["output_tokens"] > 0
+        assert found["command"].startswith("marft bench ")
+    assert len({cell(finished, arm)["scenarios"]["checksum"] for arm in ALL}) == 1
+    assert {cell(finished, arm)["rules"]["horizon"] for arm in ALL} == {1}
+
+
+def test_arms_are_matched_in_tokens(finished):
+    team, solo, vote = (cell(finished, arm) for arm in ("team", "solo@tokens", "vote@tokens"))
+    for trained in (team, solo, cell(finished, "shared")):
+        assert trained["training_tokens"] >= 20
+        assert trained["training_tokens"] - 20 < 2 * 2 * 2  # the last update reaches the budget
+    assert solo["rules"]["max_new_tokens"] == 2 * team["rules"]["max_new_tokens"]
+    assert vote["vote"]["samples"] >= 1
+    assert vote["output_tokens_per_answer"] / team["output_tokens_per_answer"] == vote["vote"]["tokens_ratio"]
+    assert cell(finished, "untrained")["training_tokens"] is None
+
+
+def test_trained_teams_are_deleted_after_their_last_cell_and_tables_are_written(finished):
+    assert not any((finished / "out" / "runs").iterdir())
+    assert json.loads((finished / "out" / "table.json").read_text())[0]["task"] == "stories"
+    assert "| solo@tokens |" in (finished / "out" / "table.md").read_text()
+
+
+def test_a_finished_benchmark_is_not_run_again(finished, capsys):
+    before = {path: path.stat().st_mtime_ns for path in (finished / "out" / "cells").iterdir()}
+    assert main(["bench", str(finished / "plan.toml"), "--out", str(finished / "out"), "--resume"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in (finished / "out" / "cells").iterdir()} == before
+    assert main(["bench", str(finished / "plan.toml"), "--out", str(finished / "out")]) == 1
+    assert "--resume goes on" in capsys.readouterr().err
+
+
+def test_a_killed_and_resumed_benchmark_equals_an_undisturbed_one(finished, tmp_path):
+    plan, out = write_plan(tmp_path, ("team", "untrained", "muted")), tmp_path / "out"
+    command = [sys.executable, "-m", "baselines.cli.main", "bench", str(plan), "--out", str(out), "--jobs", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    while not records(out) and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with locked(out):  # waits for the worker processes, which end with their parent
+        left = records(out)
+    assert 1 <= len(left) < 4
+    time.sleep(0.2)
+    assert records(out) == left
+    assert main(["bench", str(plan), "--out", str(out), "--resume"]) == 0
+    whole = records(finished / "out")
+    found = records(out)
+    assert len(found) == 4
+    for path, record in found.items():
+        assert record | {"plan_checksum": ""} == whole[path] | {"plan_checksum": ""}
+
+
+def test_a_failing_cell_is_a_record_and_the_others_go_on(finished, tmp_path, monkeypatch, capsys):
+    plan = write_plan(tmp_path, ("team", "muted", "solo@tokens", "vote@tokens"))
+    real = arms._play
+
+    def play(plan, cell, folder):
+        if cell.arm == "team":
+            raise OSError("no space left")
+        return real(plan, cell, folder)
+
+    monkeypatch.setattr(arms, "_play", play)
+    assert main(["bench", str(plan), "--out", str(tmp_path / "out")]) == 1
+    shown = capsys.readouterr()
+    assert "no space left" in shown.err
+    assert cell(tmp_path, "team")["failure"] == "OSError: no space left"
+    assert "scores" not in cell(tmp_path, "team")
+    assert "needs stories--laptop_duo--team--marft-a--seed-0, which failed" in cell(tmp_path, "vote@tokens")["failure"]
+    assert cell(tmp_path, "muted")["failure"] is None
+    assert "Failed cell stories--laptop_duo--team" in (tmp_path / "out" / "table.md").read_text()
+
+    monkeypatch.setattr(arms, "_play", real)
+    assert main(["bench", str(plan), "--out", str(tmp_path / "out"), "--resume"]) == 0  # failed cells run again
+    mine, whole = cell(tmp_path, "team"), cell(finished, "team")
+    assert mine["scores"] == whole["scores"]
+
+
+def test_a_trained_team_that_is_lost_is_trained_again(finished, tmp_path):
+    plan = read_plan(finished / "plan.toml")
+    out = finished / "out"
+    folder = Folder(out)
+    lost = next(cell for cell in cells_of(plan) if cell.arm == "muted")
+    before = timeless(folder.read(lost.name))
+    folder.record(lost).unlink()
+    bench = Bench(plan, open_folder(plan, out, resume=True), "marft bench")
+    assert set(bench.units) - bench.done == {lost.name, lost.training}
+    run_bench(bench, 1)
+    assert timeless(folder.read(lost.name)) == before
+
+
+def test_one_benchmark_at_a_time_writes_to_a_folder(finished):
+    with locked(finished / "out"):
+        second = locked(finished / "out")
+        with pytest.raises(RunFolderError, match="another process runs this benchmark"):
+            second.__enter__()
+
+
+def test_a_worker_that_dies_is_a_failed_unit(tmp_path):
+    plan = read_plan(write_plan(tmp_path, ("untrained",)))
+    bench = Bench(plan, open_folder(plan, tmp_path / "out", resume=False), "marft bench")
+    [name] = units_of(plan)
+    bench.start(bench.units[name])
+    bench.lose(bench.units[name], f"its process ended with exit code {-signal.SIGKILL}")
+    assert bench.finished
+    assert "exit code -9" in Folder(tmp_path / "out").read(name)["failure"]
+
+
+def test_the_plan_can_be_checked_without_running(tmp_path, capsys):
+    assert main(["bench", str(write_plan(tmp_path)), "--out", str(tmp_path / "out"), "--check"]) == 0
+    assert "stories--laptop_duo--vote-at-tokens--marft-a--seed-0" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
