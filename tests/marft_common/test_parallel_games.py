@@ -33,6 +33,9 @@ def test_without_threads_a_job_runs_when_it_is_submitted():
     assert jobs.pending == [2, 4]
     assert jobs.finished() == [4, 2]
     assert (jobs.finished(), jobs.pending) == ([], [])
+    jobs.submit(3, int)
+    jobs.close()
+    assert (len(jobs), jobs.pending) == (0, [])
 
 
 def test_jobs_run_at_once_in_named_threads_and_are_reported_in_the_order_submitted(jobs):
@@ -183,3 +186,16 @@ def test_closing_waits_for_steps_and_closes_all_even_if_one_raises():
     assert make.closed == [0, 1, 2]
     games.close()
     assert (len(games), threads_of_games()) == (0, [])
+
+
+def test_closing_ignores_what_a_failed_environment_raises():
+    class Sticks(Market):
+        def close(self):
+            super().close()
+            raise OSError("it sticks")
+
+    make = Made(Sticks)
+    games = ParallelGames(make)
+    games.enter(0, RunningGame).fail("broken")
+    games.close()
+    assert make.closed == [0]
