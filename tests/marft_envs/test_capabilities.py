@@ -63,6 +63,30 @@ def test_the_record_of_any_game_is_kept():
     assert turn.record == "the record"
 
 
+def test_a_game_that_never_began_has_no_record_of_its_own():
+    class Shut(Recorded):
+        def reset(self, seed=None, options=None):
+            raise OSError("closed for the season")
+
+    over = ReportingGame(0, Shut()).begin(7, None)
+    assert (over.record, over.seed, over.failure) == (None, 7, "reset: OSError: closed for the season")
+
+
+def test_a_game_that_fails_after_a_limit_cut_it_has_failed_and_no_more():
+    class Cut(Stranger):
+        def step(self, action):
+            if action is None:
+                raise OSError("gone")
+            super().step(action)
+            self.truncations = dict.fromkeys(self.agents, True)
+
+    game = ReportingGame(0, Cut())
+    game.begin(0, None)
+    over = game.play("1")
+    assert over.failure == "last step of player_1: OSError: gone"
+    assert (over.terminated, over.truncated, over.turns) == (False, False, 1)
+
+
 def test_copies_are_made_only_where_they_share_data():
     made = []
 
