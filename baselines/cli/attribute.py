@@ -16,15 +16,25 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from baselines.attribution import MOST_EXACT, Coalition, Game, MakeEnv, Method, Replacement, oracle, silent, untrained
-from baselines.attribution_run import AttributionPlan, EpisodeCost, cost, missing, play, summary
+from baselines.attribution.coalitions import (
+    MOST_EXACT,
+    Coalition,
+    Game,
+    MakeEnv,
+    Method,
+    Replacement,
+    oracle,
+    silent,
+    untrained,
+)
+from baselines.attribution.message_influence import edges_of
+from baselines.attribution.run import AttributionPlan, EpisodeCost, cost, missing, play, summary
 from baselines.cli.environment_flags import add_environment_flags, factory, notes_of, read_keywords, scenarios
 from baselines.cli.evaluate import TABLE_WIDTH, add_scenario_flags
 from baselines.cli.flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.train import device_of
 from baselines.gold_answers import check_oracle
-from baselines.message_influence import edges_of
 from baselines.source_commit import source_commit
 from baselines.trained_team import TeamSettings, experiment_of, run_of
 from marft_agents.generation.sampling import SamplingParams

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fakes import Broken, CopyDigit, RelayDigit, word_team
 
-from baselines.attribution import (
+from baselines.attribution.coalitions import (
     CoalitionGames,
     CoalitionResult,
     coalitions,
@@ -19,7 +19,7 @@ from baselines.attribution import (
     silent,
     untrained,
 )
-from baselines.attribution_run import (
+from baselines.attribution.run import (
     AttributionPlan,
     EpisodeCost,
     coalition_files,

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from baselines.attribution import CoalitionGames, silent
-from baselines.attribution_run import AttributionPlan, play, summary
-from baselines.message_influence import (
+from baselines.attribution.coalitions import CoalitionGames, silent
+from baselines.attribution.message_influence import (
     Edge,
     FinalAnswer,
     ReplacedMessages,
@@ -15,6 +14,7 @@ from baselines.message_influence import (
     influence,
     other_messages,
 )
+from baselines.attribution.run import AttributionPlan, play, summary
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_envs import FlexMG, Profile, Task, Team
 from marft_envs.dependency import chain, full, independent, matrix, routed

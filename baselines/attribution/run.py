@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from baselines.attribution import (
+from baselines.attribution.coalitions import (
     Coalition,
     CoalitionGames,
     CoalitionResult,
@@ -27,7 +27,7 @@ from baselines.attribution import (
     leave_one_out,
     shapley,
 )
-from baselines.message_influence import Edge, Influence, influence
+from baselines.attribution.message_influence import Edge, Influence, influence
 from baselines.statistics import Interval, paired_difference, wilson
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs.run_folder import RunFolderError, json_number, read_metrics, write_json

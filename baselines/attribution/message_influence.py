@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from pettingzoo.utils.wrappers import BaseWrapper
 
-from baselines.attribution import CoalitionGames, CoalitionResult, Floats, as_json, check_replay
+from baselines.attribution.coalitions import CoalitionGames, CoalitionResult, Floats, as_json, check_replay
 from marft_agents.policies.policy import text_action
 from marft_envs.capabilities import dependency_game
 from marft_envs.communication.action_views import Communication, Utterance
