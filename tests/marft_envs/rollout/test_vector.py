@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 
 import gymnasium
+import numpy as np
 import pytest
 from fakes import Broken, Market
 from gymnasium.vector import AsyncVectorEnv
@@ -230,6 +231,24 @@ def test_autoreset_begins_new_episodes_that_follow_from_the_seed(threads):
     later = episodes[1][3]
     again.reset(seed=later.seed)
     assert again.task.id == later.record.task_id
+
+
+def test_a_game_that_begins_anew_waits_for_no_action_of_its_former_turn():
+    with make_vec(toy_game, 2) as games:
+        waiting = games.reset(seeds=0)
+        games.restart(0, seed=1)
+        assert games.waiting == waiting[1:]
+        with pytest.raises(ValueError, match="game 0 does not wait for an action: its step is under way"):
+            games.step({0: "x"})
+
+
+def test_the_seeds_of_autoreset_follow_from_the_first_one():
+    with make_vec(toy_game, 1, threads=0, autoreset=True, horizon=1) as games:
+        waiting, seeds = games.reset(seeds=5), []
+        while len(seeds) < 3:
+            waiting = games.step({turn.index: "x" for turn in waiting})
+            seeds += [game.seed for game in games.ended]
+    assert seeds == [5, *(int(np.random.SeedSequence([5, episode]).generate_state(1)[0]) for episode in (1, 2))]
 
 
 def test_autoreset_does_not_begin_for_ever_what_cannot_begin():
