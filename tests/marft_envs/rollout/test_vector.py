@@ -242,6 +242,30 @@ def test_a_game_that_begins_anew_waits_for_no_action_of_its_former_turn():
             games.step({0: "x"})
 
 
+def test_a_reset_waits_for_the_steps_under_way():
+    release = threading.Event()
+
+    class Slow(Market):
+        busy = False
+
+        def reset(self, seed=None, options=None):
+            assert not self.busy, "reset in mid-step"
+            super().reset(seed, options)
+
+        def step(self, action):
+            self.busy = True
+            assert action != "0" or release.wait(60)
+            super().step(action)
+            self.busy = False
+
+    with make_vec(Slow, 2, threads=2) as games:
+        games.reset(seeds=0)
+        assert [turn.index for turn in games.step({0: "0", 1: "a"})] == [1]
+        threading.Timer(0.02, release.set).start()
+        assert [turn.index for turn in games.reset(seeds=0)] == [0, 1]
+        assert games.ended == []
+
+
 def test_the_seeds_of_autoreset_follow_from_the_first_one():
     with make_vec(toy_game, 1, threads=0, autoreset=True, horizon=1) as games:
         waiting, seeds = games.reset(seeds=5), []
