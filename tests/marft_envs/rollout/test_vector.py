@@ -242,6 +242,16 @@ def test_a_game_that_begins_anew_waits_for_no_action_of_its_former_turn():
             games.step({0: "x"})
 
 
+@pytest.mark.parametrize("threads", [0, 3])
+def test_waiting_for_all_includes_the_games_that_begin_anew(threads):
+    with make_vec(toy_game, 3, threads=threads, autoreset=True, horizon=1) as games:
+        waiting = games.reset(seeds=0)
+        while not games.ended:
+            waiting = games.step({turn.index: "x" for turn in waiting}, wait="all")
+        assert [turn.index for turn in waiting] == [0, 1, 2]
+        assert games.running == []
+
+
 def test_a_reset_waits_for_the_steps_under_way():
     release = threading.Event()
 
