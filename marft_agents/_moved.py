@@ -36,6 +36,8 @@ MOVED: dict[str, tuple[str, ...]] = {
     ),
     "learner": ("learning.learner",),
     "learning.algorithms.joint": ("learning.algorithms.multi_agent_ppo",),
+    "learning.return_normalisation": ("learning.critic",),
+    "learning.word_count": ("learning.batch",),
     "live_game": ("rollouts.recorded_game",),
     "objectives": ("learning.objectives",),
     "policies.sampler": ("policies.external_sampler",),
@@ -45,7 +47,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "pretrained": ("models.pretrained",),
     "records": ("trajectory",),
     "remote": ("policies.remote",),
-    "return_scale": ("learning.return_normalisation",),
+    "return_scale": ("learning.critic",),
     "rollout": ("rollouts.rollout",),
     "rollouts.background_steps": ("rollouts.rollout",),
     "rollouts.running_game": ("rollouts.recorded_game",),
@@ -67,7 +69,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "update_statistics": ("learning.update_metrics",),
     "validation": ("runs.validation",),
     "vllm_sampler": ("policies.vllm_sampler",),
-    "words": ("learning.word_count",),
+    "words": ("learning.batch",),
 }
 
 # old name of a class -> its name now

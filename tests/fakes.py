@@ -1,6 +1,6 @@
 """Fakes shared by tests: games that know nothing of this project, and a tiny language model over twenty words.
 
-The games are plain PettingZoo AEC environments with `str` observations in gymnasium Text spaces, as a stranger
+The games are plain PettingZoo AEC environments with `str` observations in gymnasium Text spaces, as a third party
 would write them. Importing this module loads no torch; `word_model` does.
 """
 
@@ -150,7 +150,7 @@ class RouteToExpert(Probe):
 
 
 class Market(AECEnv):
-    """A stranger's game: two agents, several rounds, the buyer acts twice a round and leaves before the seller.
+    """A third-party game: two agents, several rounds, the buyer acts twice a round and leaves before the seller.
 
     A round is buyer, buyer, seller. The buyer terminates after `buyer_rounds`; the seller goes on alone until
     `rounds`, where the game terminates or (`cut`) is truncated. Whoever acts is paid 1 for the word "a" and 0.25

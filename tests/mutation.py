@@ -41,9 +41,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "marft_agents"
 CORE = (
     *("models.tree_attention", "models.prefix_tree", "models.gated_mlp", "generation.sampling", "generation.kv_cache"),
-    *("generation.continuous_batching", "rollouts.branching", "rollouts.dynamic_sampling", "runs.evaluation"),
+    *("generation.continuous_batching", "rollouts.branching", "rollouts.prompt_groups", "runs.evaluation"),
     *("learning.advantages", "learning.batch", "learning.credit", "learning.critic", "learning.learner"),
-    *("learning.objectives", "learning.policy_update", "learning.return_normalisation", "learning.scoring"),
+    *("learning.objectives", "learning.policy_update", "learning.scoring"),
     *("learning.token_log_probs", "learning.update_metrics", "trajectory"),
 )
 QUICK = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", "--no-header", "--tb=no"]

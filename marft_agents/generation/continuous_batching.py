@@ -91,11 +91,21 @@ class Generation:
         uniforms = np.asarray([row.uniforms[len(row.tokens)] for row in self._rows])
         uniform = torch.as_tensor(uniforms, device=self._base.device)
         tokens, logprobs, support = choose(self._logits, uniform, self._law)
-        self._record(tokens, logprobs, support)
-        over = [row.stopped or len(row.tokens) == self._law.max_new_tokens for row in self._rows]
-        finished = [(row.number, self._action(row)) for row, end in zip(self._rows, over, strict=True) if end]
+        finished: list[tuple[int, Action]] = []
+        staying: list[int] = []
+        for k, (row, token, logprob) in enumerate(zip(self._rows, tokens.tolist(), logprobs.tolist(), strict=True)):
+            row.tokens.append(token)
+            row.logprobs.append(logprob)
+            row.stopped = token in self._base.end_ids
+            if support is not None:
+                row.support.append(support[k].nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
+            if row.stopped or len(row.tokens) == self._law.max_new_tokens:
+                allowed = tuple(row.support) if self._law.restricts_support else None
+                finished.append((row.number, self._base.action(row.prompt.ids, row.tokens, row.logprobs, allowed)))
+            else:
+                staying.append(k)
         if finished:
-            order = self._slots.keep([k for k, end in enumerate(over) if not end])
+            order = self._slots.keep(staying)
             self._rows = [self._rows[k] for k in order]
             tokens = tokens[torch.as_tensor(order, dtype=torch.long, device=tokens.device)]
         self._logits = self._next(tokens) if self._rows else None
@@ -108,7 +118,7 @@ class Generation:
         rows = [row for row in self._waiting if row.prompt.adapter == adapter][:room]
         taken = {row.number for row in rows}
         self._waiting = deque(row for row in self._waiting if row.number not in taken)
-        with self._base.wearing(adapter):
+        with self._base.active_adapter(adapter):
             logits = self._prefill([row.prompt.ids for row in rows])
         self._logits = logits if self._logits is None else torch.cat([self._logits, logits])
         self._rows += rows
@@ -128,23 +138,11 @@ class Generation:
         rows = len(self._rows)
         idle = FAST_ROWS - rows if self._base.device.type == "cpu" and SLOW_ROWS <= rows < FAST_ROWS else 0
         adapters = [row.prompt.adapter for row in self._rows]
-        with self._base.wearing_each(adapters + adapters[:1] * idle):
+        with self._base.active_adapters(adapters + adapters[:1] * idle):
             positions = pad(self._slots.grow(), (0, 0, 0, idle))
             hidden = run(self._base.trunk, pad(tokens[:, None], (0, 0, 0, idle)), positions, self._slots)
             logits: Tensor = self._base.head(hidden[:, -1])
         return logits[:rows]
-
-    def _record(self, tokens: Tensor, logprobs: Tensor, support: Tensor | None) -> None:
-        for k, (row, token, logprob) in enumerate(zip(self._rows, tokens.tolist(), logprobs.tolist(), strict=True)):
-            row.tokens.append(token)
-            row.logprobs.append(logprob)
-            row.stopped = token in self._base.end_ids
-            if support is not None:
-                row.support.append(support[k].nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
-
-    def _action(self, row: _Row) -> Action:
-        support = tuple(row.support) if self._law.restricts_support else None
-        return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
 
 
 def generate(base: AdaptedBase, prompts: Sequence[Prompt], law: SamplingParams, *, max_rows: int = 128) -> list[Action]:

@@ -131,18 +131,14 @@ class Slots:
                     buffer[gap] = buffer[row]
         self.positions = self.positions[torch.as_tensor(order, dtype=torch.long, device=self._device)]
         self._family = [self._family[row] for row in order]
-        self._drop_families()
+        left = sorted(set(self._family))
+        if len(left) * 4 <= len(self._shared) * 3:  # freeing the memory of few families does not pay for the copy
+            index = torch.as_tensor(left, dtype=torch.long, device=self._device)
+            self._common = {layer: (k[index], v[index]) for layer, (k, v) in self._common.items()}
+            self._shared = [self._shared[number] for number in left]
+            self._family = [left.index(number) for number in self._family]
         self._pass = None
         return order
-
-    def _drop_families(self) -> None:
-        left = sorted(set(self._family))
-        if len(left) * 4 > len(self._shared) * 3:
-            return  # freeing the memory of few families does not pay for the copy
-        index = torch.as_tensor(left, dtype=torch.long, device=self._device)
-        self._common = {layer: (k[index], v[index]) for layer, (k, v) in self._common.items()}
-        self._shared = [self._shared[number] for number in left]
-        self._family = [left.index(number) for number in self._family]
 
     def grow(self) -> Tensor:
         """Reserve the position of the next token in every row; return these positions, int64 [n, 1]."""

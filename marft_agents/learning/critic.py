@@ -17,7 +17,6 @@ from marft_agents.learning.advantages import Array, explained_variance
 from marft_agents.learning.batch import Batch, Index, positions
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import value_loss
-from marft_agents.learning.return_normalisation import ReturnScale
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.token_log_probs import action_hidden, plan_micro_batches
 from marft_agents.models.adapted_base import AdaptedBase
@@ -25,6 +24,49 @@ from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.trajectory import IntArray, Trajectory
 
 ONE_TOKEN: IntArray = np.zeros(1, np.int32)  # placeholder action of one token: only the position before it is evaluated
+DECAY = 0.99999  # of the running moments of the returns
+LEAST_VARIANCE = 1e-2  # lower bound, so that nearly equal returns are not amplified
+
+
+class ReturnScale:
+    r"""Bias-corrected running mean and standard deviation of returns; 0 and 1 before the first update.
+
+    .. math::
+        m \leftarrow \beta m + (1 - \beta)\,\overline{R}, \quad
+        s \leftarrow \beta s + (1 - \beta)\,\overline{R^2}, \quad
+        w \leftarrow \beta w + (1 - \beta), \qquad
+        \mu = \frac{m}{w}, \quad \sigma^2 = \max\left(10^{-2}, \frac{s}{w} - \mu^2\right)
+
+    Source: MAPPO, arXiv 2103.01955, section 5.1 (value normalisation), with the constants of its code.
+
+    Attributes:
+        sums: Float64 [3], the running sums m, s and w.
+    """
+
+    def __init__(self) -> None:
+        self.sums: Array = np.zeros(3)
+
+    def update(self, returns: Array) -> None:
+        """Add the returns [N] of one update, N >= 1."""
+        seen = np.array([returns.mean(), np.square(returns).mean(), 1.0])
+        self.sums = DECAY * self.sums + (1 - DECAY) * seen
+
+    def normalise(self, returns: Array) -> Array:
+        """Map returns [N] to the head's scale."""
+        mean, spread = self._moments()
+        return (returns - mean) / spread
+
+    def denormalise(self, outputs: Array) -> Array:
+        """Map the head's outputs [N] to values on the scale of returns."""
+        mean, spread = self._moments()
+        return outputs * spread + mean
+
+    def _moments(self) -> tuple[float, float]:
+        first, second, weight = self.sums.tolist()
+        if weight == 0:
+            return 0.0, 1.0
+        mean = first / weight
+        return mean, max(LEAST_VARIANCE, second / weight - mean**2) ** 0.5
 
 
 class ValueHead(nn.Module):
@@ -64,7 +106,7 @@ def trunk_features(base: AdaptedBase, prompts: Sequence[IntArray], actions: Sequ
     Returns:
         Float32 [sum T_i, d], rows in the order of the actions.
     """
-    with base.wearing(None):
+    with base.active_adapter(None):
         return action_hidden(base.trunk, prompts, actions, base.device).float()
 
 
@@ -224,7 +266,11 @@ class TeamCritic:
             if settings.value_norm:
                 scale.update(returns)
             y = torch.as_tensor(scale.normalise(returns), dtype=torch.float32, device=x.device)
-            work.append((self.heads[head], x, y, self._before(self.heads[head], x)))
+            before = None  # outputs [V_h] before the fit, for value clipping
+            if settings.value_clip is not None:
+                with torch.no_grad():
+                    before = self.heads[head](x)
+            work.append((self.heads[head], x, y, before))
         losses: list[float] = []
         for _ in range(settings.value_epochs):
             for value_head, x, y, before in work:
@@ -237,11 +283,6 @@ class TeamCritic:
             "critic/explained_variance": explained_variance(batch.values, batch.returns),
             "critic/value_mean": float(batch.values.mean()),
         }
-
-    @torch.no_grad()
-    def _before(self, head: ValueHead, x: Tensor) -> Tensor | None:
-        """Return the head's outputs [N] before the fit, for value clipping; None without clipping."""
-        return None if self.settings.value_clip is None else head(x)
 
     def _step(self, head: ValueHead, x: Tensor, y: Tensor, before: Tensor | None) -> float:
         settings = self.settings

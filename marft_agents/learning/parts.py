@@ -96,7 +96,7 @@ class LengthAdaptiveTraces(Part):
 
 
 @dataclass(frozen=True)
-class DrawGroups(Part):
+class PromptGroups(Part):
     """Returns of episodes against those of their prompt group; no critic."""
 
     selects: ClassVar[Mapping[str, Any]] = {"compare": "draw", "branches": 0}
@@ -160,7 +160,7 @@ class OneAgentAtATime(Part):
 
 
 Decision = WholeActions | Tokens
-CreditSource = Critic | DrawGroups | TurnGroups | PlainReturns
+CreditSource = Critic | PromptGroups | TurnGroups | PlainReturns
 KlPenalty = KlInLoss | KlInReward
 
 
@@ -185,7 +185,7 @@ def kinds_of(values: Mapping[str, Any]) -> list[type[Part]]:
     elif values["baseline"] == "none":
         kinds.append(PlainReturns)
     else:
-        kinds.append(TurnGroups if values["compare"] == "turn" else DrawGroups)
+        kinds.append(TurnGroups if values["compare"] == "turn" else PromptGroups)
     kinds.append(KlInReward if values["kl_place"] == "reward" else KlInLoss)
     return [*kinds, OneAgentAtATime if values["agent_interval"] else AllAgents]
 
@@ -253,7 +253,7 @@ REASONS = {
 
 def _exclusions(values: Mapping[str, Any], kinds: list[type[Part]]) -> list[tuple[bool, str]]:
     """Return pairs (found, reason) for settings of two parts, or of none, that exclude each other."""
-    grouped = DrawGroups in kinds or TurnGroups in kinds
+    grouped = PromptGroups in kinds or TurnGroups in kinds
     return [
         (OneAgentAtATime in kinds and values["agent_order"] == "semi-greedy", REASONS["clip_start"]),
         (

@@ -44,7 +44,7 @@ class LogProbScorer:
         """
         tokens = torch.as_tensor(np.concatenate([a.token_ids for a in actions]), dtype=torch.long, device=base.device)
         supports = [ids for a in actions for ids in (a.support or [None] * len(a.token_ids))]
-        with base.wearing(adapter):
+        with base.active_adapter(adapter):
             hidden = action_hidden(
                 base.trunk, [a.prompt_ids for a in actions], [a.token_ids for a in actions], base.device
             )

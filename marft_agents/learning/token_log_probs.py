@@ -102,7 +102,12 @@ def score_tokens(
     rows = chunk_rows(head.out_features, hidden.device)
     for start in range(0, len(tokens), rows):
         part = slice(start, start + rows)
-        allowed = None if support is None else _support_rows(support[part], head.out_features, hidden.device)
+        allowed = None
+        if support is not None:
+            mask = torch.zeros(len(support[part]), head.out_features, dtype=torch.bool)  # [rows, V]
+            for i, ids in enumerate(support[part]):
+                mask[i, slice(None) if ids is None else torch.as_tensor(ids, dtype=torch.long)] = True
+            allowed = mask.to(hidden.device)
         numbers = partial(chunk, ids=tokens[part], allowed=allowed)
         if adapted:
             score, entropy = checkpoint(numbers, hidden[part], use_reentrant=False)
@@ -146,10 +151,3 @@ class _RowWise(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         """Multiply incoming gradients [N] by the saved slopes [N, d] and add them."""
         return sum(g[:, None].to(s.dtype) * s for g, s in zip(gradients, ctx.saved_tensors, strict=False)), None
-
-
-def _support_rows(support: Sequence[IntArray | None], vocabulary: int, device: torch.device) -> Tensor:
-    allowed = torch.zeros(len(support), vocabulary, dtype=torch.bool)
-    for i, ids in enumerate(support):
-        allowed[i, slice(None) if ids is None else torch.as_tensor(ids, dtype=torch.long)] = True
-    return allowed.to(device)

@@ -114,7 +114,7 @@ class AdaptedBase:
         return action.exact and self.dtype == torch.float32
 
     @contextlib.contextmanager
-    def wearing(self, adapter: str | None) -> Iterator[None]:
+    def active_adapter(self, adapter: str | None) -> Iterator[None]:
         """Activate one adapter inside a `with` block; None selects the bare base (critic, reference policy)."""
         if adapter is None:
             with self.peft.disable_adapter():
@@ -125,10 +125,10 @@ class AdaptedBase:
             yield
 
     @contextlib.contextmanager
-    def wearing_each(self, adapters: Sequence[str | None]) -> Iterator[None]:
+    def active_adapters(self, adapters: Sequence[str | None]) -> Iterator[None]:
         """Activate one adapter per row of a batch in a `with` block, without gradients."""
         if len(set(adapters)) == 1:
-            with self.wearing(adapters[0]):
+            with self.active_adapter(adapters[0]):
                 yield
             return
         bare = "__base__"  # PEFT's name of the base without an adapter

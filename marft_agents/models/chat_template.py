@@ -43,19 +43,14 @@ def merge_turns(messages: Sequence[Message]) -> list[dict[str, str]]:
     """
     merged: list[dict[str, str]] = []
     for message in messages:
-        content = _signed(message)
+        content, name = message["content"], message.get("name", ENVIRONMENT)
+        if message["role"] == "user" and name != ENVIRONMENT:
+            content = f"{name}: {content}"
         if merged and merged[-1]["role"] == message["role"]:
             merged[-1]["content"] += "\n\n" + content
         else:
             merged.append({"role": message["role"], "content": content})
     return merged
-
-
-def _signed(message: Message) -> str:
-    name = message.get("name", ENVIRONMENT)
-    if message["role"] == "user" and name != ENVIRONMENT:
-        return f"{name}: {message['content']}"
-    return message["content"]
 
 
 def disarm(text: str, symbols: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from marft_agents.setting_fields import check_knobs, knob
 from marft_agents.trajectory import Shortening
@@ -123,15 +123,22 @@ def shorten(
     wanted = excess
     while wanted <= total:
         level = _common_length([len(piece) for piece in pieces.values()], wanted)
-        cut = {i: _cut(messages[i]["content"], piece, level) for i, piece in pieces.items() if len(piece) > level}
-        shortened = [_with_text(m, cut[i][0]) if i in cut else m for i, m in enumerate(messages)]
+        shortened, notes = list(messages), []
+        for i, piece in pieces.items():
+            if len(piece) > level:
+                content, removed = _cut(messages[i]["content"], piece, level)
+                shortened[i] = {**messages[i], "content": content}
+                notes.append(_note(messages, i, removed))
         ids = ids_of(shortened)
         if len(ids) <= budget:
-            return Shortened(shortened, ids, [_note(messages, i, removed) for i, (_, removed) in cut.items()])
+            return Shortened(shortened, ids, notes)
         wanted += len(ids) - budget
     if not candidates:
         return None
-    collapsed = _collapse(messages, pieces, total)
+    # even the ends of the candidates do not fit: one marker replaces all of them, at the position of the first
+    marker = {"role": "user", "content": _marker(total).strip(), "name": ENVIRONMENT}
+    first = min(pieces)
+    collapsed = [marker if i == first else m for i, m in enumerate(messages) if i == first or i not in pieces]
     ids = ids_of(collapsed)
     if len(ids) > budget:
         return None
@@ -170,17 +177,6 @@ def _cut(text: str, piece: Sequence[tuple[int, int]], keep: int) -> tuple[str, i
 
 def _marker(removed: int) -> str:
     return f" [... {removed:,} tokens left out ...] "
-
-
-def _collapse(messages: Sequence[Message], pieces: Mapping[int, Any], total: int) -> list[Message]:
-    """Replace all candidates by one marker at the position of the first."""
-    marker = {"role": "user", "content": _marker(total).strip(), "name": ENVIRONMENT}
-    first = min(pieces)
-    return [marker if i == first else m for i, m in enumerate(messages) if i == first or i not in pieces]
-
-
-def _with_text(message: Message, content: str) -> Message:
-    return {**message, "content": content}
 
 
 def _author(message: Message) -> str:

@@ -89,7 +89,12 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     dtype = dtype or default_dtype(device)
     tokenizer = load_tokenizer(name)
     if name == "tiny":
-        model, source = _tiny(), ""
+        from transformers import LlamaForCausalLM
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # the same random weights every time
+            model: Any = LlamaForCausalLM(_tiny_config())
+        source = ""
     else:
         source = _resolve(name)
         model = _from_pretrained(name, source, dtype)
@@ -164,7 +169,12 @@ def _resolve(name: str) -> str:
             raise ModelError(f"model file {path} does not exist")
         return str(_dequantised(path))
     if path.is_dir():
-        _check_folder(path)
+        if not (path / "config.json").is_file():
+            raise ModelError(f"model folder {path} has no config.json; give a folder written by save_pretrained")
+        if not any(path.glob("*.safetensors")) and not any(path.glob("*.bin")):
+            raise ModelError(
+                f"model folder {path} has a config.json but no weights (*.safetensors or *.bin); copy the weights there"
+            )
         return str(path)
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise ModelError(
@@ -172,15 +182,6 @@ def _resolve(name: str) -> str:
             "built-in names are 'smollm2-135m' and 'tiny'"
         )
     return name
-
-
-def _check_folder(path: Path) -> None:
-    if not (path / "config.json").is_file():
-        raise ModelError(f"model folder {path} has no config.json; give a folder written by save_pretrained")
-    if not any(path.glob("*.safetensors")) and not any(path.glob("*.bin")):
-        raise ModelError(
-            f"model folder {path} has a config.json but no weights (*.safetensors or *.bin); copy the weights there"
-        )
 
 
 def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> Any:
@@ -212,8 +213,9 @@ def _packaged_smollm2() -> Path | None:
 
 def _dequantised(gguf: Path) -> Path:
     """Return a folder with the float32 safetensors of a GGUF file, converting it once."""
-    stat = gguf.stat()
-    key = hashlib.sha256(f"{gguf.name}:{stat.st_size}:{_head_digest(gguf)}:v1".encode()).hexdigest()[:16]
+    with gguf.open("rb") as stream:
+        start = hashlib.sha256(stream.read(1 << 20)).hexdigest()
+    key = hashlib.sha256(f"{gguf.name}:{gguf.stat().st_size}:{start}:v1".encode()).hexdigest()[:16]
     folder = cache_folder() / f"{gguf.stem}-{key}"
     if (folder / "config.json").is_file():
         return folder
@@ -272,11 +274,6 @@ def _plain_copy(model: Any) -> Any:
     return plain
 
 
-def _head_digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.sha256(stream.read(1 << 20)).hexdigest()
-
-
 def _tiny_config() -> Any:
     from transformers import LlamaConfig
 
@@ -292,15 +289,6 @@ def _tiny_config() -> Any:
         eos_token_id=257,
         pad_token_id=258,
     )
-
-
-def _tiny() -> Any:
-    """Build a random two-layer Llama (hidden 32, vocabulary 260) with the same weights every time."""
-    from transformers import LlamaForCausalLM
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return LlamaForCausalLM(_tiny_config())
 
 
 def byte_tokenizer() -> Any:

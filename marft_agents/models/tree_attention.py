@@ -215,14 +215,11 @@ class TreeAttention:
         for i, (stretch, q, k, v) in enumerate(zip(self._stretches, *(x.split(sizes) for x in packed), strict=True)):
             keys = stretch.continued(keys, stretch.padded(k))
             values = stretch.continued(values, stretch.padded(v))
-            out = attend(stretch.padded(q), keys, values, self._mask(i, window), scale)
+            if (i, window) not in self._masks:
+                self._masks[i, window] = stretch.mask(window, self._device)
+            out = attend(stretch.padded(q), keys, values, self._masks[i, window], scale)
             outputs.append(stretch.unpadded(out))
         return torch.cat(outputs)[None]
-
-    def _mask(self, index: int, window: int | None) -> Tensor:
-        if (index, window) not in self._masks:
-            self._masks[index, window] = self._stretches[index].mask(window, self._device)
-        return self._masks[index, window]
 
 
 def _packed(values: Sequence[Indices], levels: Sequence[Level], device: torch.device) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +15,9 @@ FEWEST_ACTIONS = 8  # shares over fewer actions are too noisy and are left out
 COPY_TOKENS = 8  # equal texts of fewer tokens are agreement on an answer, not copies
 
 
-class Deed(NamedTuple):
+class PlayedAction(NamedTuple):
     """An action with a flag: True if it copies an earlier action of another agent."""
 
-    agent: str
     action: Action
     copied: bool
 
@@ -50,31 +49,33 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         trajectories: Episodes of one update. Of a branch only the turn that is compared counts.
     """
     played = [t for t in trajectories if t.failure is None]
-    by_agent: dict[str, list[Deed]] = defaultdict(list)
+    found: dict[str, float] = {}
+    if played:
+        groups: dict[int, list[float]] = defaultdict(list)
+        for trajectory in played:
+            groups[trajectory.group].append(trajectory.team_return)
+        found["team/episodes"] = float(len(played))
+        found["team/return_std"] = float(np.std([t.team_return for t in played]))
+        if len(groups) < len(played):
+            found["team/group_return_std"] = float(max(np.std(returns) for returns in groups.values()))
+    by_agent: dict[str, list[PlayedAction]] = defaultdict(list)
     for trajectory in played:
-        for deed in _deeds(trajectory):
-            by_agent[deed.agent].append(deed)
-    found = _returns(played) if played else {}
+        for index, turn in enumerate(trajectory.turns):
+            if len(turn.action.token_ids) and trajectory.branch in (None, index):
+                text = _plain(turn.action.text)
+                copied = len(turn.action.token_ids) >= COPY_TOKENS and text in _heard(trajectory, index)
+                by_agent[turn.agent].append(PlayedAction(turn.action, copied))
     if by_agent:
-        actions = [deed.action for deeds in by_agent.values() for deed in deeds]
-        found["team/prompts_shortened"] = float(np.mean([bool(action.shortened) for action in actions]))
-    for agent, deeds in by_agent.items():
-        found |= {f"{metric_prefix(agent)}/{name}": value for name, value in _statistics(deeds).items()}
+        shortened = [bool(each.action.shortened) for actions in by_agent.values() for each in actions]
+        found["team/prompts_shortened"] = float(np.mean(shortened))
+    for agent, actions in by_agent.items():
+        for name, value in _statistics(actions).items():
+            found[f"{metric_prefix(agent)}/{name}"] = value
     return found
 
 
-def _returns(played: Sequence[Trajectory]) -> dict[str, float]:
-    groups: dict[int, list[float]] = defaultdict(list)
-    for trajectory in played:
-        groups[trajectory.group].append(trajectory.team_return)
-    found = {"team/episodes": float(len(played)), "team/return_std": float(np.std([t.team_return for t in played]))}
-    if len(groups) < len(played):
-        found["team/group_return_std"] = float(max(np.std(returns) for returns in groups.values()))
-    return found
-
-
-def _statistics(deeds: Sequence[Deed]) -> dict[str, float]:
-    actions = [deed.action for deed in deeds]
+def _statistics(played: Sequence[PlayedAction]) -> dict[str, float]:
+    actions = [each.action for each in played]
     prompts = [len(action.prompt_ids) for action in actions]
     values = {
         "prompt_tokens_mean": float(np.mean(prompts)),
@@ -82,39 +83,28 @@ def _statistics(deeds: Sequence[Deed]) -> dict[str, float]:
         "tokens_mean": float(np.mean([len(action.token_ids) for action in actions])),
         "cap_hit_share": float(np.mean([not action.stopped for action in actions])),
     }
-    if len(deeds) < FEWEST_ACTIONS:
+    if len(actions) < FEWEST_ACTIONS:
         return values
     texts = Counter(_plain(action.text) for action in actions)
-    values["distinct_share"] = len(texts) / len(deeds)
-    values["empty_share"] = texts[""] / len(deeds)
-    values["copied_share"] = float(np.mean([deed.copied for deed in deeds]))
+    values["distinct_share"] = len(texts) / len(actions)
+    values["empty_share"] = texts[""] / len(actions)
+    values["copied_share"] = float(np.mean([each.copied for each in played]))
     if len({action.prompt_ids.tobytes() for action in actions}) > 1:
-        values["same_share"] = max(texts.values()) / len(deeds)
+        values["same_share"] = max(texts.values()) / len(actions)
     return values
-
-
-def _deeds(trajectory: Trajectory) -> Iterator[Deed]:
-    """Yield the trained actions of an episode that have tokens, in order."""
-    for index, turn in enumerate(trajectory.turns):
-        if len(turn.action.token_ids) and trajectory.branch in (None, index):
-            text = _plain(turn.action.text)
-            copied = len(turn.action.token_ids) >= COPY_TOKENS and text in _heard(trajectory, index)
-            yield Deed(turn.agent, turn.action, copied)
 
 
 def _heard(trajectory: Trajectory, index: int) -> set[str]:
     """Return the texts of other agents before a turn: the visible ones if the game recorded visibility, else all."""
     agent = trajectory.turns[index].agent
-    visible = None if trajectory.game is None else _visible(trajectory.game, index)
+    visible = None
+    if trajectory.game is not None:
+        visible = {(place[0], place[1]) for place in trajectory.game["turns"][index]["visible"]}
     return {
         _plain(turn.action.text)
         for turn in trajectory.turns[:index]
         if turn.agent != agent and (visible is None or (turn.round, turn.agent) in visible)
     }
-
-
-def _visible(game: Mapping[str, Sequence[Mapping[str, Sequence[Sequence[object]]]]], index: int) -> set[object]:
-    return {(place[0], place[1]) for place in game["turns"][index]["visible"]}
 
 
 def _plain(text: str) -> str:

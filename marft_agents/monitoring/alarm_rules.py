@@ -125,7 +125,8 @@ def symptoms(
         if measure == "grad_norm" and not pays:
             yield from _faded(series)
         if measure in EXPLODING and math.isnan(series.last[-1]):
-            yield _no_number(measure)
+            advice = "go back to an earlier checkpoint with a lower policy_lr"
+            yield Symptom("explosion", measure, math.nan, math.inf, f"{measure} is not a number: {advice}")
         elif measure == "entropy":
             yield from _entropy(series, settings, pays)
         elif measure in EXPLODING:
@@ -188,11 +189,6 @@ def stall(team: Mapping[str, Series]) -> Iterator[Symptom]:
             "policy"
         )
     yield Symptom("stall", measure, most, advantages.SMALLEST_SPREAD, told)
-
-
-def _no_number(measure: str) -> Symptom:
-    advice = "go back to an earlier checkpoint with a lower policy_lr"
-    return Symptom("explosion", measure, math.nan, math.inf, f"{measure} is not a number: {advice}")
 
 
 def _spike(measure: str, series: Series, settings: HealthSettings) -> Iterator[Symptom]:

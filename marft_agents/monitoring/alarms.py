@@ -85,11 +85,14 @@ class Health:
             found += [(agent, symptom) for symptom in held]
         shortened = metrics.get("team/prompts_shortened", 0.0)
         found += [("team", symptom) for symptom in shortened_prompts(shortened, self.settings)]
-        return [
-            Alarm(update, agent, *symptom)
-            for agent, symptom in found
-            if self._is_new(update, f"{agent}/{symptom.kind}/{symptom.measure}")
-        ]
+        alarms = []
+        for agent, symptom in found:
+            key = f"{agent}/{symptom.kind}/{symptom.measure}"
+            last = self.held.get(key)
+            self.held[key] = update
+            if last is None or update - last > self.settings.alarm_window:  # a condition that holds on is not repeated
+                alarms.append(Alarm(update, agent, *symptom))
+        return alarms
 
     def flags(self, update: int) -> dict[str, float]:
         """Return `{agent}/alarm_{kind}` for all agents: 1 where a condition of the kind held in the update, else 0.
@@ -115,10 +118,6 @@ class Health:
                 told[measure] = self.series.setdefault(name, Series(self.settings.alarm_window))
                 told[measure].add(float(metrics[name]))
         return told
-
-    def _is_new(self, update: int, key: str) -> bool:
-        last, self.held[key] = self.held.get(key), update
-        return last is None or update - last > self.settings.alarm_window
 
     def _standing(self, team: Mapping[str, Series]) -> tuple[bool, bool]:
         """Return two flags, `pays` and `solved`.

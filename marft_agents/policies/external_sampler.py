@@ -92,15 +92,13 @@ def to_action(team: LanguageModelTeam, agent: str, prompt: IntArray, sampled: Sa
             f"wanted 'length', or 'stop' after one of the end tokens {sorted(base.end_ids)}: start a vLLM server with "
             "--generation-config vllm, so that the model's folder adds no stop tokens"
         )
-    support = _supports(sampled) if num_logprobs(team.law) else None
-    return base.action(prompt, sampled.token_ids, sampled.logprobs, support, exact=False)
-
-
-def _supports(sampled: Sampled) -> tuple[IntArray, ...]:
-    return tuple(
-        np.asarray(sorted({token} | {other for other, logprob in top.items() if logprob > MASKED}), np.int32)
-        for token, top in zip(sampled.token_ids, sampled.top, strict=True)
-    )
+    if not num_logprobs(team.law):  # every token could be sampled
+        return base.action(prompt, sampled.token_ids, sampled.logprobs, None, exact=False)
+    support: list[IntArray] = []
+    for token, top in zip(sampled.token_ids, sampled.top, strict=True):
+        allowed = {token} | {other for other, logprob in top.items() if logprob > MASKED}
+        support.append(np.asarray(sorted(allowed), np.int32))
+    return base.action(prompt, sampled.token_ids, sampled.logprobs, tuple(support), exact=False)
 
 
 class AdapterVersions:

@@ -72,7 +72,11 @@ class ServerSampler:
         self._versions = AdapterVersions(team, folder)
         self._written: dict[str, Path] = {}
         try:
-            self._model = self._base_model()
+            models = self._try("its models", lambda: [model.to_dict() for model in self._client.models.list().data])
+            names = [model["id"] for model in models if not model.get("parent")]
+            if not names:
+                raise SamplerError(f"server {base_url} serves no base model: {shorten(models)}")
+            self._model = str(names[0])
             self._refuse_raw_logprobs()
         except (SamplerError, RemoteError):
             self._client.close()
@@ -176,13 +180,6 @@ class ServerSampler:
                 f"server {self.base_url}: wanted a completion with token_ids, prompt_token_ids and logprobs of tokens "
                 f"spelled token_id:N (vLLM 0.11 or newer), found {shorten(choice)}"
             ) from error
-
-    def _base_model(self) -> str:
-        models = self._try("its models", lambda: [model.to_dict() for model in self._client.models.list().data])
-        names = [model["id"] for model in models if not model.get("parent")]
-        if not names:
-            raise SamplerError(f"server {self.base_url} serves no base model: {shorten(models)}")
-        return str(names[0])
 
     def _refuse_raw_logprobs(self) -> None:
         """Sample one token under top-k 1 to check that the server reports processed log-probs.

@@ -147,12 +147,12 @@ def gather(
     _refuse_all_failed("branches", [trajectory for draw in first for trajectory in draw.siblings])
     batch, further = list(first), list[PromptGroup]()
     for block in range(update * rounds + 1, (update + 1) * rounds):
-        dull = [i for i, draw in enumerate(batch) if not draw.informative]
-        if not dull:
+        uninformative = [i for i, draw in enumerate(batch) if not draw.informative]
+        if not uninformative:
             break
-        drawn = _draw(play, block, len(dull), sampling, agents)
+        drawn = _draw(play, block, len(uninformative), sampling, agents)
         further += drawn
-        for i, draw in zip(dull, drawn, strict=True):
+        for i, draw in zip(uninformative, drawn, strict=True):
             if draw.informative:
                 batch[i] = draw
     if sampling.extra_rounds:

@@ -32,7 +32,7 @@ def game(request):
 def test_cheap_talk_passes_pettingzoos_own_tests():
     seed_test(CheapTalk, 50)
     with pytest.raises(AttributeError, match="no attribute 'dtype'"):
-        api_test(CheapTalk(), 50)  # a stranger's plain strings: that is what the views are for
+        api_test(CheapTalk(), 50)  # a third-party game's plain strings: that is what the views are for
 
 
 def test_a_team_that_tells_and_listens_wins_and_others_are_paid_by_chance():

@@ -44,7 +44,7 @@ class Engine:
                 self.model = PeftModel.from_pretrained(self.base, path, adapter_name=name).eval()
             self.adapters.add(name)
 
-    def _wearing(self, adapter: str | None) -> contextlib.AbstractContextManager[None]:
+    def _active_adapter(self, adapter: str | None) -> contextlib.AbstractContextManager[None]:
         if adapter is None and isinstance(self.model, PeftModel):
             return self.model.disable_adapter()
         if adapter is not None:
@@ -57,7 +57,7 @@ class Engine:
         generator = torch.Generator().manual_seed(law.seed)
         ends = {self.tokenizer.eos_token_id, *law.stop_token_ids}
         tokens, told = [], []
-        with self.lock, self._wearing(adapter):
+        with self.lock, self._active_adapter(adapter):
             while len(tokens) < law.max_tokens and not (tokens and tokens[-1] in ends):
                 raw = self.model(torch.tensor([prompt + tokens])).logits[0, -1]
                 logits = raw / law.temperature

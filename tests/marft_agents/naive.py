@@ -35,7 +35,7 @@ def moved(before, after):
 def logprobs(base, adapter, action, law):
     """Return the log-prob of each token of an action and the law's entropies, by one plain pass."""
     ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)[None]
-    with base.wearing(adapter):
+    with base.active_adapter(adapter):
         logits = base.peft(input_ids=ids).logits[0, len(action.prompt_ids) - 1 : -1].float() / law.temperature
     if action.support is not None:
         allowed = torch.zeros(logits.shape, dtype=torch.bool)
@@ -89,7 +89,7 @@ def gradient(team, trajectories, policy, settings: LearnerSettings, weights=None
         clipped = ratio.clamp(1 - settings.clip_low, 1 + settings.clip_high)
         loss = loss - torch.minimum(ratio * advantage, clipped * advantage).sum() / decisions
         loss = loss - settings.entropy_bonus * entropy.sum() / tokens
-    with base.wearing(policy):
+    with base.active_adapter(policy):
         tensors = base.parameters(policy)
         return dict(zip(tensors, torch.autograd.grad(loss, list(tensors.values())), strict=True))
 

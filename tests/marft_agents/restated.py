@@ -176,6 +176,6 @@ def naive_gradient(name, team, trajectories, policy, settings):
         loss = loss + 0.04 * torch.stack([x.mean() for x in penalties]).mean()
     if name == "vapo":
         loss = loss + 0.1 * torch.cat(praised).mean()
-    with base.wearing(policy):
+    with base.active_adapter(policy):
         tensors = base.parameters(policy)
         return dict(zip(tensors, torch.autograd.grad(loss, list(tensors.values())), strict=True))

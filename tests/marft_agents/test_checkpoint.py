@@ -65,9 +65,9 @@ def test_adapters_are_standard_peft(tmp_path):
     for agent in MARKET:
         base = team.seat(agent).base
         loaded = PeftModel.from_pretrained(word_model().model, path / agent).eval()
-        with torch.no_grad(), base.wearing(agent):
+        with torch.no_grad(), base.active_adapter(agent):
             assert torch.equal(loaded(input_ids=ids).logits, base.peft(input_ids=ids).logits)
-        with torch.no_grad(), base.wearing(None):
+        with torch.no_grad(), base.active_adapter(None):
             assert not torch.allclose(loaded(input_ids=ids).logits, base.peft(input_ids=ids).logits)
 
 
@@ -106,7 +106,7 @@ def test_agents_may_be_called_anything(tmp_path):
     base = team.bases[0]
     for agent in NASTY:
         loaded = PeftModel.from_pretrained(word_model().model, path / folders[agent]).eval()
-        with torch.no_grad(), base.wearing(agent):
+        with torch.no_grad(), base.active_adapter(agent):
             assert torch.equal(loaded(input_ids=ids).logits, base.peft(input_ids=ids).logits)
     other = word_team(NASTY)
     checkpoint.load(path, other, Learner(other, LearnerSettings(policy_lr=1e-2)))

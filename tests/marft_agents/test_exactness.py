@@ -115,7 +115,7 @@ def test_micro_batches_hold_every_sequence_once():
 @pytest.mark.parametrize("seed", range(6))
 def test_hidden_states_and_gradients_are_those_of_single_sequences(base, seed):
     prompts, actions = ragged(seed)
-    with base.wearing("a_0"):
+    with base.active_adapter("a_0"):
         fast = action_hidden(base.trunk, prompts, actions, CPU)
         plain = torch.cat([plain_hidden(base, p, a) for p, a in zip(prompts, actions, strict=True)])
         weights = torch.randn(fast.shape, generator=torch.Generator().manual_seed(seed))
@@ -248,7 +248,7 @@ LAWS = [
 def test_recorded_logprobs_are_those_of_a_plain_forward(base, law, seed):
     prompts, _ = ragged(seed)
     actions = sample(base, prompts, law, range(len(prompts)), ["b_0"])
-    with base.wearing("b_0"), torch.no_grad():
+    with base.active_adapter("b_0"), torch.no_grad():
         for prompt, action in zip(prompts, actions, strict=True):
             logits = scale(base.head(plain_hidden(base, prompt, action.token_ids)), law)
             if action.support is not None:
@@ -403,7 +403,7 @@ def test_the_end_token_is_recorded_and_rows_end_by_themselves(base, monkeypatch)
 
     monkeypatch.setattr(base, "head", head)
     actions = sample(base, prompts, LAWS[0], range(len(prompts)), max_rows=7)
-    with base.wearing("a_0"), torch.no_grad():
+    with base.active_adapter("a_0"), torch.no_grad():
         for prompt, action in zip(prompts, actions, strict=True):
             logits = head(plain_hidden(base, prompt, action.token_ids))
             wanted = logits.log_softmax(-1)[range(len(action.token_ids)), action.token_ids.tolist()]

@@ -17,10 +17,9 @@ from rows import credited
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.advantages import normalise_nonzero
-from marft_agents.learning.batch import build_batch
+from marft_agents.learning.batch import build_batch, count_words
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.learning.word_count import count_words
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 MARKET = ("buyer_0", "seller_0")
@@ -110,7 +109,7 @@ def test_an_update_of_marft_t_is_the_papers_with_a_critic_that_knows_something(c
     gradients = {}
     for agent, terms in losses.items():
         base = team.seat(agent).base
-        with base.wearing(agent):
+        with base.active_adapter(agent):
             tensors = base.parameters(agent)
             each = torch.autograd.grad(torch.cat(terms).mean(), list(tensors.values()))
         gradients[agent] = dict(zip(tensors, each, strict=True))

@@ -93,7 +93,7 @@ def test_settings_of_the_critic_and_between_tokens():
             ["Tokens", "Critic", "LengthAdaptiveTraces", "KlInLoss", "AllAgents"],
         ),
         ({"baseline": "none", "agent_interval": 2}, ["WholeActions", "PlainReturns", "KlInLoss", "OneAgentAtATime"]),
-        ({"baseline": "group"}, ["WholeActions", "DrawGroups", "KlInLoss", "AllAgents"]),
+        ({"baseline": "group"}, ["WholeActions", "PromptGroups", "KlInLoss", "AllAgents"]),
         ({"baseline": "leave_one_out", "compare": "turn"}, ["WholeActions", "TurnGroups", "KlInLoss", "AllAgents"]),
         ({"kl_place": "reward", "kl_weight": 0.1}, ["WholeActions", "Critic", "KlInReward", "AllAgents"]),
     ],

@@ -103,7 +103,7 @@ def test_a_mute_team_stays_at_chance(name):
 
 
 class Solo(Probe):
-    """A stranger's game for one agent: say the letter, or the digit that is shown.
+    """A third-party game for one agent: say the letter, or the digit that is shown.
 
     Args:
         shown: a digit of three is drawn and shown; else the answer is always the same letter.

@@ -63,10 +63,10 @@ def test_draws_that_teach_nothing_are_replaced_while_rounds_last(informative, ro
     start = update * (1 + rounds) * GROUPS
     batch, drawn = list(range(start, start + GROUPS)), GROUPS  # the rule once more, draw by draw
     for first in range(start + GROUPS, start + (1 + rounds) * GROUPS, GROUPS):
-        dull = [i for i, draw in enumerate(batch) if draw not in informative]
-        for place, draw in zip(dull, range(first, first + len(dull)), strict=True):
+        uninformative = [i for i, draw in enumerate(batch) if draw not in informative]
+        for place, draw in zip(uninformative, range(first, first + len(uninformative)), strict=True):
             batch[place] = draw if draw in informative else batch[place]
-        drawn += len(dull)
+        drawn += len(uninformative)
     kept = [draw for draw in batch if draw in informative]
     assert draws_of(experience) == (kept if rounds and kept else batch)
     assert {len(draw.trained) for draw in experience.batch} == {SIZE}

@@ -10,8 +10,8 @@ from fakes import word_team
 from naive import play
 
 from marft_agents.learning.algorithms import learner_settings
+from marft_agents.learning.critic import ReturnScale
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.return_normalisation import ReturnScale
 from marft_agents.learning.settings import LearnerSettings
 
 MARKET = ("buyer_0", "seller_0")

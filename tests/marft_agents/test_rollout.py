@@ -1,4 +1,4 @@
-"""Rollouts of any AEC environment: a stranger's game, broken games, truncation, and what numbers depend on."""
+"""Rollouts of any AEC environment: a third-party game, broken games, truncation, and what numbers depend on."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def summary(trajectory):
     return [(t.agent, t.round, t.reward, t.action.text, t.action.token_ids.tolist()) for t in trajectory.turns]
 
 
-# ------------------------------------------------------------------ a stranger's game
+# ------------------------------------------------------------------ a third-party game
 
 
-def test_the_strangers_game_is_a_lawful_aec():
+def test_the_third_party_game_is_a_lawful_aec():
     env = Market()
     env.reset(seed=1)
     seen = []
@@ -120,7 +120,7 @@ def test_a_cut_off_scripted_agent_has_no_value():
     assert len(trajectory.final_prompt_ids) == 0
 
 
-def test_the_team_trains_on_the_strangers_game():
+def test_the_team_trains_on_the_third_party_game():
     team = word_team(MARKET, law=SamplingParams(max_new_tokens=1))
     refuse_unsuitable(Market())
     settings = LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, entropy_bonus=0.05, ppo_epochs=2, micro_batch=256)

@@ -103,7 +103,7 @@ def plain_logprobs(team, agent, action):
     """Return the trained model's own log-probs of an action's tokens: one plain forward, no cache."""
     seat = team.seats[agent]
     ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)
-    with torch.no_grad(), seat.base.wearing(seat.adapter):
+    with torch.no_grad(), seat.base.active_adapter(seat.adapter):
         logits = seat.base.peft(ids[None]).logits[0, len(action.prompt_ids) - 1 : -1] / team.law.temperature
     if action.support is not None:
         mask = torch.full_like(logits, -torch.inf)

@@ -73,7 +73,7 @@ def test_greedy_takes_the_most_likely_token_each_time():
     for request, action in zip(mixed_requests(), first, strict=True):
         seat = team.seats[request.agent]
         ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)[None]
-        with torch.no_grad(), seat.base.wearing(seat.adapter):
+        with torch.no_grad(), seat.base.active_adapter(seat.adapter):
             logits = seat.base.peft(input_ids=ids).logits[0, len(action.prompt_ids) - 1 : -1]
         assert logits.argmax(-1).tolist() == action.token_ids.tolist()
 
@@ -223,8 +223,8 @@ def test_adapters_on_the_head_mix_and_are_trained():
 def test_a_mixed_batch_that_is_cut_off_leaves_the_model_as_it_was():
     base = AdaptedBase(word_model(), ["a_0", "b_0"], LoraSettings(), seed=0)
     ids = torch.arange(5)[None]
-    with torch.no_grad(), base.wearing("a_0"):
+    with torch.no_grad(), base.active_adapter("a_0"):
         before = base.peft(input_ids=ids).logits
-        with pytest.raises(KeyboardInterrupt), base.wearing_each(["b_0", "a_0"]):
+        with pytest.raises(KeyboardInterrupt), base.active_adapters(["b_0", "a_0"]):
             raise KeyboardInterrupt
         assert torch.equal(base.peft(input_ids=ids).logits, before)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
-from stranger import Stranger
+from third_party_game import ThirdPartyGame
 from toy_games import toy_game, toy_tasks
 
 from baselines.cli.environment_flags import scenarios
@@ -14,17 +14,17 @@ from marft_envs.capabilities import dependency_game, independent_games, listing_
 from marft_envs.rollout.reporting_game import ReportingGame, Waiting
 
 
-class Listed(Stranger):
+class Listed(ThirdPartyGame):
     """A game of another class that promises a list of tasks."""
 
-    metadata: ClassVar[dict[str, Any]] = {**Stranger.metadata, "lists_tasks": True}
+    metadata: ClassVar[dict[str, Any]] = {**ThirdPartyGame.metadata, "lists_tasks": True}
     tasks = (Task("one", "?", "1", "test"), Task("two", "?", "2", "test"))
 
 
-class Recorded(Stranger):
+class Recorded(ThirdPartyGame):
     """A game of another class that promises records."""
 
-    metadata: ClassVar[dict[str, Any]] = {**Stranger.metadata, "records_episodes": True}
+    metadata: ClassVar[dict[str, Any]] = {**ThirdPartyGame.metadata, "records_episodes": True}
 
     def episode(self):
         return "the record"
@@ -45,14 +45,14 @@ def test_a_flex_mg_promises_all_behind_any_wrapper_also_with_metadata_of_its_own
 
 @pytest.mark.parametrize("ask", [recording_game, listing_game, dependency_game])
 def test_an_environment_that_promises_nothing_is_asked_for_nothing(ask, monkeypatch):
-    assert ask(Stranger()) is None
-    monkeypatch.delattr(Stranger, "metadata")
-    assert ask(Stranger()) is None
+    assert ask(ThirdPartyGame()) is None
+    monkeypatch.delattr(ThirdPartyGame, "metadata")
+    assert ask(ThirdPartyGame()) is None
 
 
 def test_a_list_of_tasks_is_evaluated_whole():
     assert scenarios(Listed(), None) == [{"index": 0}, {"index": 1}]
-    assert scenarios(Stranger(), 2) == [{"seed": 0}, {"seed": 1}]
+    assert scenarios(ThirdPartyGame(), 2) == [{"seed": 0}, {"seed": 1}]
 
 
 def test_the_record_of_any_game_is_kept():
@@ -99,7 +99,7 @@ def test_copies_are_made_only_where_they_share_data():
     assert len(made) == 1
     assert one is not other
     assert one.tasks is other.tasks
-    fresh = independent_games(lambda: make(Stranger))
+    fresh = independent_games(lambda: make(ThirdPartyGame))
     assert fresh() is made[-1]
     assert fresh() is made[-1]
     assert len(made) == 4

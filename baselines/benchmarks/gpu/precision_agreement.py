@@ -95,7 +95,7 @@ def _score(team: LanguageModelTeam, turns: list[SampledTurn]) -> tuple[Tensor, T
         prompts, tokens = [a.prompt_ids for a in actions], [a.token_ids for a in actions]
         signs = np.repeat([(-1.0) ** i for i in range(len(actions))], [len(ids) for ids in tokens])
         device = seat.base.device
-        with seat.base.wearing(seat.adapter):
+        with seat.base.active_adapter(seat.adapter):
             hidden = action_hidden(seat.base.trunk, prompts, tokens, device)
             flat = torch.as_tensor(np.concatenate(tokens), dtype=torch.long, device=device)
             told = score_tokens(seat.base.head, hidden, flat, team.law).logprobs

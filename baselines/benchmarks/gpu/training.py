@@ -9,16 +9,17 @@ limits are therefore lower bounds.
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from pettingzoo.utils.wrappers import BaseWrapper
 
 from baselines.benchmarks.gpu.benchmark_models import Shape
 from baselines.benchmarks.gpu.peak_throughput import Limits, synchronise
-from baselines.benchmarks.gpu.random_reward import CoinReward
 from baselines.cli.environment_flags import factory
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
@@ -28,6 +29,24 @@ from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import Request
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.trajectory import Action
+
+
+class CoinReward(BaseWrapper[str, str, str]):
+    """Wrapper that gives all agents reward 0 or 1 after each action, by the action's checksum.
+
+    A model with random weights solves no problem. All its groups would have zero advantage, and the update would skip
+    their backward pass.
+    """
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Reset the environment; all rewards are 0."""
+        super().reset(seed, options)
+        self.rewards = dict(self.env.rewards)
+
+    def step(self, action: str) -> None:
+        """Step the environment, then replace the rewards."""
+        super().step(action)
+        self.rewards = dict.fromkeys(self.env.rewards, float(zlib.crc32((action or "").encode()) & 1))
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from one_update import one_update
-from stranger import Stranger
+from third_party_game import ThirdPartyGame
 
 
-def test_a_strangers_game_trains_as_it_is():
+def test_a_third_party_game_trains_as_it_is():
     agents = ["player_0", "player_1"]
-    metrics, moved = one_update(partial(Stranger, turns=1), agents)
+    metrics, moved = one_update(partial(ThirdPartyGame, turns=1), agents)
     assert metrics["team/failed"] == 0
     assert metrics["team/turns"] == 2
     assert moved == set(agents)

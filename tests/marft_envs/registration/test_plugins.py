@@ -121,7 +121,11 @@ def test_entry_points_that_cannot_be_read_hide_no_other_plugin(install):
 
 
 def test_a_newer_version_of_a_plugin_is_what_an_id_without_version_means(install):
-    install("more", "more = more", "import marft_envs\nmarft_envs.register('marft/math_duo-v1', 'stranger:Stranger')\n")
+    install(
+        "more",
+        "more = more",
+        "import marft_envs\nmarft_envs.register('marft/math_duo-v1', 'third_party_game:ThirdPartyGame')\n",
+    )
     program = "import marft_envs; print(marft_envs.spec('marft/math_duo').id, marft_envs.spec('marft/math_duo-v0').id)"
     assert run(install, program).split() == ["marft/math_duo-v1", "marft/math_duo-v0"]
 
@@ -131,26 +135,29 @@ from functools import partial
 import gymnasium, marft_envs, pettingzoo
 from marft_envs.testing import check_environment
 
-report = check_environment(partial(marft_envs.make, "stranger/numbers-v0"), cycles=5)
+report = check_environment(partial(marft_envs.make, "third_party/numbers-v0"), cycles=5)
 assert report.passed, str(report)
-env = gymnasium.make("stranger/numbers-v0", turns=1, disable_env_checker=True)
+env = gymnasium.make("third_party/numbers-v0", turns=1, disable_env_checker=True)
 env.reset(seed=1)
 env.step("1")
 print(env.step("2")[1:4])
 if hasattr(pettingzoo, "make"):
-    assert pettingzoo.make("aec", "stranger/numbers-v0").unwrapped.turns == 2
-    assert isinstance(pettingzoo.make("parallel", "stranger/numbers-v0"), marft_envs.TurnParallel)
+    assert pettingzoo.make("aec", "third_party/numbers-v0").unwrapped.turns == 2
+    assert isinstance(pettingzoo.make("parallel", "third_party/numbers-v0"), marft_envs.TurnParallel)
 try:
-    marft_envs.make("stranger/numbers-v0", turn=1)
+    marft_envs.make("third_party/numbers-v0", turn=1)
 except TypeError as error:
     print(error)
 """
 
 
 def test_a_plugin_brings_an_environment_class_of_its_own(install):
-    source = "import marft_envs\nmarft_envs.register('stranger/numbers-v0', 'stranger:Stranger', kwargs={'turns': 2})\n"
+    source = (
+        "import marft_envs\n"
+        "marft_envs.register('third_party/numbers-v0', 'third_party_game:ThirdPartyGame', kwargs={'turns': 2})\n"
+    )
     install("numbers_plugin", "numbers = numbers_plugin", source)
     assert run(install, PLAY).splitlines() == [
         "(1.0, True, False)",
-        "stranger/numbers-v0: unknown keyword 'turn'; did you mean turns?",
+        "third_party/numbers-v0: unknown keyword 'turn'; did you mean turns?",
     ]

@@ -279,13 +279,13 @@ def test_every_environment_of_mathematics_plays_its_embedded_data(name):
 
 
 def test_an_id_may_name_the_module_that_registers_it(tmp_path, monkeypatch, clean_registry):
-    (tmp_path / "a_strangers_module.py").write_text(
+    (tmp_path / "a_third_party_module.py").write_text(
         "import marft_envs\n"
-        "marft_envs.register('test/stranger_duo-v0', lambda: marft_envs.make('marft/math_duo-v0').unwrapped)\n"
+        "marft_envs.register('test/third_party_duo-v0', lambda: marft_envs.make('marft/math_duo-v0').unwrapped)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    env = marft_envs.make("a_strangers_module:test/stranger_duo-v0")
+    env = marft_envs.make("a_third_party_module:test/third_party_duo-v0")
     env.reset(seed=0)
     assert env.agents == ["reasoner_0", "actor_0"]
     with pytest.raises(ImportError, match="no_such_module"):
-        marft_envs.spec("no_such_module:test/stranger_duo-v0")
+        marft_envs.spec("no_such_module:test/third_party_duo-v0")

@@ -108,7 +108,7 @@ def test_transcripts_do_not_depend_on_the_threads(knobs):
     assert no_threads_left()
 
 
-def test_a_strangers_game_whose_agents_leave_at_different_times():
+def test_a_third_party_game_whose_agents_leave_at_different_times():
     with make_vec(Market, 2, cut=True) as games:
         ended = play_all(games, games.reset(seeds=[0, 0]), answer=lambda turn: "a")
     for game in ended.values():

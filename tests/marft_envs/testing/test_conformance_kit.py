@@ -8,7 +8,7 @@ import broken_games
 import gymnasium
 import pytest
 from pettingzoo.test import performance_benchmark
-from stranger import Stranger
+from third_party_game import ThirdPartyGame
 from toy_games import toy_game
 
 import marft_envs
@@ -128,8 +128,8 @@ def test_a_whole_report_fails_with_one_check_and_says_what_to_do():
 # ------------------------------------------------------- not ours, not as text
 
 
-def test_a_stranger_conforms_and_what_cannot_be_known_of_it_is_said():
-    report = check_environment(Stranger, cycles=10)
+def test_a_third_party_game_conforms_and_what_cannot_be_known_of_it_is_said():
+    report = check_environment(ThirdPartyGame, cycles=10)
     assert report.passed, str(report)
     left_out = {check.name: check.found for check in report.checks if check.passed is None}
     assert set(left_out) == {
@@ -144,7 +144,7 @@ def test_a_stranger_conforms_and_what_cannot_be_known_of_it_is_said():
 
 def test_what_no_other_process_can_make_is_left_out_not_failed(monkeypatch):
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
-    marft_envs.register("here/only-v0", Stranger)
+    marft_envs.register("here/only-v0", ThirdPartyGame)
     check = run_rule(BY_NAME["other processes agree"], partial(marft_envs.make, "here/only-v0"))
     assert check.passed is None
     assert "no environment has the id 'here/only-v0'" in check.found

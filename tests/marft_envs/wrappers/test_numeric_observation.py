@@ -28,7 +28,7 @@ def test_ids_are_padded_and_cut_at_the_left():
     pad = len(DIGITS)
     assert env.observe("speaker_0").tolist() == [pad, pad, digit]
     assert env.observe("actor_0").tolist() == [pad] * 3
-    assert env.state().tolist() == [pad] * 4 + [digit]  # a stranger's: what all see
+    assert env.state().tolist() == [pad] * 4 + [digit]  # of a third-party game: what all see
     assert env.observation_space("actor_0").contains(env.observe("actor_0"))
     game = toy_game()
     env = TokenObservation(game, DIGITS, 1)

@@ -122,7 +122,7 @@ def test_what_is_being_written_is_seen_by_its_author_only():
     assert env.observe("a_0") == before
 
 
-def test_rewards_of_a_strangers_game_are_counted_once():
+def test_rewards_of_a_third_party_game_are_counted_once():
     """Paid for each word: what `last` says over the episode is what the game paid."""
     letters = VocabularyTokenizer("ab1")
     totals = {}

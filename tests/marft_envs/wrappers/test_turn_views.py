@@ -101,7 +101,7 @@ def test_who_leaves_early_waits_for_the_others(cut):
 
 
 @pytest.mark.parametrize("cut", [True, False])
-def test_one_policy_plays_a_strangers_game_to_its_end(cut):
+def test_one_policy_plays_a_third_party_game_to_its_end(cut):
     env = SharedPolicyEnv(CandidateAction(Market(cut=cut), ["a", "b"]))
     _, info = env.reset(seed=0)
     turns, rewards, ended = [info["agent_index"]], [], False
@@ -159,7 +159,7 @@ def test_impossible_masks_are_refused():
         env.action_masks()
 
 
-def test_strangers_infos_become_numbers():
+def test_third_party_infos_become_numbers():
     class Chatty(CopyDigit):
         def reset(self, seed=None, options=None):
             super().reset(seed, options)

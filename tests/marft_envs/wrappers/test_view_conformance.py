@@ -48,7 +48,7 @@ def test_gymnasium(game, view):
 
 
 @pytest.mark.parametrize(
-    ("game", "view", "mask"), list(itertools.product(["duo, 2 rounds", "stranger"], MASKED, ["obs", "info"]))
+    ("game", "view", "mask"), list(itertools.product(["duo, 2 rounds", "third party"], MASKED, ["obs", "info"]))
 )
 def test_gymnasium_with_masks(game, view, mask):
     env = SharedPolicyEnv(VIEWS[view](GAMES[game]()), mask=mask, obs_key="obs", mask_key="mask")

@@ -111,7 +111,7 @@ def test_episodes_of_our_games_are_recorded_and_replay(tmp_path):
     copy.deepcopy(env)
 
 
-def test_episodes_of_strangers_are_recorded(tmp_path):
+def test_episodes_of_third_party_games_are_recorded(tmp_path):
     path = tmp_path / "market.jsonl"
     env = RecordTranscript(Market(rounds=1, buyer_rounds=1, cut=True), path)
     env.reset(seed=7)

@@ -1,4 +1,4 @@
-"""Stacks of views over games, for the tests of the views: ours and strangers' ones."""
+"""Stacks of views over games, for the tests of the views: ours and third-party ones."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ GAMES = {
     "duo, 2 rounds": game("math_duo", horizon=2),
     "trio, 2 rounds": game("math_trio", horizon=2),
     "toy": toy_game,
-    "stranger": CopyDigit,
-    "stranger, uneven ends": Market,
+    "third party": CopyDigit,
+    "third party, uneven ends": Market,
 }
 
 

@@ -7,10 +7,10 @@ from pettingzoo import AECEnv
 from marft_envs import TextObservation, UnicodeText
 
 
-class Stranger(AECEnv):
+class ThirdPartyGame(AECEnv):
     """Two players in turn say numbers, none below the one before."""
 
-    metadata = {"name": "stranger", "render_modes": ["ansi"], "is_parallelizable": False, "render_fps": 1}  # noqa: RUF012
+    metadata = {"name": "third party", "render_modes": ["ansi"], "is_parallelizable": False, "render_fps": 1}  # noqa: RUF012
 
     def __init__(self, turns=3, render_mode=None):
         super().__init__()
