@@ -48,7 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dir", type=Path, default=FOLDER, help="where they lie (default: docs/environments)")
     parsed = parser.parse_args(arguments)
     made = pages()
-    stale = [name for name, text in made.items() if _read(parsed.dir / name) != text]
+    stale = []
+    for name, text in made.items():
+        page = parsed.dir / name
+        if not page.is_file() or page.read_text(encoding="utf-8") != text:
+            stale.append(name)
     if parsed.check:
         print(
             "\n".join(f"{parsed.dir / name} would change: run python -m baselines.environment_pages" for name in stale)
@@ -59,10 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (parsed.dir / name).write_text(made[name], encoding="utf-8")
     print(f"{len(stale)} pages written to {parsed.dir}")
     return 0
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def pages() -> dict[str, str]:

@@ -45,10 +45,10 @@ def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Exp
         **changes: Settings that differ from the preset "laptop", by field name.
     """
     values = {**PRESETS["laptop"], "updates": UPDATES, "seed": seed, **changes}
-    parts = {
-        name: from_record(kind, {k: v for k, v in values.items() if k in {f.name for f in dataclasses.fields(kind)}})
-        for name, (kind, _) in SETTINGS.items()
-    }
+    parts = {}
+    for name, (kind, _) in SETTINGS.items():
+        fields = {field.name for field in dataclasses.fields(kind)}
+        parts[name] = from_record(kind, {key: value for key, value in values.items() if key in fields})
     return Experiment(
         env=ENVIRONMENT,
         keywords={"data": "embedded:stories", "split": "train", "team": Team.preset("laptop_duo").to_dict()},
@@ -131,14 +131,15 @@ def _report(
         held_out={label: Points(before["sampled"].accuracy, after["sampled"].accuracy)},
         title="reasoner -> actor, one shared reward: held-out accuracy before and after",
     )
-    return {
-        name: {
+    report: dict[str, Any] = {}
+    for name in after:
+        report[name] = {
             "before": list(before[name].accuracy),
             "after": list(after[name].accuracy),
             "paired_gain": list(gains[name]),
         }
-        for name in after
-    } | {"seed": plan.schedule.seed, "updates": plan.schedule.updates}
+    report.update(seed=plan.schedule.seed, updates=plan.schedule.updates)
+    return report
 
 
 def _print_examples(name: str, before: Evaluation, after: Evaluation, count: int = 1) -> None:

@@ -148,11 +148,7 @@ def _play(judge: Judge, channel: str, between: str, sent: str) -> list[_Look]:
     tests = [Test(f"{key} {word}\n".encode(), b"-") for word in words]
     parts = [[test] for test in tests] if between == "submissions" else [tests]
     results = [result for part in parts for result in judge.run(source, "c++17", part).tests]
-    return [_numbers(result.output) for result in results]
-
-
-def _numbers(output: bytes) -> _Look:
-    return [float(word) for word in output.split()]
+    return [[float(word) for word in result.output.split()] for result in results]
 
 
 def _decoder(channel: str, *idle: list[_Look]) -> Callable[..., list[int]]:

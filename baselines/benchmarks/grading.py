@@ -62,12 +62,16 @@ def main(arguments: list[str] | None = None) -> None:
 
 def load_pairs(path: Path) -> list[Pair]:
     """Read labelled pairs from a JSONL file."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    return [
-        Pair(row["gold"], row.get("candidate", row.get("answer")), row["equivalent"], _language(row))
-        for row in rows
-        if not row.get("policy") and row.get("form", "answer") == "answer"
-    ]
+    pairs = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        if not line.strip():
+            continue
+        row = json.loads(line)
+        if row.get("policy") or row.get("form", "answer") != "answer":
+            continue
+        language = row.get("language") or ("zh" if row.get("category", "").startswith("zh") else "en")
+        pairs.append(Pair(row["gold"], row.get("candidate", row.get("answer")), row["equivalent"], language))
+    return pairs
 
 
 def generated_pairs() -> Iterator[Pair]:
@@ -92,10 +96,6 @@ def generated_pairs() -> Iterator[Pair]:
 def _styles(gold: str, same: str, different: str, language: str = "en") -> Iterator[Pair]:
     yield Pair(gold, same, True, language)
     yield Pair(gold, different, False, language)
-
-
-def _language(row: dict[str, str]) -> str:
-    return row.get("language") or ("zh" if row.get("category", "").startswith("zh") else "en")
 
 
 def measure(pair: Pair, repeats: int) -> Measurement:

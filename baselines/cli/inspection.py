@@ -7,7 +7,6 @@ import functools
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -123,10 +122,7 @@ def manage_data(arguments: argparse.Namespace) -> int:
         return 0
     table = Table("name", "rows", "licence", "description")
     for name, entry in manifest.items():
-        table.add_row(name, _rows(entry), entry["licence"], entry["description"])
+        rows = ", ".join(f"{split} {found['rows']}" for split, found in entry["splits"].items())
+        table.add_row(name, rows, entry["licence"], entry["description"])
     Console().print(table)
     return 0
-
-
-def _rows(entry: dict[str, Any]) -> str:
-    return ", ".join(f"{split} {found['rows']}" for split, found in entry["splits"].items())

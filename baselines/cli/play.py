@@ -39,14 +39,14 @@ class HumanPolicy:
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Show each observation and read one line as the action."""
-        return [self._ask(request) for request in requests]
-
-    def _ask(self, request: Request) -> Action:
-        print(f"\n--- {request.agent} sees\n{request.observation}\n")
-        try:
-            return text_action(input(f"{request.agent}> "))
-        except EOFError:
-            raise ValueError("the input ended before the episode did") from None
+        actions = []
+        for request in requests:
+            print(f"\n--- {request.agent} sees\n{request.observation}\n")
+            try:
+                actions.append(text_action(input(f"{request.agent}> ")))
+            except EOFError:
+                raise ValueError("the input ended before the episode did") from None
+        return actions
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,12 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"--- {agent} sees\n{observation}\n\n--- {agent} says\n{action.text}\n")
         env.step(action.text)
         if any(env.terminations.values()) or any(env.truncations.values()):
-            _print_end(env, agent)
+            infos = {name: float(value) for name, value in env.infos[agent].items()}
+            print(f"team reward {env.rewards[agent]:g}; infos {json.dumps(infos)}")
     return 0
-
-
-def _print_end(env: Any, agent: str) -> None:
-    print(f"team reward {env.rewards[agent]:g}; infos {json.dumps({k: float(v) for k, v in env.infos[agent].items()})}")
 
 
 def _policy(name: str, env: Any, seed: int) -> Policy:

@@ -12,7 +12,7 @@ import os
 import re
 import runpy
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
@@ -119,18 +119,11 @@ def _is_installed(name: str) -> bool:
 def _fill(folder: Path, name: str, namespace: str) -> None:
     class_name = "".join(part.capitalize() for part in name.split("_"))
     words = {"name": name, "namespace": namespace, "class_name": class_name}
-    for path, text in _rendered(words):
-        file = folder / path
+    for path, template in _files(resources.files(__name__).joinpath("template"), PurePosixPath()):
+        file = folder / str(path).removesuffix(".txt").replace("PACKAGE", name)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(Template(template.read_text(encoding="utf-8")).substitute(words), encoding="utf-8")
     runpy.run_path(str(folder / "src" / name / "make_data.py"), run_name="__main__")
-
-
-def _rendered(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the path and text of each template file, with the words filled in."""
-    for path, file in _files(resources.files(__name__).joinpath("template"), PurePosixPath()):
-        text = Template(file.read_text(encoding="utf-8")).substitute(words)
-        yield str(path).removesuffix(".txt").replace("PACKAGE", words["name"]), text
 
 
 def _files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:

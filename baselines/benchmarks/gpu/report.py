@@ -74,7 +74,10 @@ def _learning(learning: Mapping[str, Any]) -> str:
         "|---|---|---|---|",
     ]
     for name in ("greedy", "sampled"):
-        cells = (_interval(learning[name][key]) for key in ("before", "after", "paired_gain"))
+        cells = []
+        for key in ("before", "after", "paired_gain"):
+            mean, low, high = learning[name][key][:3]
+            cells.append(f"{mean:.3f} [{low:.3f}, {high:.3f}]")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     success = " ".join(f"{value:.2f}" for value in learning["success"])
     return "\n".join(
@@ -82,13 +85,11 @@ def _learning(learning: Mapping[str, Any]) -> str:
     )
 
 
-def _interval(values: Sequence[float]) -> str:
-    return f"{values[0]:.3f} [{values[1]:.3f}, {values[2]:.3f}]"
-
-
 def _table(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
-    head = [f"| {' | '.join(columns.values())} |", "|" + "---|" * len(columns)]
-    return "\n".join([*head, *(f"| {' | '.join(_cell(name, row[name]) for name in columns)} |" for row in rows)])
+    lines = [f"| {' | '.join(columns.values())} |", "|" + "---|" * len(columns)]
+    for row in rows:
+        lines.append(f"| {' | '.join(_cell(name, row[name]) for name in columns)} |")
+    return "\n".join(lines)
 
 
 def _cell(name: str, value: Any) -> str:

@@ -54,25 +54,25 @@ def nodes(workload: Workload, place: int, turns: tuple[Turn, ...]) -> list[Any]:
     members: dict[tuple[int, tuple[int, ...]], list[Turn]] = {}
     for turn in turns:
         members.setdefault((turn.episode // workload.group_size, turn.prompt_ids), []).append(turn)
-    longest = [
-        max(len(turn.token_ids) for turn in turns[start : start + workload.group_size])
-        for start in range(0, len(turns), workload.group_size)
-    ]
-    return [
-        NodeSample(
+    samples = []
+    for (group, prompt), own in members.items():
+        start = group * workload.group_size
+        longest = max(len(turn.token_ids) for turn in turns[start : start + workload.group_size])
+        padded = []
+        for turn in own:
+            missing = longest - len(turn.token_ids)
+            padded.append(torch.tensor([*turn.token_ids, *[END_TOKEN] * missing]))
+        sample = NodeSample(
             agent_idx=place,
             turn_idx=0,
-            completions_data={
-                "prompt_input_ids": torch.tensor([prompt]),
-                "completion_input_ids": [[_padded(turn.token_ids, longest[group]) for turn in own]],
-            },
+            completions_data={"prompt_input_ids": torch.tensor([prompt]), "completion_input_ids": [padded]},
             returns=[gains[turn.episode] for turn in own],
             node_mean_reward=0.0,
             node_mean_return=0.0,
             node_env_step=0,
         )
-        for (group, prompt), own in members.items()
-    ]
+        samples.append(sample)
+    return samples
 
 
 def advantages(workload: Workload) -> list[float]:
@@ -81,7 +81,3 @@ def advantages(workload: Workload) -> list[float]:
     centred = rewards - rewards.mean(1, keepdim=True)
     gains: list[float] = (centred / (centred.std(1, keepdim=True, unbiased=False) + 1e-6)).flatten().tolist()
     return gains
-
-
-def _padded(tokens: tuple[int, ...], width: int) -> torch.Tensor:
-    return torch.tensor([*tokens, *[END_TOKEN] * (width - len(tokens))])

@@ -38,7 +38,11 @@ def measure(work: Callable[[], Mapping[str, float] | None], resting_mb: float | 
         resting_mb: Resident memory after loading, in 10^6 bytes; None if unknown.
     """
     settle()
-    can_reset = _reset_peak()
+    try:
+        Path("/proc/self/clear_refs").write_text(_CLEAR_PEAK, encoding="ascii")
+        can_reset = True
+    except OSError:
+        can_reset = False
     wall, cpu = time.perf_counter(), time.process_time()
     extra = work() or {}
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
@@ -61,11 +65,3 @@ def resident_mb(field: str = "VmRSS") -> float | None:
     except OSError:
         return None
     return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field + ":")), None)
-
-
-def _reset_peak() -> bool:
-    try:
-        Path("/proc/self/clear_refs").write_text(_CLEAR_PEAK, encoding="ascii")
-    except OSError:
-        return False
-    return True

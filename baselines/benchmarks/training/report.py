@@ -176,16 +176,15 @@ def tables(results: Results) -> Iterator[tuple[str, Sequence[str], list[tuple[st
     for axis, names in results.axes.items():
         series = list(dict.fromkeys((r.phase, r.contender) for r in rows if r.workload in names.values()))
         for title, figure in (("CPU seconds", _cpu), ("peak MB above rest", _peak)):
-            lines = [
-                (phase, contender, *(figure(measured.get((name, phase, contender))) for name in names.values()))
-                for phase, contender in sorted(series, key=lambda pair: pair[0])
-            ]
-            sizes = [_size(axis, size, results.workloads[name]) for size, name in names.items()]
+            lines = []
+            for phase, contender in sorted(series, key=lambda pair: pair[0]):
+                figures = [figure(measured.get((name, phase, contender))) for name in names.values()]
+                lines.append((phase, contender, *figures))
+            sizes = []
+            for size, name in names.items():
+                prompt = f"{results.workloads[name]['prompt_mean']:.0f} tokens"
+                sizes.append(prompt if axis == "prompt" else f"{size:,}")
             yield f"Growth with {axis}: {title}", ("phase", "contender", *sizes), lines
-
-
-def _size(axis: str, size: int, workload: Mapping[str, float]) -> str:
-    return f"{workload['prompt_mean']:.0f} tokens" if axis == "prompt" else f"{size:,}"
 
 
 def _cpu(row: Row | None) -> str:

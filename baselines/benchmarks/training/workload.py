@@ -182,7 +182,9 @@ def make_workload(tokenizer: Any, model: str, shape: Shape) -> Workload:
     rng = np.random.default_rng(np.random.SeedSequence([shape.seed, 0]))
     episodes = shape.groups * shape.group_size
     lengths = answer_lengths(shape.agents * episodes, shape.answer, shape.cap, rng).reshape(episodes, shape.agents)
-    corpus = [i for i in tokenizer(_solutions())["input_ids"] if i != END_TOKEN]
+    problems = resources.files("envs_data").joinpath("gsm8k/train.jsonl").read_text(encoding="utf-8").splitlines()
+    solutions = "\n\n".join(json.loads(line)["answer"] for line in problems)
+    corpus = [i for i in tokenizer(solutions)["input_ids"] if i != END_TOKEN]
     env: Any = make(ENVIRONMENT, team=chain_team(shape.agents, shape.examples))
     turns: list[Turn] = []
     for episode in range(episodes):
@@ -239,9 +241,3 @@ def chain_team(size: int, examples: int = 1) -> dict[str, Any]:
         "dependency": {"kind": "matrix", "rows": rows},
         "profiles": profiles,
     }
-
-
-def _solutions() -> str:
-    """Return all worked solutions of the embedded training problems as one text."""
-    lines = resources.files("envs_data").joinpath("gsm8k/train.jsonl").read_text(encoding="utf-8").splitlines()
-    return "\n\n".join(json.loads(line)["answer"] for line in lines)
