@@ -145,8 +145,10 @@ def accuracy_table(pairs: list[Pair], use_symbolic: bool) -> Table:
         if verdict.method in ("symbolic", "timeout"):
             symbolic += 1
             slowest_ms = max(slowest_ms, (time.perf_counter() - start) * 1e3)
-        missed += pair.equivalent and not verdict.same
-        accepted += bool(verdict.same) and not pair.equivalent
+        if pair.equivalent and not verdict.same:
+            missed += 1
+        elif verdict.same and not pair.equivalent:
+            accepted += 1
     table = Table(title="whole cascade")
     for column in ("pairs", "accuracy", "false negatives", "false positives", "symbolic", "slowest ms (wall)"):
         table.add_column(column, justify="right")

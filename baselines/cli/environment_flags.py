@@ -17,7 +17,15 @@ from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.teams.team import as_team
 
 KEYWORDS = (
-    *("data", "split", "team", "dependency", "horizon", "reward", "feedback", "communication", "max_action_chars"),
+    "data",
+    "split",
+    "team",
+    "dependency",
+    "horizon",
+    "reward",
+    "feedback",
+    "communication",
+    "max_action_chars",
     "judge",
 )
 

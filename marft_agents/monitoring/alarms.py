@@ -18,8 +18,17 @@ from marft_agents.monitoring.metric_history import Series
 
 KINDS: tuple[Kind, ...] = ("explosion", "collapse", "lazy", "length")
 MEASURES = (
-    *("entropy", "kl", "ratio_max", "ratio_min", "grad_norm", "tokens_mean", "cap_hit_share"),
-    *("advantage_std", "same_share", "empty_share", "copied_share"),
+    "entropy",
+    "kl",
+    "ratio_max",
+    "ratio_min",
+    "grad_norm",
+    "tokens_mean",
+    "cap_hit_share",
+    "advantage_std",
+    "same_share",
+    "empty_share",
+    "copied_share",
 )
 TEAM_MEASURES = ("return", "return_std", "group_return_std", "episodes", "success")
 SOLVED = 0.95  # mean success over a window of updates from which a task counts as solved

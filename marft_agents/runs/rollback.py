@@ -123,7 +123,9 @@ class Guard:
         cause = next((alarm for alarm in self.alarms if alarm.kind in UNDONE), None)
         if cause is not None and self.rollbacks < self.settings.rollback:
             self._roll_back(cause)
-        return told | ({"team/rollbacks": float(self.rollbacks)} if self.settings.rollback else {})
+        if self.settings.rollback:
+            told["team/rollbacks"] = float(self.rollbacks)
+        return told
 
     def _raise(self, alarm: Alarm) -> None:
         self.alarms.append(alarm)

@@ -152,9 +152,8 @@ def news(known: Messages, messages: Messages) -> str:
         messages = messages[len(known) :]
     if messages and messages[0]["role"] == "assistant":
         messages = messages[1:]
-    return "\n\n".join(_signed(message) for message in messages)
-
-
-def _signed(message: Mapping[str, str]) -> str:
-    name = message.get("name", ENVIRONMENT)
-    return message["content"] if name == ENVIRONMENT else f"{name}: {message['content']}"
+    texts = []
+    for message in messages:
+        name = message.get("name", ENVIRONMENT)
+        texts.append(message["content"] if name == ENVIRONMENT else f"{name}: {message['content']}")
+    return "\n\n".join(texts)

@@ -67,8 +67,14 @@ def to_verifiers(
         INFINITE = listing_game(example) is None
 
         def load(self) -> Iterator[Play]:
-            for name, seed, options in _starts(example):
-                yield Play(Data(name=name, seed=seed, options=options), self.config.task)
+            game = listing_game(example)
+            if game is None:
+                for seed in itertools.count():
+                    yield Play(Data(name=None, seed=seed, options={}), self.config.task)
+            else:
+                for index in range(len(game.tasks)):
+                    data = Data(name=game.tasks[index].id, seed=index, options={"index": index})
+                    yield Play(data, self.config.task)
 
     local = vf.AgentConfig(runtime=vf.SubprocessConfig())
     config: Any = create_model(  # type: ignore[call-overload]
@@ -80,15 +86,6 @@ def to_verifiers(
             await _Table(make_env, playing, task, agents).play()
 
     return Tasks, Game, _chat_harness(vf)
-
-
-def _starts(env: AnyAEC) -> Iterator[tuple[str | None, int, dict[str, Any]]]:
-    """Yield name, seed and options of every game."""
-    game = listing_game(env)
-    if game is not None:
-        yield from ((game.tasks[index].id, index, {"index": index}) for index in range(len(game.tasks)))
-    else:
-        yield from ((None, seed, {}) for seed in itertools.count())
 
 
 class _Table:
@@ -118,8 +115,11 @@ class _Table:
         for role, talk in self.talks.items():
             if talk.trace.errors:  # a model that could not be asked is no answer worth 0
                 raise GameFailedError(f"{role}: {talk.trace.errors[-1].message}")
+        paid, infos = (turn.rewards, turn.infos) if isinstance(turn, Ended) else ({}, {})
         for role, talk in self.talks.items():
-            self._record(role, talk.trace, turn)
+            talk.trace.record_reward("team", paid.get(role, 0.0))
+            for name, value in infos.get(role, {}).items():
+                talk.trace.record_metric(name, float(value))
 
     async def _action(self, turn: Waiting, stack: AsyncExitStack) -> str | None:
         """Return the agent's action; None if its limits stop it."""
@@ -127,19 +127,13 @@ class _Table:
         if role in self.partners:
             return await asyncio.to_thread(self.partners[role], turn.observation)
         if role not in self.talks:
-            told = messages[: messages[0]["role"] == "system"]
+            told = messages[:1] if messages[0]["role"] == "system" else messages[:0]
             task = self.task.with_data(system_prompt=told[0]["content"] if told else None)
             self.talks[role] = await stack.enter_async_context(getattr(self.agents, role).interaction(task))
             self.known[role] = told
         segment = await self.talks[role].turn(news(self.known[role], messages))
         self.known[role] = messages
         return None if segment.terminated else str(segment.last_reply)
-
-    def _record(self, role: str, trace: Any, turn: Waiting | Ended) -> None:
-        paid, infos = (turn.rewards, turn.infos) if isinstance(turn, Ended) else ({}, {})
-        trace.record_reward("team", paid.get(role, 0.0))
-        for name, value in infos.get(role, {}).items():
-            trace.record_metric(name, float(value))
 
 
 def _chat_harness(vf: Any) -> type[Any]:

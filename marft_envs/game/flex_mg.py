@@ -284,7 +284,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         if plan.open:
             plan = played.plan = self.dependency.plan(self._roster, number, [*self._turns, turn])
             turn = turn._replace(fault="; ".join(part for part in (fault, plan.fault) if part))
-        self._invalid += bool(turn.fault)
+        if turn.fault:
+            self._invalid += 1
         played.turns.append(turn)
         self._turns.append(turn)
         for viewer, seen in plan.sees.items():

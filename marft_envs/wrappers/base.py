@@ -120,7 +120,8 @@ class UtteranceView(TextView):
             # An illegal action is said as silence: the empty text, or the shortest one that the space takes.
             silence = "" if space.min_length == 0 else min(space.character_set) * space.min_length
             said, text = silence, None
-        self._illegal += text is None or bool(fault)
+        if text is None or fault:
+            self._illegal += 1
         super().step(said)
 
     def _make_infos(self) -> dict[str, dict[str, Any]]:

@@ -175,7 +175,10 @@ class CodeTasks(JudgedTasks):
     def __getstate__(self) -> dict[str, Any]:
         """Pickle a judge as the name of its backend: sandboxes stay in their process."""
         backend = getattr(self._judge, "backend", None)
-        return self.__dict__ | ({"_judge": backend} if isinstance(backend, str) else {})
+        state = dict(self.__dict__)
+        if isinstance(backend, str):
+            state["_judge"] = backend
+        return state
 
     def __deepcopy__(self, memo: object) -> CodeTasks:
         return self
