@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from fakes import Broken, RouteToExpert
+from fakes import Broken, Market, RouteToExpert
 
 import marft_envs
 from marft_envs.bridges import (
@@ -179,3 +179,17 @@ def test_bridges_import_none_of_the_packages():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_closing_a_seat_closes_its_environment():
+    made = []
+
+    def make():
+        made.append(Market())
+        return made[-1]
+
+    seat = SeatGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
+    seat.begin(0)
+    assert not made[0].closed
+    seat.close()
+    assert [env.closed for env in made] == [True]

@@ -244,11 +244,12 @@ def test_a_game_that_begins_anew_waits_for_no_action_of_its_former_turn():
 
 @pytest.mark.parametrize("threads", [0, 3])
 def test_waiting_for_all_includes_the_games_that_begin_anew(threads):
-    with make_vec(toy_game, 3, threads=threads, autoreset=True, horizon=1) as games:
-        waiting = games.reset(seeds=0)
-        while not games.ended:
-            waiting = games.step({turn.index: "x" for turn in waiting}, wait="all")
-        assert [turn.index for turn in waiting] == [0, 1, 2]
+    with make_vec(toy_game, 2, threads=threads, autoreset=True, horizon=1) as games:
+        games.reset(seeds=0)
+        games.step({0: "x"}, wait="all")
+        waiting = games.step({0: "x", 1: "x"}, wait="all")  # game 0 ends, game 1 goes on
+        assert [game.index for game in games.ended] == [0]
+        assert [(turn.index, turn.agent) for turn in waiting] == [(0, "a_0"), (1, "b_0")]
         assert games.running == []
 
 
