@@ -73,7 +73,7 @@ def test_a_game_that_never_began_has_no_record_of_its_own():
 
 
 def test_a_game_that_fails_after_a_limit_cut_it_has_failed_and_no_more():
-    class Cut(Stranger):
+    class Cut(ThirdPartyGame):
         def step(self, action):
             if action is None:
                 raise OSError("gone")
