@@ -243,7 +243,9 @@ def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
     spec = marft_envs.spec(family.id_of("duo"))
     assert isinstance(spec.entry_point, TaskEnvironment)
     sources: list[Callable[..., Any]] = [spec.entry_point.__call__, FlexMG, spec.entry_point.factory]
-    told = {name: text for source in (type(family.duo.tasks), *sources[::-1]) for name, text in _told(source).items()}
+    told: dict[str, str] = {}
+    for source in (type(family.duo.tasks), *reversed(sources)):  # of several texts the one of the first source counts
+        told.update(_argument_docs(source))
     seen = _INTERNAL | set(spec.entry_point.rules)
     for source in sources:
         for parameter in inspect.signature(source).parameters.values():
@@ -254,7 +256,7 @@ def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
             yield f"`{parameter.name}`", f"`{default!r}`", told.get(parameter.name, "")
 
 
-def _told(source: Callable[..., Any]) -> dict[str, str]:
+def _argument_docs(source: Callable[..., Any]) -> dict[str, str]:
     """Return the entries of the "Args" section of a docstring by argument, each on one line."""
     section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.getdoc(source) or "", re.MULTILINE | re.DOTALL)
     if section is None:

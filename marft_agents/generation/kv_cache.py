@@ -156,26 +156,27 @@ class Slots:
         n = len(self)
         query, key, value = query[:n], key[:n], value[:n]
         (own_keys, own_values), (keys, values) = self._own[layer], self._common[layer]
+        # n rows in F families of at most G rows; H = H_kv * g query heads; L shared and K own tokens are visible
         own_keys[now.rows, :, now.places] = key[:, :, 0]
         own_values[now.rows, :, now.places] = value[:, :, 0]
-        kv, length = keys.shape[1:3]
+        kv, length = keys.shape[1:3]  # keys, values: [F, H_kv, L, d]
         groups = heads // kv
-        folded = (query * scale).view(n, kv, groups, size)
+        folded = (query * scale).view(n, kv, groups, size)  # [n, H_kv, g, d]
         hidden_common, hidden_own = now.masks(window)
-        # rows of a family as the queries of one product: [F, H_kv, G * g, d] with [F, H_kv, d, length]
+        # rows of a family as the queries of one product: [F, H_kv, G * g, d] with [F, H_kv, d, L]
         grouped = folded[now.members].transpose(1, 2).flatten(2, 3)
         common = torch.matmul(grouped, keys.transpose(2, 3)).view(len(keys), kv, now.largest, groups, length)
-        common = common.transpose(1, 2).flatten(0, 1)[now.seats]
+        common = common.transpose(1, 2).flatten(0, 1)[now.seats]  # [F * G, H_kv, g, L] -> [n, H_kv, g, L]
         if hidden_common is not None:
             common = common.masked_fill_(hidden_common, -torch.inf)
-        own = torch.matmul(folded, own_keys[:n, :, : now.depth].transpose(2, 3))
+        own = torch.matmul(folded, own_keys[:n, :, : now.depth].transpose(2, 3))  # [n, H_kv, g, K]
         if hidden_own is not None:
             own = own.masked_fill_(hidden_own, -torch.inf)
-        weights = torch.cat([common, own], dim=-1).softmax(-1, dtype=torch.float32).to(query.dtype)
+        weights = torch.cat([common, own], dim=-1).softmax(-1, dtype=torch.float32).to(query.dtype)  # [..., L + K]
         of_common, of_own = weights.split([length, now.depth], dim=-1)
-        grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)
+        grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)  # [F, H_kv, G * g, L]
         out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups, size).transpose(1, 2)
-        total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])
+        total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])  # [n, H_kv, g, d]
         out = total.reshape(n, 1, heads, size)
         return pad(out, (0, 0, 0, 0, 0, 0, 0, given - n)) if given > n else out  # pad by 0 would copy
 

@@ -143,11 +143,8 @@ FLAT = {
     "decision_offsets": ("shaping", "advantages", "credit"),
     "value_offsets": ("values", "returns"),
 }
-PER_ACTION = tuple(
-    name
-    for name in Batch._fields
-    if name not in ("agents", "policies", "actions", *FLAT) and not any(name in names for names in FLAT.values())
-)
+_NOT_PER_ACTION = {"agents", "policies", "actions", *FLAT, *(name for names in FLAT.values() for name in names)}
+PER_ACTION = tuple(name for name in Batch._fields if name not in _NOT_PER_ACTION)
 
 
 def build_batch(

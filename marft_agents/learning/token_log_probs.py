@@ -87,7 +87,7 @@ def score_tokens(
     """
 
     def chunk(states: Tensor, ids: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
-        logits = scale(head(states), law)
+        logits = scale(head(states), law)  # [rows, V]
         if allowed is not None:
             logits = logits.masked_fill(~allowed, -torch.inf)
         logprobs = logits.log_softmax(-1)
@@ -95,7 +95,7 @@ def score_tokens(
             # outside the support p log p is 0: masking the log (not the product) keeps its gradient 0, not NaN
             finite = logprobs if allowed is None else logprobs.masked_fill(~allowed, 0.0)
             entropy = -(logprobs.exp() * finite).sum(-1)
-        return logprobs.gather(-1, ids[:, None]).squeeze(-1), entropy
+        return logprobs.gather(-1, ids[:, None]).squeeze(-1), entropy  # [rows] each
 
     adapted = any(p.requires_grad for p in head.parameters())  # a trained head recomputes its logits in backward
     scores, entropies = [], []

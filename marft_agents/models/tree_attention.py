@@ -206,20 +206,21 @@ class TreeAttention:
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Attend level by level; see `LayerAttention`."""
-        packed = [x[0].transpose(0, 1) for x in (query, key, value)]
+        packed = [x[0].transpose(0, 1) for x in (query, key, value)]  # [1, H, N, d] -> [N, H, d]; keys, values H_kv
         if self._keep:
             self.kept[layer] = packed[1], packed[2]
         sizes = [stretch.size for stretch in self._stretches]
         keys = values = None
         outputs = []
         for i, (stretch, q, k, v) in enumerate(zip(self._stretches, *(x.split(sizes) for x in packed), strict=True)):
+            # the level's n tokens as R rows of W: [n, H_kv, d] -> [R, W, H_kv, d], behind those of the row's parent
             keys = stretch.continued(keys, stretch.padded(k))
             values = stretch.continued(values, stretch.padded(v))
             if (i, window) not in self._masks:
                 self._masks[i, window] = stretch.mask(window, self._device)
             out = attend(stretch.padded(q), keys, values, self._masks[i, window], scale)
-            outputs.append(stretch.unpadded(out))
-        return torch.cat(outputs)[None]
+            outputs.append(stretch.unpadded(out))  # [R, W, H, d] -> [n, H, d]
+        return torch.cat(outputs)[None]  # [1, N, H, d]
 
 
 def _packed(values: Sequence[Indices], levels: Sequence[Level], device: torch.device) -> Tensor:

@@ -91,7 +91,7 @@ def execute(
         except ToolError as error:
             done.append(Executed("error", _cut(str(error)), state))
         except BaseException as error:
-            done.append(Executed("error", _cut(f"the tool failed: {type(error).__name__}: {_told(error)}"), state))
+            done.append(Executed("error", _cut(f"the tool failed: {type(error).__name__}: {_text_of(error)}"), state))
 
     worker = threading.Thread(target=work, name=f"tool {tool.name}", daemon=True)
     worker.start()
@@ -141,7 +141,7 @@ def _stop(worker: threading.Thread) -> None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker.ident), ctypes.py_object(SystemExit))
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
