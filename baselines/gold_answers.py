@@ -1,4 +1,4 @@
-"""Scripted oracle of single agents: the gold answer of the task being played."""
+"""Scripted oracle policy for a single agent: plays the gold answer of the current task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quickstart: two agents of a real pretrained model learn to solve word problems together.
+"""Quickstart experiment: train a pretrained two-agent team on word problems, evaluate before and after.
 
 `python -m baselines.quickstart` (or `make quickstart`) evaluates the untrained duo reasoner -> actor of
 SmolLM2-135M-Instruct on 200 held-out problems of the embedded set `stories`. It trains the duo with MARFT-A on the 600

@@ -1,4 +1,4 @@
-"""95 % confidence intervals of single shares, without further packages."""
+"""95 % confidence intervals of proportions (Wilson), without further packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capabilities of an environment beyond PettingZoo's interface. Its `metadata` promise them.
+"""Optional capabilities of an environment beyond PettingZoo's interface, declared in its `metadata`.
 
 | key of `metadata` | promise |
 |---|---|

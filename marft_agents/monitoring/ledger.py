@@ -1,4 +1,4 @@
-"""Ledger: what episodes cost in tokens, turns, calls and seconds, per agent and for the team.
+"""Cost accounting of episodes: tokens, turns, calls and seconds, per agent and for the team.
 
 All episodes count: failed ones, further prompt groups and branches. Turns and tokens of a branch count from its
 branched turn on: those before it are replayed, not generated. The environment repeats its work in a replay, so its

@@ -1,4 +1,4 @@
-"""Readers for rows of JSON, JSON Lines, CSV and Parquet files; every row knows its place.
+"""Readers for rows of JSON, JSON Lines, CSV and Parquet files, each row with its file and line for errors.
 
 The meaning of the columns is defined in `marft_envs.data.formats`.
 """

@@ -1,4 +1,4 @@
-"""Plugins: other packages add their environments by an entry point in the group `marft_envs.plugins`."""
+"""Plugin loading: environments of other packages from the entry-point group `marft_envs.plugins`."""
 
 from __future__ import annotations
 

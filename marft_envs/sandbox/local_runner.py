@@ -1,4 +1,4 @@
-"""Runner as a process of this machine: its command line, its process, and the folder of a backend without an engine."""
+"""Runner as a host process, for backends without a container engine: command line, process, working folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Play an environment with deterministic actions, for checks that compare."""
+"""Play an environment with deterministic actions, for conformance checks that compare two transcripts."""
 
 from __future__ import annotations
 

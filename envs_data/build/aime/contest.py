@@ -1,4 +1,4 @@
-"""Common form of AIME-style problems."""
+"""Build the draft of an AIME-style problem: boxed integer answer, reduced modulo 1000 if larger than 999."""
 
 from envs_data.build.draft import Draft
 from envs_data.build.math.latex import box

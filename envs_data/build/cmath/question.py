@@ -1,4 +1,4 @@
-"""Common form of Chinese word problems, with the columns of CMATH."""
+"""Helpers for templates of Chinese word problems: names, number formatting, and CMATH columns by grade."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Templates about home, school, garden and kitchen."""
+"""Templates of GSM8K-style word problems about home, school, garden and kitchen."""
 
 import random
 

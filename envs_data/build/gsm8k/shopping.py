@@ -1,4 +1,4 @@
-"""Templates about buying, selling, earning and saving."""
+"""Templates of GSM8K-style word problems about buying, selling, earning and saving."""
 
 import random
 

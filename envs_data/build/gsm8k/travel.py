@@ -1,4 +1,4 @@
-"""Templates about travel, work, sport and factories."""
+"""Templates of GSM8K-style word problems about travel, work, sport and factories."""
 
 import random
 

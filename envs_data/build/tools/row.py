@@ -1,4 +1,4 @@
-"""Rows of the task sets of worlds, and the common specification of the sets."""
+"""Data set rows of tool-use tasks, and the specification shared by the tool-use data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that programs read at run time: find them, copy them into a root in memory, or read them before.
+"""Runtime files of programs: find them, copy them into an in-memory root, or pre-read them into the page cache.
 
 All of this closes covert channels. Most file systems remember which names were looked up in vain, and answer faster the
 next time, so a program could leave bits for a later one. A tmpfs remembers none. Files that were read before are in the

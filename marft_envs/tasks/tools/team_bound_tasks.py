@@ -1,4 +1,4 @@
-"""Base class of tasks that are bound to a team's tools before they are played."""
+"""Base class of tasks specialised to the tools of a team before play."""
 
 from __future__ import annotations
 

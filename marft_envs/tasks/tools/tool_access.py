@@ -1,4 +1,4 @@
-"""The tool surface: the tools that each agent may call, frozen, with its hash.
+"""Access of agents to tools: the immutable set of tools that each agent may call, with its hash.
 
 An agent owns the tools its profile names ("*": all of the world, and finish); without names it has no tools. Tools of
 other agents are not shown to it. `hand_off` is owned by all agents if the dependency passes control from one to the
