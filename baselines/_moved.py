@@ -2,14 +2,14 @@
 
 # old module -> the module that holds its names now
 MOVED: dict[str, tuple[str, ...]] = {
-    "agreement": ("cli.grade_agreement",),
+    "agreement": ("cli.label_agreement",),
     "command": ("cli.main",),
     "config": ("cli.config_file",),
     "curve": ("report.learning_curve",),
     "environment": ("cli.environment_flags",),
     "evaluate": ("cli.evaluate",),
-    "experiment": ("experiment_record",),
-    "flags": ("cli.flags",),
+    "experiment": ("experiment_settings",),
+    "flags": ("cli.settings_flags",),
     "inspection": ("cli.inspection",),
     "judge_agreement": ("cli.judge_agreement",),
     "pages": ("environment_pages",),

@@ -19,10 +19,10 @@ from typing import Any
 import envs_data
 import marft_envs
 from marft_envs import FlexMG
-from marft_envs.capabilities import dependency_game
 from marft_envs.dependency import drawing
+from marft_envs.environment_capabilities import dependency_game
 from marft_envs.registration.task_environment import TaskEnvironment
-from marft_envs.tasks.tools.handoff import Handoff
+from marft_envs.tasks.tools.handoff_dependency import Handoff
 from marft_envs.teams.team import PRESETS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"

@@ -9,7 +9,7 @@ from typing import Any
 from pettingzoo.utils.wrappers import BaseWrapper
 
 import envs_data
-from marft_envs.capabilities import dependency_game
+from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game import FlexMG
 
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from baselines.cli.environment_flags import factory, scenarios, settings_of
 from baselines.cli.evaluate import evaluate_with_bar, print_results, save
-from baselines.cli.flags import from_record
 from baselines.cli.main import guarded
+from baselines.cli.settings_flags import from_record
 from baselines.cli.train import train
-from baselines.experiment_record import SETTINGS, Experiment
+from baselines.evaluation_scenarios import scenario_list
+from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import Points, draw_curve
-from baselines.scenario_lists import scenario_list
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from baselines.experiment_record import Experiment
+from baselines.experiment_settings import Experiment
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings

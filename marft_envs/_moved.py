@@ -3,14 +3,15 @@
 # old module -> the modules that hold its names now; submodules of an old package follow it
 MOVED: dict[str, tuple[str, ...]] = {
     "action_record": ("tasks.tools.action_record",),
+    "capabilities": ("environment_capabilities",),
     "communication.forms": ("communication.action_views",),
     "data.code_formats": ("tasks.code.formats",),
+    "data.formats": ("data.column_formats",),
     "data.function_tests": ("tasks.code.function_tests",),
     "data.limits": ("tasks.code.limits",),
     "data.packed_tests": ("tasks.code.packed_tests",),
     "data.problems": ("tasks.code.loading",),
     "data.solutions": ("tasks.code.labelled_solutions",),
-    "dependency.schedule": ("dependency.time_varying",),
     "drawing": ("dependency.drawing",),
     "factory": (
         "registration.factory",
@@ -22,7 +23,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "graders.answer_tasks": ("graders.graded_tasks",),
     "graders.score": ("graders.base",),
     "grading.numerals": ("grading.number_words",),
-    "handoff": ("tasks.tools.handoff",),
+    "handoff": ("tasks.tools.handoff_dependency",),
     "live_game": ("rollout.reporting_game",),
     "plan": (
         "dependency.base",
@@ -40,8 +41,14 @@ MOVED: dict[str, tuple[str, ...]] = {
     "sandbox.channel": ("sandbox.slot",),
     "sandbox.check_program": ("sandbox.checker_runner",),
     "sandbox.checking": ("sandbox.submission_run",),
-    "sandbox.compilation": ("sandbox.build_cache", "sandbox.submission_run"),
-    "sandbox.landlock_backend": ("sandbox.local_backends", "sandbox.local_runner"),
+    "sandbox.compilation": (
+        "sandbox.build_cache",
+        "sandbox.submission_run",
+    ),
+    "sandbox.landlock_backend": (
+        "sandbox.local_backends",
+        "sandbox.local_runner",
+    ),
     "sandbox.owner": ("sandbox.machine",),
     "sandbox.process": ("sandbox.local_runner",),
     "sandbox.ruling": ("sandbox.submission_run",),
@@ -56,9 +63,11 @@ MOVED: dict[str, tuple[str, ...]] = {
     "task": ("tasks.base",),
     "tasks.code.solutions": ("tasks.code.labelled_solutions",),
     "tasks.program": ("tasks.code.program",),
+    "tasks.tools.handoff": ("tasks.tools.handoff_dependency",),
     "tasks.tools.surface": ("tasks.tools.tool_access",),
     "tasks.tools.team_tools": ("tasks.tools.team_bound_tasks",),
     "tasks.worlds.loading": ("tasks.worlds.task_loading",),
+    "tasks.worlds.oracle": ("tasks.worlds.oracle_policy",),
     "team": (
         "teams.team",
         "teams.profile",

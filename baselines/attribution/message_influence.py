@@ -15,8 +15,8 @@ from pettingzoo.utils.wrappers import BaseWrapper
 
 from baselines.attribution.coalitions import CoalitionGames, CoalitionResult, Floats, as_json, check_replay
 from marft_agents.policies.policy import text_action
-from marft_envs.capabilities import dependency_game
 from marft_envs.communication.action_views import Communication, Utterance
+from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game import FlexMG
 from marft_envs.grading import equivalent
 from marft_envs.spaces import Message, TextObservation

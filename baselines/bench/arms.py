@@ -35,15 +35,15 @@ from baselines.bench.controls import (
 from baselines.bench.plan import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
 from baselines.cli.environment_flags import factory
 from baselines.cli.train import train
-from baselines.experiment_record import Experiment
+from baselines.experiment_settings import Experiment
 from marft_agents.metric_names import TOKENS_TOTAL
-from marft_agents.monitoring.ledger import ledger_of
+from marft_agents.monitoring.cost_ledger import ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam, build_team
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, evaluate
 from marft_agents.runs.run_folder import read_metrics, versions, write_json
 from marft_agents.trajectory import Trajectory
-from marft_envs.capabilities import listing_game
+from marft_envs.environment_capabilities import listing_game
 
 CELL_SCHEMA = "marft.bench.cell/1"
 TRAINING_SCHEMA = "marft.bench.training/1"

@@ -14,7 +14,7 @@ import numpy as np
 from pettingzoo.utils.wrappers import BaseWrapper
 
 from marft_agents.trajectory import Trajectory, score
-from marft_envs.capabilities import listing_game
+from marft_envs.environment_capabilities import listing_game
 from marft_envs.grading import equivalent
 from marft_envs.spaces import Message, TextObservation
 from marft_envs.tasks.code import CodeTasks

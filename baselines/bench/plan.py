@@ -21,8 +21,8 @@ from typing import Any
 import marft_envs
 from baselines.bench.controls import anonymous, ballot_of
 from baselines.cli.environment_flags import factory, model_folder_or_name, scenarios, versioned_id
-from baselines.cli.flags import from_record
-from baselines.experiment_record import SETTINGS, Experiment
+from baselines.cli.settings_flags import from_record
+from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from marft_agents.learning.algorithms import algorithm, learner_settings
 from marft_agents.learning.settings import LearnerSettings
@@ -30,7 +30,7 @@ from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.models.pretrained import ModelError
 from marft_agents.policies.language_model import Sharing
 from marft_agents.setting_fields import check_knobs, knob
-from marft_envs.capabilities import dependency_game, listing_game
+from marft_envs.environment_capabilities import dependency_game, listing_game
 from marft_envs.registration.factory import takes
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.teams.team import Team, as_team

@@ -31,8 +31,8 @@ from baselines.attribution.message_influence import edges_of
 from baselines.attribution.run import AttributionPlan, EpisodeCost, cost, missing, play, summary
 from baselines.cli.environment_flags import add_environment_flags, factory, notes_of, read_keywords, scenarios
 from baselines.cli.evaluate import TABLE_WIDTH, add_scenario_flags
-from baselines.cli.flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.progress import EpisodeCount
+from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.train import device_of
 from baselines.gold_answers import check_oracle
 from baselines.source_commit import source_commit
@@ -44,7 +44,7 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.run_folder import check_free, versions, write_json
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
-from marft_envs.capabilities import dependency_game
+from marft_envs.environment_capabilities import dependency_game
 from marft_envs.tasks.tools.tool_access import check_surface
 
 SCHEMA = "marft.attribution/1"

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from baselines.cli.environment_flags import KEYWORDS
-from baselines.cli.flags import flag, number, optional_number, optional_whole
-from baselines.experiment_record import SETTINGS, Experiment
+from baselines.cli.settings_flags import flag, number, optional_number, optional_whole
+from baselines.experiment_settings import SETTINGS, Experiment
 from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}

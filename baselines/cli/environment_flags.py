@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
-from marft_envs.capabilities import dependency_game, independent_games, listing_game
 from marft_envs.communication import FORMS
+from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game
 from marft_envs.registration.factory import takes
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.teams.team import as_team

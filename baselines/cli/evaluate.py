@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from baselines import scenario_lists
+from baselines import evaluation_scenarios as scenario_lists
 from baselines.cli.config_file import add_config
 from baselines.cli.environment_flags import (
     add_environment_flags,
@@ -28,11 +28,11 @@ from baselines.cli.environment_flags import (
     settings_of,
     versioned_id,
 )
-from baselines.cli.flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.progress import EpisodeCount
+from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.train import add_model_flags, device_of
-from baselines.experiment_record import read_models
-from baselines.scenario_lists import scenario_list
+from baselines.evaluation_scenarios import scenario_list
+from baselines.experiment_settings import read_models
 from baselines.trained_team import TeamSettings, experiment_of
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings

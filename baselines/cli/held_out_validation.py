@@ -14,7 +14,7 @@ from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.trainer import TrainingSchedule
 from marft_agents.runs.validation import Validator
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
-from marft_envs.capabilities import listing_game
+from marft_envs.environment_capabilities import listing_game
 from marft_envs.registration.factory import takes
 
 SEEDS = "seeds"

@@ -14,8 +14,8 @@ from rich.table import Table
 import envs_data
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
-from marft_envs.capabilities import dependency_game
 from marft_envs.dependency import drawing
+from marft_envs.environment_capabilities import dependency_game
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

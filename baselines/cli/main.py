@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from baselines import scaffold
-from baselines.cli import compare, grade_agreement, inspection, play, sandbox
+from baselines.cli import compare, inspection, play, sandbox
+from baselines.cli import label_agreement as grade_agreement
 
 LAZY_COMMANDS = {  # these load torch
     "train": "baselines.cli.train",

@@ -15,7 +15,7 @@ from baselines.gold_answers import gold_answer
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.trajectory import Action
-from marft_envs.capabilities import dependency_game
+from marft_envs.environment_capabilities import dependency_game
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -14,11 +14,11 @@ import torch
 
 from baselines.cli.config_file import add_config, to_toml
 from baselines.cli.environment_flags import add_environment_flags, add_run_flags, factory, notes_of, tasks_of
-from baselines.cli.flags import add_knobs, flag, given_knobs
 from baselines.cli.held_out_validation import held_out_tasks
 from baselines.cli.progress import TrainingTable
 from baselines.cli.sampler_flags import OWN, add_sampler_flag, open_sampler
-from baselines.experiment_record import SETTINGS, Experiment
+from baselines.cli.settings_flags import add_knobs, flag, given_knobs
+from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import draw_curve
 from marft_agents.learning.algorithms import ALGORITHMS

@@ -18,7 +18,7 @@ from agilerl.algorithms import IPPO
 
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
-from baselines.third_party.outcome import Algorithm, main
+from baselines.third_party.training_script import Algorithm, main
 from marft_envs.wrappers import TurnParallel
 
 LEARN_STEP = 512

@@ -18,7 +18,7 @@ from torchrl.envs import PettingZooWrapper
 
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game, find_game
-from baselines.third_party.outcome import Algorithm, main
+from baselines.third_party.training_script import Algorithm, main
 from marft_envs.wrappers import RenamedAgents, TurnParallel
 
 FRAMES_PER_BATCH = 512

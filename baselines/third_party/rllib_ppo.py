@@ -20,7 +20,7 @@ from ray.tune.registry import register_env
 
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game, find_game
-from baselines.third_party.outcome import Algorithm, main
+from baselines.third_party.training_script import Algorithm, main
 
 BATCH, NUM_ENVS = 512, 32  # many environments share the high cost of each sampler pass
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baselines.third_party.games import GAMES
-from baselines.third_party.outcome import Outcome, read
+from baselines.third_party.training_script import Outcome, read
 from baselines.third_party.virtual_environments import LIBRARIES, ROOT, cache_folder, prepare
 
 LEARN = 0.2  # minimum success above chance

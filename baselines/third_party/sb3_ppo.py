@@ -16,7 +16,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
-from baselines.third_party.outcome import Algorithm, main
+from baselines.third_party.training_script import Algorithm, main
 from marft_envs.wrappers import SharedPolicyEnv
 
 SETTINGS: dict[str, Any] = {"n_steps": 512, "learning_rate": 1e-3, "ent_coef": 0.01, "device": "cpu"}

@@ -26,7 +26,7 @@ from skrl.utils.spaces.torch import unflatten_tensorized_space
 
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
-from baselines.third_party.outcome import Algorithm, main
+from baselines.third_party.training_script import Algorithm, main
 from marft_envs.wrappers import TurnParallel
 
 ROLLOUTS = 256

@@ -25,7 +25,7 @@ from tianshou.utils.net.common import Net
 
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
-from baselines.third_party.outcome import Algorithm, main
+from baselines.third_party.training_script import Algorithm, main
 from marft_envs.wrappers import ActionMask
 
 NUM_ENVS, STEPS_PER_ROLLOUT, FINAL_EPSILON = 8, 64, 0.02

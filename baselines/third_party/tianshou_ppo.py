@@ -24,7 +24,7 @@ from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
 
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
-from baselines.third_party.outcome import Algorithm, main
+from baselines.third_party.training_script import Algorithm, main
 from marft_envs.wrappers import SharedPolicyEnv
 
 NUM_ENVS, STEPS_PER_ROLLOUT = 8, 512

@@ -21,7 +21,7 @@ from torchrl.objectives.multiagent import IPPOLoss, MAPPOLoss
 
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.games import Game
-from baselines.third_party.outcome import Algorithm, main
+from baselines.third_party.training_script import Algorithm, main
 from marft_envs.wrappers import RenamedAgents, TurnParallel
 
 FRAMES_PER_BATCH, EPOCHS, MINIBATCHES, LEARNING_RATE = 512, 8, 8, 1e-3

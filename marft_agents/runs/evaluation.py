@@ -14,7 +14,7 @@ import numpy.typing as npt
 from marft_agents.intervals import Z_95, Interval, wilson
 from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
-from marft_agents.monitoring.ledger import Ledger, ledger_of
+from marft_agents.monitoring.cost_ledger import Ledger, ledger_of
 from marft_agents.policies.policy import Policy, TimedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS, EpisodeStart, collect
 from marft_agents.trajectory import Action, Trajectory, score

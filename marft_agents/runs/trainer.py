@@ -21,7 +21,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.alarms import Alarm
-from marft_agents.monitoring.ledger import Ledger, ledger_of
+from marft_agents.monitoring.cost_ledger import Ledger, ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy, Sampler, TimedPolicy
 from marft_agents.rollouts.prompt_groups import GroupSettings, gather

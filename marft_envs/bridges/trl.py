@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from marft_envs.bridges.seat import GameFailedError, Make, Partners, SeatGame, chat, maker, news
-from marft_envs.capabilities import AnyAEC
+from marft_envs.environment_capabilities import AnyAEC
 
 REQUIREMENT = "trl>=1.16,<1.17"  # to train with it; not imported here
 HOW_TO_ACT = "Take your turn by calling the tool `say`; nothing else that you write is heard."

@@ -21,7 +21,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from marft_envs.bridges.seat import GameFailedError, Make, Partners, chat, maker, news, open_seats
-from marft_envs.capabilities import AnyAEC, listing_game
+from marft_envs.environment_capabilities import AnyAEC, listing_game
 from marft_envs.rollout.reporting_game import Ended, ReportingGame, Waiting
 
 REQUIREMENT = "verifiers>=0.4,<0.5"

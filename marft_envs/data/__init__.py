@@ -11,8 +11,8 @@ later. Text and answer must exist, ids must be unique, and each gold must grade 
 from collections.abc import Callable
 
 from envs_data import DataError
+from marft_envs.data.column_formats import Fields, MetaValue, read_gold, read_id, read_meta, read_prompt, recognise
 from marft_envs.data.files import Row
-from marft_envs.data.formats import Fields, MetaValue, read_gold, read_id, read_meta, read_prompt, recognise
 from marft_envs.data.golds import Gold, check_gold
 from marft_envs.data.sources import Hub, installed_hub, open_source
 from marft_envs.tasks.base import Task

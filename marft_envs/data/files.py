@@ -1,6 +1,6 @@
 """Readers for rows of JSON, JSON Lines, CSV and Parquet files, each row with its file and line for errors.
 
-The meaning of the columns is defined in `marft_envs.data.formats`.
+The meaning of the columns is defined in `marft_envs.data.column_formats`.
 """
 
 import csv

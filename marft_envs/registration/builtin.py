@@ -31,7 +31,7 @@ _DESCRIPTIONS = {
 
 def register_builtin() -> None:
     """Register the environments of the suite, and what their tasks add to the core; done by `import marft_envs`."""
-    register_kind("handoff", "marft_envs.tasks.tools.handoff:Handoff", optional=("start", "sees"))
+    register_kind("handoff", "marft_envs.tasks.tools.handoff_dependency:Handoff", optional=("start", "sees"))
     register_form("record", "marft_envs.tasks.tools.action_record:record")
     for task, language in KINDS.items():
         load = partial(MathTasks.load, task)

@@ -18,7 +18,7 @@ from gymnasium import logger
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from marft_envs.capabilities import AnyAEC, independent_games
+from marft_envs.environment_capabilities import AnyAEC, independent_games
 from marft_envs.registration.registry import newest, spec
 from marft_envs.registration.task_environment import TaskEnvironment
 

@@ -18,7 +18,7 @@ from typing import Any
 import gymnasium
 import pettingzoo
 
-from marft_envs.capabilities import AnyAEC
+from marft_envs.environment_capabilities import AnyAEC
 from marft_envs.registration import plugins
 
 _ID = re.compile(r"(?P<name>[a-zA-Z][\w-]*/[\w-]+?)(?:[-_]v(?P<version>\d+))?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from marft_envs.capabilities import AnyAEC
+from marft_envs.environment_capabilities import AnyAEC
 
 Make = Callable[..., AnyAEC]
 

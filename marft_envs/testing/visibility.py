@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-from marft_envs.capabilities import dependency_game
+from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game import FlexMG
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay

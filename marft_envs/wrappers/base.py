@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils.wrappers import BaseWrapper
 
-from marft_envs.capabilities import AnyAEC
+from marft_envs.environment_capabilities import AnyAEC
 from marft_envs.spaces import Message, TextObservation, UnicodeText, fit
 from marft_envs.wrappers.episode_end import is_over
 from marft_envs.wrappers.numeric_infos import NumericInfos

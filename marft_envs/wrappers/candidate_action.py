@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from marft_envs.capabilities import listing_game
+from marft_envs.environment_capabilities import listing_game
 from marft_envs.tasks.base import Task
 from marft_envs.wrappers.base import AnyAEC, UtteranceView, add_message, as_index, wider
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pettingzoo.utils.wrappers import BaseWrapper
 
-from marft_envs.capabilities import recording_game
+from marft_envs.environment_capabilities import recording_game
 from marft_envs.records.episode import Episode
 from marft_envs.records.turn import Turn
 from marft_envs.wrappers.base import AnyAEC

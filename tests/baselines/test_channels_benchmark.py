@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baselines.benchmarks import covert_channels as channels
+from baselines.benchmarks import judge_covert_channels as channels
 from marft_envs.sandbox import Judge
 
 

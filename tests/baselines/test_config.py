@@ -9,7 +9,7 @@ import pytest
 from baselines.cli.config_file import ConfigError, add_config, bundled, config_of, read_file, to_toml, with_config
 from baselines.cli.main import build_parser, main
 from baselines.cli.train import experiment_of
-from baselines.experiment_record import SETTINGS, Experiment
+from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.runs.run_folder import write_json

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines.benchmarks import coverage
-from baselines.benchmarks.coverage import DESIGNS, Design, main, simulate
+from baselines.benchmarks import interval_coverage as coverage
+from baselines.benchmarks.interval_coverage import DESIGNS, Design, main, simulate
 
 RECORD = Path(__file__).parents[2] / "docs/benchmarks/coverage.json"
 

@@ -6,10 +6,10 @@ import typing
 
 import pytest
 
-from baselines.cli.flags import flag
 from baselines.cli.main import build_parser, main
+from baselines.cli.settings_flags import flag
 from baselines.cli.train import DEFAULTS
-from baselines.experiment_record import SETTINGS, Experiment
+from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from marft_agents.learning.algorithms import TOKEN_KNOBS
 

@@ -6,7 +6,7 @@ import pytest
 
 from baselines.cli.main import build_parser
 from baselines.cli.train import DEFAULTS
-from baselines.experiment_record import SETTINGS, Experiment
+from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.setting_fields import SettingsError

@@ -17,7 +17,7 @@ from house_pages import PAGES, ROOT, blocks, commands, every_block, shown_output
 
 import envs_data
 import marft_envs
-from baselines.benchmarks.communication import FORMS as benchmarked
+from baselines.benchmarks.communication_token_cost import FORMS as benchmarked
 from baselines.cli.main import build_parser
 from marft_envs.communication import FORMS
 

@@ -19,7 +19,7 @@ import marft_envs
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import LEDGER, TEAM_LEDGER, TOKENS_TOTAL
-from marft_agents.monitoring.ledger import AgentLedger, Ledger, ledger_of
+from marft_agents.monitoring.cost_ledger import AgentLedger, Ledger, ledger_of
 from marft_agents.policies.policy import TimedPolicy
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.prompt_groups import GroupSettings, gather

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     plan = QUICK if given.quick else FULL
     if given.profile:
-        from baselines.benchmarks.training.breakdown import breakdown
+        from baselines.benchmarks.training.cpu_profile import breakdown
 
         with Preparation(given.model, folder, plan.threads) as preparation:
             path = preparation.workload("main", plan.main)

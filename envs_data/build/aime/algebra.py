@@ -4,8 +4,8 @@ import math
 import random
 from fractions import Fraction
 
-from envs_data.build.aime.contest import contest
 from envs_data.build.aime.counting import LOWEST
+from envs_data.build.aime.problem_draft import contest
 from envs_data.build.draft import Draft
 from envs_data.build.math.latex import listed, poly, signed
 

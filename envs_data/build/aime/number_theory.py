@@ -3,7 +3,7 @@
 import math
 import random
 
-from envs_data.build.aime.contest import contest
+from envs_data.build.aime.problem_draft import contest
 from envs_data.build.draft import Draft
 from envs_data.build.math.latex import factorised, listed, product
 

@@ -2,7 +2,7 @@
 
 import random
 
-from envs_data.build.cmath.question import Ask, grade, names
+from envs_data.build.cmath.template_helpers import Ask, grade, names
 
 
 def _given_more(rng: random.Random) -> Ask:

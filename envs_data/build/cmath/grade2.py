@@ -3,7 +3,7 @@
 import math
 import random
 
-from envs_data.build.cmath.question import Ask, grade, names
+from envs_data.build.cmath.template_helpers import Ask, grade, names
 
 
 def _boxes(rng: random.Random) -> Ask:

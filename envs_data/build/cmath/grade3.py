@@ -2,7 +2,7 @@
 
 import random
 
-from envs_data.build.cmath.question import Ask, fraction, grade, names
+from envs_data.build.cmath.template_helpers import Ask, fraction, grade, names
 
 
 def _perimeter(rng: random.Random) -> Ask:

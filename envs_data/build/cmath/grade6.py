@@ -4,7 +4,7 @@ import math
 import random
 from fractions import Fraction
 
-from envs_data.build.cmath.question import Ask, grade, names, percent
+from envs_data.build.cmath.template_helpers import Ask, grade, names, percent
 from envs_data.build.math.latex import decimal
 
 PI = Fraction(314, 100)

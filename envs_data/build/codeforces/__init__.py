@@ -11,8 +11,8 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
-from envs_data.build.codeforces.inputs import Reader
-from envs_data.build.codeforces.problem import Problem, read, slugs
+from envs_data.build.codeforces.input_validation import Reader
+from envs_data.build.codeforces.problem_file import Problem, read, slugs
 from envs_data.build.codeforces.reference import answer
 from envs_data.build.draft import Attachment, Draft, Group, SetSpec
 

@@ -16,7 +16,7 @@ from envs_data.build.math.latex import (
     square_part,
     surd,
 )
-from envs_data.build.math.subject import Problem, Subject
+from envs_data.build.math.template_registry import Problem, Subject
 
 algebra = Subject("Algebra")
 

@@ -5,7 +5,7 @@ import random
 from fractions import Fraction
 
 from envs_data.build.math.latex import box, decimal, frac, reduced
-from envs_data.build.math.subject import Problem, Subject
+from envs_data.build.math.template_registry import Problem, Subject
 
 counting = Subject("Counting & Probability")
 COLOURS = ("red", "blue", "green", "yellow", "white", "black")

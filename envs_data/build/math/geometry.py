@@ -5,7 +5,7 @@ import random
 from fractions import Fraction
 
 from envs_data.build.math.latex import box, bracketed, frac, pi, point, square_part, surd
-from envs_data.build.math.subject import Problem, Subject
+from envs_data.build.math.template_registry import Problem, Subject
 
 geometry = Subject("Geometry")
 TRIPLES = ((3, 4, 5), (5, 12, 13), (8, 15, 17), (7, 24, 25), (20, 21, 29), (9, 40, 41), (12, 35, 37))

@@ -4,7 +4,7 @@ import math
 import random
 
 from envs_data.build.math.latex import box, factorised, listed, product
-from envs_data.build.math.subject import Problem, Subject
+from envs_data.build.math.template_registry import Problem, Subject
 
 number_theory = Subject("Number Theory")
 PRIMES = (2, 3, 5, 7, 11, 13)

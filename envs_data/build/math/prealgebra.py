@@ -5,7 +5,7 @@ import random
 from fractions import Fraction
 
 from envs_data.build.math.latex import box, decimal, frac, listed
-from envs_data.build.math.subject import Problem, Subject
+from envs_data.build.math.template_registry import Problem, Subject
 
 prealgebra = Subject("Prealgebra")
 

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from marft_agents.learning.algorithms.algorithm import Algorithm, Defaults
+from marft_agents.learning.algorithms.definition import Algorithm, Defaults
 from marft_agents.learning.algorithms.group import AT_GRPO, C3, DAPO, DR_GRPO, GRPO, GSPO, REINFORCE_PLUS_PLUS, RLOO
 from marft_agents.learning.algorithms.marft import MARFT_A, MARFT_T
 from marft_agents.learning.algorithms.multi_agent_ppo import A2PO, HAPPO, IPPO, MAPPO

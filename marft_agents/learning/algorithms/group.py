@@ -1,6 +1,6 @@
 """Algorithms without a critic: returns against those of a group, or of the whole batch."""
 
-from marft_agents.learning.algorithms.algorithm import Algorithm
+from marft_agents.learning.algorithms.definition import Algorithm
 from marft_agents.learning.parts import (
     KlInLoss,
     KlInReward,

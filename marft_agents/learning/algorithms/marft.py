@@ -1,6 +1,6 @@
 """MARFT: PPO along the chain of the team's turns, at action and at token level; arXiv 2504.16129."""
 
-from marft_agents.learning.algorithms.algorithm import Algorithm
+from marft_agents.learning.algorithms.definition import Algorithm
 from marft_agents.learning.parts import Critic, Tokens, WholeActions
 
 MARFT_A = Algorithm(

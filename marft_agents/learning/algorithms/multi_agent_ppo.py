@@ -1,6 +1,6 @@
 """Multi-agent PPO family: values per round or per agent, and sequential updates of the agents."""
 
-from marft_agents.learning.algorithms.algorithm import Algorithm
+from marft_agents.learning.algorithms.definition import Algorithm
 from marft_agents.learning.parts import AllAgents, Critic
 
 MAPPO = Algorithm(

@@ -1,6 +1,6 @@
 """Single-agent PPO, and VAPO: PPO over tokens with a pre-trained critic."""
 
-from marft_agents.learning.algorithms.algorithm import Algorithm
+from marft_agents.learning.algorithms.definition import Algorithm
 from marft_agents.learning.parts import Critic, Tokens, WholeActions
 
 PPO_A = Algorithm(

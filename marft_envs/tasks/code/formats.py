@@ -22,8 +22,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from envs_data import DataError
+from marft_envs.data.column_formats import Fields
 from marft_envs.data.files import Row
-from marft_envs.data.formats import Fields
 from marft_envs.sandbox.checkers import AnyChecker, ProgramChecker, read_checker
 from marft_envs.sandbox.judge_data import MAX_TEST_BYTES, Test
 from marft_envs.tasks.code import function_tests

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import envs_data
 from envs_data import DataError
+from marft_envs.data.column_formats import Fields
 from marft_envs.data.files import Row, read_file
-from marft_envs.data.formats import Fields
 from marft_envs.data.sources import Hub, installed_hub
 from marft_envs.sandbox.judge_data import Verdict
 from marft_envs.tasks.code.loading import read_problems

@@ -12,7 +12,7 @@ from marft_envs.tasks.base import Outcome
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
 from marft_envs.tasks.tools.execution import execute
 from marft_envs.tasks.tools.goals import changed, follows, grade_state, same_answer
-from marft_envs.tasks.tools.handoff import HAND_OFF
+from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
 from marft_envs.tasks.tools.schema import ArgumentError
 from marft_envs.tasks.tools.task import ToolTask
 from marft_envs.tasks.tools.tool import Tool

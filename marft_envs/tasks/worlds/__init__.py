@@ -15,7 +15,7 @@ Version history: v0, first version.
 
 from marft_envs.tasks.worlds.desk import Desk
 from marft_envs.tasks.worlds.lookup import Lookup
-from marft_envs.tasks.worlds.oracle import play, script
+from marft_envs.tasks.worlds.oracle_policy import play, script
 from marft_envs.tasks.worlds.shop import Shop
 from marft_envs.tasks.worlds.task_loading import WORLDS, load
 from marft_envs.tasks.worlds.travel import Travel

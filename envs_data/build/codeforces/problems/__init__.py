@@ -1,6 +1,6 @@
 """Problems with two files each: `SLUG.md` (statement, checker, solutions) and `SLUG.py` (test inputs).
 
-`SLUG.md` holds the data for contestants and judges; `envs_data.build.codeforces.problem` parses it.
+`SLUG.md` holds the data for contestants and judges; `envs_data.build.codeforces.problem_file` parses it.
 
 | function of `SLUG.py` | purpose |
 |---|---|

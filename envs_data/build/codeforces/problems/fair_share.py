@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from random import Random
 
-from envs_data.build.codeforces.inputs import Reader, lines
+from envs_data.build.codeforces.input_validation import Reader, lines
 
 
 def small(rng: Random) -> str:

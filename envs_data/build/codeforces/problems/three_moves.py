@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from random import Random
 
-from envs_data.build.codeforces.inputs import Reader, lines
+from envs_data.build.codeforces.input_validation import Reader, lines
 
 
 def _games(rng: Random, moves: list[int], games: int, most: int, highest: int) -> str:

@@ -38,7 +38,7 @@ from marft_envs.tasks.tools.bfcl.stateful import (
 )
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
 from marft_envs.tasks.tools.execution import ToolLimits, execute
-from marft_envs.tasks.tools.handoff import HAND_OFF
+from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
 from marft_envs.tasks.tools.schema import ArgumentError
 from marft_envs.tasks.tools.session import Event, told_of, unreadable
 from marft_envs.tasks.tools.team_bound_tasks import TeamTools

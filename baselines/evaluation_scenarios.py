@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_agents.runs.run_folder import write_json
-from marft_envs.capabilities import listing_game
+from marft_envs.environment_capabilities import listing_game
 
 SCHEMA = "marft.scenarios/1"
 FIELDS = {"schema", "checksum", "tasks", "content", "scenarios", "cohorts"}

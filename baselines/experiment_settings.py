@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from baselines.cli.environment_flags import factory, model_folder_or_name, read_keywords, tasks_of, versioned_id
-from baselines.cli.flags import from_record, given_knobs, read_knobs
 from baselines.cli.held_out_validation import ValidationSettings
 from baselines.cli.sampler_flags import OWN, check_play
+from baselines.cli.settings_flags import from_record, given_knobs, read_knobs
 from baselines.presets import PRESETS
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for

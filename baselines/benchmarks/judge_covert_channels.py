@@ -1,6 +1,6 @@
 """Measure covert channels from one judged program to a later one: bits per round, per channel and backend.
 
-    python -m baselines.benchmarks.covert_channels [--backends docker,bubblewrap,landlock] [--rounds 6] [--json]
+    python -m baselines.benchmarks.judge_covert_channels [--backends docker,bubblewrap,landlock] [--rounds 6] [--json]
 
 A round reads the channel, sends random bits and reads again, as three submissions or as three tests of one submission.
 For "names looked up" there is no first read, since a lookup itself fills the cache. The decoded bits are compared with

@@ -1,6 +1,6 @@
 """Simulate experiments without an effect and count how often the 95 % intervals cover 0.
 
-    python -m baselines.benchmarks.coverage [--grids 2000] [--json FILE]
+    python -m baselines.benchmarks.interval_coverage [--grids 2000] [--json FILE]
 
 A simulated experiment compares two arms on N scenarios with S training seeds each. The score of a trained team on a
 scenario is 1 with probability
@@ -134,7 +134,7 @@ def record(
     """Return the simulation as JSON-serialisable record."""
     return {
         "schema": SCHEMA,
-        "command": " ".join(["python -m baselines.benchmarks.coverage", *arguments]),
+        "command": " ".join(["python -m baselines.benchmarks.interval_coverage", *arguments]),
         "commit": commit,
         "grids": grids,
         "resamples": RESAMPLES,
@@ -188,7 +188,7 @@ def markdown(cells: Sequence[Sequence[str]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the simulation from the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m baselines.benchmarks.coverage", description=str(__doc__).split("\n")[0]
+        prog="python -m baselines.benchmarks.interval_coverage", description=str(__doc__).split("\n")[0]
     )
     parser.add_argument("--grids", type=int, default=2000, help="simulated experiments of each design (default: 2000)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to a file")

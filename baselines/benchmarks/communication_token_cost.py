@@ -1,6 +1,6 @@
 """Measure the token cost of each form of communication in the tool worlds, with scripted actions.
 
-    python -m baselines.benchmarks.communication [--world shop] [--team trio] [--tasks 20] [--json]
+    python -m baselines.benchmarks.communication_token_cost [--world shop] [--team trio] [--tasks 20] [--json]
 
 A scripted oracle plays tasks of the test split. Each of its actions follows two sentences of reasoning, as models write
 them, and ends with a summary line. All agents see all actions (`"sees": "all"`), so that the forms can differ. "read"

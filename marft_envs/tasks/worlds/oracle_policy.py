@@ -12,7 +12,7 @@ from typing import Any
 
 from marft_envs.records.episode import Episode
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.handoff import HAND_OFF
+from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
 from marft_envs.tasks.tools.tool_access import FINISH
 
 Action = tuple[str, str]
