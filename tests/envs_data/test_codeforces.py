@@ -11,8 +11,7 @@ from random import Random
 import pytest
 
 import envs_data
-from envs_data.build.codeforces import inputs
-from envs_data.build.codeforces import problem_id, ranked, row, small
+from envs_data.build.codeforces import inputs, problem_id, ranked, row, small
 from envs_data.build.codeforces.input_validation import Reader, lines
 from envs_data.build.codeforces.problem_file import read, slugs
 from envs_data.build.codeforces.reference import answer
