@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import json
 import math
 import os
@@ -35,6 +34,7 @@ from baselines.bench.controls import (
 from baselines.bench.plan import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
 from baselines.cli.environment_flags import factory
 from baselines.cli.train import train
+from baselines.evaluation_scenarios import scenario_list
 from baselines.experiment_settings import Experiment
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.cost_ledger import ledger_of
@@ -43,7 +43,6 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, evaluate
 from marft_agents.runs.run_folder import read_metrics, versions, write_json
 from marft_agents.trajectory import Trajectory
-from marft_envs.environment_capabilities import listing_game
 
 CELL_SCHEMA = "marft.bench.cell/1"
 TRAINING_SCHEMA = "marft.bench.training/1"
@@ -216,7 +215,7 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
     training = folder.read(cell.training) if cell.training else None
     causes = [trajectory.failure for trajectory in trajectories if trajectory.failure is not None]
     actions = [turn.action for trajectory in trajectories for turn in trajectory.turns if len(turn.action.token_ids)]
-    env = stage.make_env()
+    played = scenario_list(stage.make_env(), stage.options, task.plan.env)
     return {
         "rules": {
             "env": task.plan.env,
@@ -228,8 +227,8 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
             "temperature": stage.players.law.temperature,
             "agents": len(stage.players.seats),
         },
-        "scenarios": _scenarios(env, stage.options),
-        "cohorts": _cohorts(env, stage.options),
+        "scenarios": {"count": len(stage.options), "checksum": played.checksum},
+        "cohorts": {name: list(values) for name, values in played.cohorts.items()},
         "scores": [[None if math.isnan(value) else value for value in row] for row in scores.tolist()],
         "answers": int(scores.size),
         "output_tokens_per_answer": _tokens(trajectories) * len(trajectories) / scores.size,
@@ -334,25 +333,6 @@ def _play_vote(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Pla
 def _tokens(trajectories: Sequence[Trajectory]) -> float:
     counts = [trajectory.num_tokens for trajectory in trajectories if trajectory.failure is None]
     return float(np.mean(counts)) if counts else 0.0
-
-
-def _scenarios(env: Any, options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the number of test problems and a checksum of their texts and answers."""
-    game = listing_game(env)
-    if game is None:
-        plain: list[Any] = [dict(option) for option in options]
-    else:
-        tasks = [game.tasks[option["index"]] for option in options]
-        plain = [[task.id, task.prompt, task.answer] for task in tasks]
-    checksum = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
-    return {"count": len(options), "checksum": checksum}
-
-
-def _cohorts(env: Any, options: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
-    game = listing_game(env)
-    if game is None:
-        return None
-    return [dict(game.tasks[option["index"]].meta) for option in options]
 
 
 def remove_run(folder: Folder, training: str) -> None:

@@ -99,6 +99,9 @@ class TaskPlan:
     solo: str = knob("solo", "preset or file of the one agent", _is_text, "a preset or file")
     train_split: str = knob("train", "split that is trained on", _is_text, "a text")
     test_split: str = knob("test", "split that is evaluated on", _is_text, "a text")
+    test_on_trained: bool = knob(
+        False, "allow test problems that are also trained on", lambda v: isinstance(v, bool), "true or false"
+    )
     problems: int = knob(0, "test problems, spread evenly over the split; 0: all", _count, ">= 0")
     horizon: int = knob(0, "rounds of every arm; 0: those of the environment", _count, ">= 0")
     feedback: str = knob(
@@ -448,8 +451,11 @@ def _check_problems(task: Task, env: Any) -> None:
         return
     seen = {trained.tasks[i].prompt for i in range(len(trained.tasks))}
     again = sum(game.tasks[option["index"]].prompt in seen for option in task.scenarios(env))
-    if again:
-        raise PlanError(f"{again} of the test problems are also trained on; wanted other data, or another split")
+    if again and not table.test_on_trained:
+        raise PlanError(
+            f"{again} of the test problems are also trained on; wanted other data, another split, or "
+            "test_on_trained = true for games with few tasks"
+        )
 
 
 def _check_trainings(plan: BenchPlan, task: Task) -> None:

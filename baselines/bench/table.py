@@ -367,8 +367,9 @@ def notes_of(table: TaskTable) -> list[str]:
     rules = table.rules
     said = []
     if rules:
+        checksum = rules["checksum"].removeprefix("sha256:")[:12]
         said.append(
-            f"All arms: {rules['scenarios']} test problems (list {rules['checksum']}), {rules['horizon']} "
+            f"All arms: {rules['scenarios']} test problems (list {checksum}), {rules['horizon']} "
             f"round{'s' * (rules['horizon'] != 1)}, feedback {rules['feedback']}, {rules['evaluation_seeds']} sampling "
             f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {rules['model']}."
         )

@@ -34,6 +34,16 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     check = commands.add_parser("check", help="run the conformance kit on an environment")
     check.add_argument("id", metavar="ID")
     check.add_argument("--quick", action="store_true", help="leave out what takes seconds")
+    check.add_argument(
+        "--needs-team",
+        action="store_true",
+        help="instead: play it intact, muted, shuffled and with random partners, and say whether it needs a team",
+    )
+    check.add_argument(
+        "--policy", default="oracle", metavar="POLICY", help="of --needs-team: oracle (default) or a model"
+    )
+    check.add_argument("--limit", type=int, metavar="N", help="of --needs-team: play N scenarios, spread over all")
+    check.add_argument("--seed", type=int, default=0, help="of --needs-team: of sampling and shuffle (default: 0)")
     add_environment_flags(check)
     check.set_defaults(run=check_environment)
 
@@ -92,10 +102,16 @@ def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
 
 
 def check_environment(arguments: argparse.Namespace) -> int:
-    """Run `marft check`; return exit code 0 if all checks passed, else 1."""
+    """Run `marft check`; return exit code 0 if all checks passed, else 1; with --needs-team 0."""
     from marft_envs.testing import check_environment as run_kit
 
     marft_envs.spec(arguments.id)  # report an unknown id as an input error, not as a failed check
+    if arguments.needs_team:
+        from baselines.bench.needs_team import needs_team
+
+        keywords = read_keywords(arguments)
+        print(needs_team(arguments.id, keywords, arguments.policy, limit=arguments.limit, seed=arguments.seed))
+        return 0
     make = functools.partial(marft_envs.make, arguments.id, **read_keywords(arguments))
     report = run_kit(make, thorough=not arguments.quick)
     print(report)

@@ -82,7 +82,7 @@ def test_every_cell_has_a_record_with_what_was_played(finished):
         assert found["failure"] is None
         assert [len(row) for row in found["scores"]] == [2, 2]
         assert found["evaluation_seeds"] == [0, 1]
-        assert found["cohorts"][0]["subject"]
+        assert len(found["cohorts"]["subject"]) == 2
         assert found["versions"]["python"]
         assert found["ledger"]["evaluation"]["team"]["output_tokens"] > 0
         assert found["command"].startswith("marft bench ")

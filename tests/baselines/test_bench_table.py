@@ -31,7 +31,7 @@ def record(arm, seed, scores, **changes):
         "failure": None,
         "rules": {"env": "e", "data": "", "model": "m", "horizon": 1, "feedback": "none", "temperature": 1.0},
         "scenarios": {"count": count, "checksum": "f00d"},
-        "cohorts": [{"level": 1}] * count,
+        "cohorts": {"level": [1] * count},
         "scores": scores,
         "answers": count * sampled,
         "output_tokens_per_answer": 6.0,

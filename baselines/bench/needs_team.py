@@ -1,0 +1,275 @@
+"""Does a task need a team? Play it intact, muted, shuffled and with random partners (`marft check ID --needs-team`).
+
+After the probes of "Probing Dec-POMDP Reasoning" (arXiv 2602.20804). The answer holds for the policy that plays: an
+oracle shows what the task allows, a model shows what that model uses.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from pettingzoo.utils.wrappers import BaseWrapper
+
+from baselines.bench.controls import Heard, HeardMessages, ShuffledTeammates, donors, has_authors, scenario_key
+from baselines.cli.environment_flags import factory, scenarios
+from baselines.cli.play import gold_answer
+from baselines.statistics import Interval, PairedDifference, paired_difference, wilson
+from marft_agents.policies.policy import Policy
+from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
+from marft_agents.runs.evaluation import Evaluation, evaluate
+from marft_envs.capabilities import dependency_game
+from marft_envs.registration.factory import takes
+from marft_envs.tasks.tools.calls import CallError, read_calls
+from marft_envs.tasks.tools.handoff import HAND_OFF
+from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.worlds.oracle import script
+
+ORACLE = "oracle"
+MUTED, SHUFFLED, RANDOM = "muted", "shuffled", "random partner"
+USEFUL = 0.05  # below this success of the intact team the probes say nothing
+SMALL = 0.1  # a loss that is surely smaller than this does not make a team needed
+
+
+class NeedsTeamError(ValueError):
+    """An environment that cannot be probed; says what is missing."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One way to play.
+
+    Attributes:
+        name: "intact", "muted", "shuffled" or "random partner".
+        success: Share of solved scenarios with its 95 % Wilson interval.
+        difference: Paired difference to the intact team; None for that team itself.
+        failures: Episodes that failed for reasons outside of the agents.
+    """
+
+    name: str
+    success: Interval
+    difference: PairedDifference | None
+    failures: int
+
+    @property
+    def loses(self) -> bool:
+        """True if the 95 % interval of the difference lies below 0."""
+        return self.difference is not None and self.difference.high < 0
+
+
+@dataclass(frozen=True)
+class NeedsTeam:
+    """Result of all probes.
+
+    Attributes:
+        env: Id of the environment.
+        policy: Policy that played.
+        probes: All probes, the intact team first.
+    """
+
+    env: str
+    policy: str
+    probes: tuple[Probe, ...]
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: whether the task needs a team, for this policy."""
+        intact, *others = self.probes
+        lost = [probe.name for probe in others if probe.loses]
+        falls = {MUTED: "it is muted", SHUFFLED: "it is shuffled", RANDOM: "its partners act at random"}
+        if math.isnan(intact.success.mean) or intact.success.mean < USEFUL:
+            return f"undecided: {self.policy} solves {intact.success.mean:.0%} intact, so there is little to lose"
+        if {MUTED, SHUFFLED} & set(lost):
+            return f"needs a team: success falls when {', and when '.join(falls[name] for name in lost)}"
+        if lost:
+            return "needs its partners' actions but none of their messages: only random partners lower success"
+        if any(probe.difference is not None and probe.difference.low < -SMALL for probe in others):
+            return f"undecided: a loss of more than {SMALL:.0%} is possible; play more scenarios"
+        return "does not need a team: the answering agents do as well without their teammates"
+
+    def __str__(self) -> str:
+        lines = [f"{self.env}, played by {self.policy}"]
+        for probe in self.probes:
+            change = "" if probe.difference is None else f"   difference {_signed(probe.difference)}"
+            failed = f"   {probe.failures} failed" if probe.failures else ""
+            lines.append(f"{probe.name:15} success {probe.success}{change}{failed}")
+        return "\n".join([*lines, self.verdict])
+
+
+def _signed(found: PairedDifference) -> str:
+    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}], MDE {found.detectable:.3f}"
+
+
+def needs_team(
+    env_id: str, keywords: Mapping[str, Any], policy: str = ORACLE, *, limit: int | None = None, seed: int = 0
+) -> NeedsTeam:
+    """Play an environment in four ways and compare.
+
+    Args:
+        env_id: Id of the environment.
+        keywords: Keywords of `marft_envs.make`.
+        policy: "oracle", or the name of a model.
+        limit: Number of scenarios, spread evenly over all; None: all.
+        seed: Seed of the sampling and of the shuffle.
+
+    Raises:
+        NeedsTeamError: The team has one agent, observations name no authors, or there is no oracle.
+    """
+    make_env = factory(env_id, keywords)
+    env = make_env()
+    options = scenarios(env, limit)
+    _check(env, env_id, options)
+    players = _players(env, policy, seed)
+    partners = _partners(env)
+
+    def play(make: Callable[[], Any], team: Policy = players) -> Evaluation:
+        return evaluate(lambda: _Told(make()), team, options, seeds=[seed], patience=math.inf)
+
+    heard: dict[str, dict[str, list[Heard]]] = {}
+    intact = play(lambda: HeardMessages(make_env(), heard))
+    keys = [scenario_key(option) for option in options]
+    donor_of = {keys[i]: keys[donor] for i, donor in enumerate(donors(len(keys), seed))}
+    probed = {
+        MUTED: play(factory(env_id, {**keywords, "communication": "none"})),
+        SHUFFLED: play(lambda: ShuffledTeammates(make_env(), heard, donor_of)),
+        RANDOM: play(
+            make_env,
+            MixedPolicy({a: RandomPolicy() if a in partners else players for a in env.possible_agents}),
+        ),
+    }
+    found = [_probe("intact", intact, None), *(_probe(name, result, intact) for name, result in probed.items())]
+    return NeedsTeam(env_id, policy, tuple(found))
+
+
+def _check(env: Any, env_id: str, options: Sequence[Mapping[str, Any]]) -> None:
+    if len(env.possible_agents) < 2:
+        raise NeedsTeamError(f"{env_id} has one agent; wanted a team")
+    if len(options) < 2:
+        raise NeedsTeamError(f"{env_id}: found {len(options)} scenario, wanted at least 2 to shuffle")
+    env.reset(seed=0, options={k: v for k, v in options[0].items() if k != "seed"})
+    if not takes(env_id, "communication") or not has_authors(env.observe(env.agent_selection)):
+        raise NeedsTeamError(f"{env_id} is no Flex-MG: nothing says which agent wrote a message, so none can be muted")
+
+
+def _partners(env: Any) -> set[str]:
+    """Return the agents that do not answer; where all do, all but the last."""
+    game = dependency_game(env)
+    assert game is not None  # `_check` requires a Flex-MG
+    answering = game.team.roster.answering
+    return set(env.possible_agents) - answering or set(env.possible_agents[:-1])
+
+
+def _probe(name: str, result: Evaluation, intact: Evaluation | None) -> Probe:
+    scores = result.scores.T  # [1, scenarios]
+    values = result.per_scenario
+    success = wilson(float(values.mean()) if len(values) else math.nan, len(values))
+    difference = None if intact is None else paired_difference(intact.scores.T, scores)
+    return Probe(name, success, difference, result.failures)
+
+
+# ------------------------------------------------------------------ players
+
+
+class _Told(BaseWrapper[str, Any, Any]):
+    """Wrapper whose observations carry the game and the first agent in attributes, for oracles."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        self.env.reset(seed=seed, options=options)
+        self._plan: str | None = None
+
+    def observe(self, agent: str) -> Any:
+        observation: Any = self.env.observe(agent)
+        observation.game, observation.told = self.env.unwrapped, self
+        return observation
+
+    def tool_plan(self) -> str:
+        """Return the calls of the first holder of control, with what it hands over; made at the first turn."""
+        if self._plan is None:
+            self._plan = nested_calls(script(self.env.unwrapped))
+        return self._plan
+
+
+def _players(env: Any, policy: str, seed: int) -> Policy:
+    if policy == ORACLE:
+        return ScriptedPolicy(_oracle_of(env))
+    from marft_agents.generation.sampling import SamplingParams
+    from marft_agents.models.adapted_base import LoraSettings
+    from marft_agents.policies.language_model import build_team
+
+    return build_team(env.possible_agents, {"*": policy}, lora=LoraSettings(), law=SamplingParams(), seed=seed)
+
+
+def _oracle_of(env: Any) -> Callable[[str, Any], str]:
+    """Return a policy that solves the tasks of an environment from what each agent sees and hears.
+
+    Sets of tasks may bring their own, as a method `oracle(task, agent, observation)`.
+    """
+    game = dependency_game(env)
+    assert game is not None  # `_check` requires a Flex-MG
+    if isinstance(game.tasks, ToolTasks):
+        return _tool_oracle
+    own: Callable[[Any, str, str], str] | None = getattr(game.tasks, "oracle", None)
+    if own is not None:
+        return partial(_own_oracle, own)
+    if not game.task.answer and not hasattr(game.tasks, "problems"):
+        raise NeedsTeamError(f"{game.tasks.name} has no oracle: give --policy MODEL")
+    answering = game.team.roster.answering
+
+    def answer(agent: str, observation: Any) -> str:
+        return gold_answer(observation.game) if agent in answering else "I have nothing to add."
+
+    return answer
+
+
+def _own_oracle(oracle: Callable[[Any, str, str], str], agent: str, observation: Any) -> str:
+    return oracle(observation.game.task, agent, observation)
+
+
+def _tool_oracle(agent: str, observation: Any) -> str:
+    """Play the calls of the newest hand-off that the agent heard, one a turn; the first holder knows its own.
+
+    An agent that heard nothing has nothing to do and finishes.
+    """
+    messages = observation.messages[observation.fixed_messages :]
+    told, since = "", 0
+    if agent == (observation.game.dependency.start or observation.game.possible_agents[0]):
+        told = observation.told.tool_plan()
+    for place, message in enumerate(messages):
+        if message["role"] == "user" and (said := _handed_over(message["content"])) is not None:
+            told, since = said, place
+    lines = told.splitlines()
+    done = sum(message["role"] == "assistant" for message in messages[since:])
+    return lines[done] if done < len(lines) else "finish()"
+
+
+def _handed_over(text: str) -> str | None:
+    """Return the message of a hand-off; None if a text holds none."""
+    try:
+        calls = [call for call in read_calls(text) if call.name == HAND_OFF]
+    except CallError:
+        return None
+    return str(calls[0].arguments.get("message", "")) if calls else None
+
+
+def nested_calls(actions: Sequence[tuple[str, str]]) -> str:
+    """Return the calls of the first agent of a script, a line each; its hand-off tells the next agent all of its own.
+
+    Args:
+        actions: Agent and action of each turn; every agent but the last ends with a hand-off.
+    """
+    segments = [(agent, [action for _, action in turns]) for agent, turns in groupby(actions, key=lambda turn: turn[0])]
+    agent, last = segments[-1]
+    text = "\n".join(last)
+    for holder, (*calls, _) in reversed(segments[:-1]):
+        text = "\n".join([*calls, _hand_off(agent, text)])
+        agent = holder
+    return text
+
+
+def _hand_off(to: str, message: str) -> str:
+    return f"{HAND_OFF}(to={json.dumps(to)}, message={json.dumps(message, ensure_ascii=False)})"
