@@ -6,7 +6,7 @@ metrics of the team, so it gets the prefix `agent_team`.
 
 from __future__ import annotations
 
-# Measures of the ledger (`monitoring.ledger`). They count all episodes played for the update: failed ones, further
+# Measures of the ledger (`monitoring.cost_ledger`). They count all episodes played for the update: failed ones, further
 # prompt groups and branches too. A measure that nothing counted is missing; 0 means zero.
 LEDGER = {
     "turns_sum": "actions generated",

@@ -3,8 +3,8 @@
 | module | does |
 |---|---|
 | `plan` | reads a plan and refuses what cannot be run |
-| `cells` | lists the trainings and cells of a plan |
-| `arms` | trains teams and plays the arms |
+| `units` | lists the trainings and cells (evaluations of one arm) of a plan |
+| `run_unit` | trains a team, or plays an arm |
 | `controls` | the controls: anonymous roles, shuffled teammates, majority vote |
 | `run` | runs a plan with worker processes; resumes after any kill |
 | `table` | tables from records alone |

@@ -23,12 +23,12 @@ from baselines.statistics import Interval, PairedDifference, paired_difference, 
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from marft_agents.runs.evaluation import Evaluation, evaluate
-from marft_envs.capabilities import dependency_game
+from marft_envs.environment_capabilities import dependency_game
 from marft_envs.registration.factory import takes
 from marft_envs.tasks.tools.calls import CallError, read_calls
-from marft_envs.tasks.tools.handoff import HAND_OFF
+from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
 from marft_envs.tasks.tools.task_set import ToolTasks
-from marft_envs.tasks.worlds.oracle import script
+from marft_envs.tasks.worlds.oracle_policy import script
 
 ORACLE = "oracle"
 MUTED, SHUFFLED, RANDOM = "muted", "shuffled", "random partner"

@@ -22,9 +22,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from baselines.bench.arms import Folder, fail_unit, remove_run, run_unit
-from baselines.bench.cells import Cell, Training, Unit, units_of
 from baselines.bench.plan import BenchPlan
+from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
+from baselines.bench.units import Cell, Training, Unit, units_of
 from marft_agents.runs.run_folder import RunFolderError, write_json
 
 PLAN_SCHEMA = "marft.bench.plan/1"

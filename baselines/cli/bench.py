@@ -9,9 +9,9 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from baselines.bench.cells import units_of
 from baselines.bench.plan import read_plan
 from baselines.bench.run import Bench, failures, open_folder, run_bench
+from baselines.bench.units import units_of
 
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from baselines.bench.cells import Cell, Training, cells_of, units_of
 from baselines.bench.plan import ARMS, PlanError, plan_of, read_plan
 from baselines.bench.run import open_folder
+from baselines.bench.units import Cell, Training, cells_of, units_of
 from marft_agents.runs.run_folder import RunFolderError
 from marft_envs import register_task
 from marft_envs.registration.registry import _REGISTRY

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-import baselines.bench.arms as arms
-from baselines.bench.arms import Folder
-from baselines.bench.cells import cells_of, units_of
+import baselines.bench.run_unit as arms
 from baselines.bench.plan import read_plan
 from baselines.bench.run import Bench, locked, open_folder, run_bench
+from baselines.bench.run_unit import Folder
+from baselines.bench.units import cells_of, units_of
 from baselines.cli.main import main
 from marft_agents.runs.run_folder import RunFolderError
 

@@ -1,4 +1,4 @@
-"""Trainings and cells of a plan, and what each needs.
+"""Units of a benchmark plan: trainings, and cells (evaluations of one arm), with what they depend on.
 
 A training makes one team; a cell plays one arm. Names are unique within a plan and are names of files.
 """

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import math
 import os
 import resource
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-import baselines
-from baselines.bench.cells import Cell, Training, Unit
 from baselines.bench.controls import (
     Heard,
     HeardMessages,
@@ -32,10 +28,12 @@ from baselines.bench.controls import (
     vote_score,
 )
 from baselines.bench.plan import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
+from baselines.bench.units import Cell, Training, Unit
 from baselines.cli.environment_flags import factory
 from baselines.cli.train import train
 from baselines.evaluation_scenarios import scenario_list
 from baselines.experiment_settings import Experiment
+from baselines.source_commit import source_commit
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.cost_ledger import ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam, build_team
@@ -111,25 +109,9 @@ def head(plan: BenchPlan, unit: Unit, command: str) -> dict[str, Any]:
         "plan_checksum": plan.checksum,
         **about,
         "command": command,
-        "commit": _commit(),
+        "commit": source_commit(),
         "versions": versions(),
     }
-
-
-@functools.cache
-def _commit() -> str:
-    """Return the commit of the code, with "-dirty" where files differ; empty outside of a checkout."""
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*"],
-            cwd=Path(baselines.__file__).parent,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError:
-        return ""
-    return described.stdout.strip() if described.returncode == 0 else ""
 
 
 def _cpu_seconds() -> float:
