@@ -131,7 +131,7 @@ class TaskPlan:
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchTask:
     """A task with its teams read and its rounds known.
 
     Attributes:
@@ -225,14 +225,14 @@ class BenchPlan:
     """
 
     name: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[BenchTask, ...]
     arms: tuple[str, ...]
     algorithms: tuple[str, ...]
     solo_algorithms: tuple[str, ...]
     training_seeds: tuple[int, ...]
     evaluation_seeds: tuple[int, ...]
 
-    def task(self, name: str) -> Task:
+    def task(self, name: str) -> BenchTask:
         """Return a task by name."""
         return next(task for task in self.tasks if task.name == name)
 
@@ -365,7 +365,7 @@ def _known(what: str, found: Iterable[str], known: Iterable[str], where: str) ->
             raise PlanError(f"{where}: unknown {what} {name!r}; {hint}")
 
 
-def _resolved(table: TaskPlan) -> Task:
+def _resolved(table: TaskPlan) -> BenchTask:
     """Read the teams of a task and count its rounds and turns."""
     spec = marft_envs.spec(table.env)
     _known("setting", table.settings, set().union(*(_fields(kind) for kind, _ in SETTINGS.values())), "settings")
@@ -401,7 +401,7 @@ def _resolved(table: TaskPlan) -> Task:
     dependency = game.dependency if "dependency" in table.keywords else None
     allowed = {name: _solo_tokens(team, dependency, game.horizon, table.max_new_tokens) for name, team in teams.items()}
     written = {name: team.to_dict() for name, team in teams.items()}
-    return Task(table, written, solo.to_dict(), game.horizon, allowed)
+    return BenchTask(table, written, solo.to_dict(), game.horizon, allowed)
 
 
 def _solo_tokens(team: Team, dependency: Any, horizon: int, max_new_tokens: int) -> int:
@@ -415,7 +415,7 @@ def _solo_tokens(team: Team, dependency: Any, horizon: int, max_new_tokens: int)
     return -(-sum(len(plan.order) for plan in plans) * max_new_tokens // horizon)
 
 
-def _check_task(plan: BenchPlan, task: Task) -> None:
+def _check_task(plan: BenchPlan, task: BenchTask) -> None:
     """Refuse what cannot be trained or played, before any model is loaded."""
     table = task.plan
     team = next(iter(task.teams.values()))
@@ -439,7 +439,7 @@ def _check_task(plan: BenchPlan, task: Task) -> None:
     _check_trainings(plan, task)
 
 
-def _check_problems(task: Task, env: Any) -> None:
+def _check_problems(task: BenchTask, env: Any) -> None:
     table, game = task.plan, listing_game(env)
     if game is None:
         return
@@ -458,7 +458,7 @@ def _check_problems(task: Task, env: Any) -> None:
         )
 
 
-def _check_trainings(plan: BenchPlan, task: Task) -> None:
+def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
     """Check every kind of training once, with the first seed; nothing is loaded but tokenizers."""
     trains = {TEAM, MUTED, ANONYMOUS, SHUFFLED} & set(plan.arms)
     budget, solos = task.plan.training_tokens, {SOLO, VOTE} & set(plan.arms)

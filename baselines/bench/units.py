@@ -18,8 +18,8 @@ from baselines.bench.plan import (
     UNTRAINED,
     VOTE,
     BenchPlan,
+    BenchTask,
     PlanError,
-    Task,
 )
 from marft_agents.policies.language_model import Sharing
 
@@ -106,7 +106,7 @@ def cells_of(plan: BenchPlan) -> list[Cell]:
     return [unit for unit in units_of(plan).values() if isinstance(unit, Cell)]
 
 
-def _units_of_task(plan: BenchPlan, task: Task) -> Iterator[Unit]:
+def _units_of_task(plan: BenchPlan, task: BenchTask) -> Iterator[Unit]:
     if UNTRAINED in plan.arms:
         for team in task.teams:
             yield Cell(_cell_name(task.name, team, UNTRAINED), task.name, team, UNTRAINED, "", None)
@@ -116,7 +116,7 @@ def _units_of_task(plan: BenchPlan, task: Task) -> Iterator[Unit]:
             yield from _units_of_solo(plan, task, team, seed)
 
 
-def _units_of_team(plan: BenchPlan, task: Task, team: str, seed: int) -> Iterator[Unit]:
+def _units_of_team(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> Iterator[Unit]:
     arms = [arm for arm in plan.arms if arm in TRAINED_ARMS]
     counted = {SOLO, VOTE} & set(plan.arms) and not task.plan.training_tokens  # the solo's budget is the team's count
     for algorithm in plan.algorithms:
@@ -133,7 +133,7 @@ def _units_of_team(plan: BenchPlan, task: Task, team: str, seed: int) -> Iterato
             yield Cell(name, task.name, team, SHARED, algorithm, seed, training.name)
 
 
-def _units_of_solo(plan: BenchPlan, task: Task, team: str, seed: int) -> Iterator[Unit]:
+def _units_of_solo(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> Iterator[Unit]:
     """Yield the one agent that is matched to a team; where tokens must be measured, to its first algorithm."""
     for algorithm in plan.solo_algorithms if {SOLO, VOTE} & set(plan.arms) else ():
         training = _solo_training(plan, task, team, algorithm, seed)
@@ -155,12 +155,12 @@ def _units_of_solo(plan: BenchPlan, task: Task, team: str, seed: int) -> Iterato
             yield Cell(name, task.name, team, VOTE, algorithm, seed, training.name, matched)
 
 
-def _team_training(task: Task, team: str, algorithm: str, seed: int, sharing: Sharing) -> Training:
+def _team_training(task: BenchTask, team: str, algorithm: str, seed: int, sharing: Sharing) -> Training:
     name = f"{task.name}--{team}--{sharing}-adapters--{algorithm}--seed-{seed}"
     return Training(name, task.name, team, False, algorithm, seed, sharing, task.plan.max_new_tokens)
 
 
-def _solo_training(plan: BenchPlan, task: Task, team: str, algorithm: str, seed: int) -> Training:
+def _solo_training(plan: BenchPlan, task: BenchTask, team: str, algorithm: str, seed: int) -> Training:
     """Return the training of the one agent; teams with the same budget and tokens per answer share it."""
     tokens = task.solo_tokens[team]
     first = next(name for name, allowed in task.solo_tokens.items() if allowed == tokens)

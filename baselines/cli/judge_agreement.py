@@ -22,7 +22,7 @@ from marft_envs.tasks.code.problem import Problem
 _WALL_S = 60.0  # generous: a busy machine must not change a verdict
 
 
-class Outcome(NamedTuple):
+class JudgedSolution(NamedTuple):
     """A solution with the judge's verdict."""
 
     solution: Solution
@@ -95,7 +95,7 @@ def agree_with(arguments: argparse.Namespace) -> int:
     return 1 if apart else 0
 
 
-def compare(judge: Judge, cases: Sequence[tuple[Problem, Solution]]) -> list[Outcome]:
+def compare(judge: Judge, cases: Sequence[tuple[Problem, Solution]]) -> list[JudgedSolution]:
     """Judge solutions: those stated as OK on all tests, others up to the first failed test."""
     submissions = [
         Submission(
@@ -109,7 +109,7 @@ def compare(judge: Judge, cases: Sequence[tuple[Problem, Solution]]) -> list[Out
         for problem, solution in cases
     ]
     judged = zip(cases, judge.run_many(submissions), strict=True)
-    return [Outcome(solution, judgement) for (_, solution), judgement in judged]
+    return [JudgedSolution(solution, judgement) for (_, solution), judgement in judged]
 
 
 def confusion_table(counts: Counter[tuple[str, str, str, str]], backend: str) -> Table:

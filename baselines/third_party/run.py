@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baselines.third_party.games import GAMES
-from baselines.third_party.training_script import Outcome, read
+from baselines.third_party.training_script import TrainingResult, read
 from baselines.third_party.virtual_environments import LIBRARIES, ROOT, cache_folder, prepare
 
 LEARN = 0.2  # minimum success above chance
@@ -43,7 +43,7 @@ class Run:
     library: str
     algorithm: str
     game: str
-    outcome: Outcome | None
+    outcome: TrainingResult | None
     fault: str = ""
 
 
@@ -58,7 +58,7 @@ class Planned:
     game: str
 
 
-def judge(outcome: Outcome) -> str:
+def judge(outcome: TrainingResult) -> str:
     """Return the faults of an outcome as text; empty if it passes."""
     faults = []
     if not outcome.credit > CREDIT:  # `not` also catches NaN

@@ -16,7 +16,7 @@ from baselines.third_party.games import GAMES, Game, find_game
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     """Result of one training run.
 
     Attributes:
@@ -80,7 +80,7 @@ def main(library: str, algorithms: Mapping[str, Algorithm], arguments: Sequence[
     game, algorithm, start = find_game(options.game), algorithms[options.algorithm], time.process_time()
     steps = algorithm.steps if options.steps is None else options.steps
     credit = algorithm.train(game, steps, options.seed)
-    outcome = Outcome(
+    outcome = TrainingResult(
         library=library,
         version=version(library),
         algorithm=options.algorithm,
@@ -99,10 +99,10 @@ def main(library: str, algorithms: Mapping[str, Algorithm], arguments: Sequence[
     return 0
 
 
-def read(file: Path) -> Outcome:
+def read(file: Path) -> TrainingResult:
     """Read an outcome from a file written by `--json`."""
     fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return Outcome(**fields)
+    return TrainingResult(**fields)
 
 
 def _parser(library: str, algorithms: Mapping[str, Algorithm]) -> argparse.ArgumentParser:

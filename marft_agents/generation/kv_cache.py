@@ -22,7 +22,7 @@ Kept = Mapping[int, tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
-class Family:
+class PrefixFamily:
     """Rows that share a prefix.
 
     Attributes:
@@ -34,7 +34,7 @@ class Family:
     shared: int
 
 
-def families(prompts: Sequence[IntArray]) -> list[Family]:
+def families(prompts: Sequence[IntArray]) -> list[PrefixFamily]:
     """Group prompts by shared prefix so that the KV cache stores few tokens.
 
     Each family stores its prefix once. A group is split where smaller families store fewer tokens in total.
@@ -45,18 +45,18 @@ def families(prompts: Sequence[IntArray]) -> list[Family]:
     order = sorted(range(len(prompts)), key=lambda i: prompts[i].tolist())
     shared = [common_prefix(prompts[a], prompts[b]) for a, b in itertools.pairwise(order)]
 
-    def best(first: int, last: int) -> tuple[int, list[Family]]:
+    def best(first: int, last: int) -> tuple[int, list[PrefixFamily]]:
         """Return the fewest stored tokens for order[first:last], and the families that reach it."""
         rows = tuple(order[first:last])
         common = min([*shared[first : last - 1], *(len(prompts[i]) - 1 for i in rows)])
         together = common + sum(len(prompts[i]) - common for i in rows)
         cuts = [first, *(k + 1 for k in range(first, last - 1) if shared[k] <= common), last]
         if len(cuts) == 2:
-            return together, [Family(rows, common)]
+            return together, [PrefixFamily(rows, common)]
         parts = [best(a, b) for a, b in itertools.pairwise(cuts)]
         apart = sum(cost for cost, _ in parts)
         if together <= apart:
-            return together, [Family(rows, common)]
+            return together, [PrefixFamily(rows, common)]
         return apart, [family for _, part in parts for family in part]
 
     return best(0, len(order))[1] if order else []
@@ -85,7 +85,7 @@ class Slots:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def add(self, kept: Kept, paths: Sequence[Tensor], groups: Sequence[Family], room: int) -> None:
+    def add(self, kept: Kept, paths: Sequence[Tensor], groups: Sequence[PrefixFamily], room: int) -> None:
         """Append one row per path.
 
         Args:

@@ -25,7 +25,7 @@ _TIGHT = {Verdict.TLE: replace(_LIMITS, cpu_s=0.3), Verdict.ILE: replace(_LIMITS
 _REACHED = b"REACHED"
 
 
-class Attack(NamedTuple):
+class SelfTest(NamedTuple):
     """A hostile program of the self-test.
 
     Attributes:
@@ -63,18 +63,18 @@ class Judging(Protocol):
 
 
 _CALL = "import ctypes, os, signal\ncall = ctypes.CDLL(None, use_errno=True)\n"
-ATTACKS: Sequence[Attack] = (
-    Attack("start a process", "import os\nif os.fork(): print('REACHED')"),
-    Attack("run another program", "import subprocess\nprint('REACHED', subprocess.run(['/bin/true']).returncode)"),
-    Attack("open a socket", "import socket\nsocket.socket()\nprint('REACHED')"),
-    Attack("trace the runner", _CALL + "print('REACHED' if call.ptrace(16, os.getppid(), 0, 0) == 0 else '-')"),
-    Attack("kill the runner", "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(0.1)"),
+ATTACKS: Sequence[SelfTest] = (
+    SelfTest("start a process", "import os\nif os.fork(): print('REACHED')"),
+    SelfTest("run another program", "import subprocess\nprint('REACHED', subprocess.run(['/bin/true']).returncode)"),
+    SelfTest("open a socket", "import socket\nsocket.socket()\nprint('REACHED')"),
+    SelfTest("trace the runner", _CALL + "print('REACHED' if call.ptrace(16, os.getppid(), 0, 0) == 0 else '-')"),
+    SelfTest("kill the runner", "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(0.1)"),
     # Signal 0 only checks permission, so a backend that allows it loses no process.
-    Attack("kill everything", "import os\nos.kill(-1, 0)\nprint('REACHED')"),
-    Attack("leave the namespaces", _CALL + "print('REACHED' if call.unshare(0x10000000) == 0 else '-')"),
-    Attack("read a file of the host", "print(open('SECRET').read())"),
-    Attack("read the suite itself", "open('SUITE').read(1)\nprint('REACHED')"),  # embedded answers are stored beside it
-    Attack(
+    SelfTest("kill everything", "import os\nos.kill(-1, 0)\nprint('REACHED')"),
+    SelfTest("leave the namespaces", _CALL + "print('REACHED' if call.unshare(0x10000000) == 0 else '-')"),
+    SelfTest("read a file of the host", "print(open('SECRET').read())"),
+    SelfTest("read the suite itself", "open('SUITE').read(1)\nprint('REACHED')"),  # answers are stored beside it
+    SelfTest(
         "write a file",
         "import os\n"
         "for folder in ('.', '/', '/tmp', '/var/tmp', '/dev/shm', '/box', '/box/build', os.path.dirname('SECRET')):\n"
@@ -82,7 +82,7 @@ ATTACKS: Sequence[Attack] = (
         "    except OSError: continue\n"
         "    print('REACHED')",
     ),
-    Attack(
+    SelfTest(
         "write a setting of the kernel",
         "import os\n"
         "for folder, _, names in os.walk('/proc/sys'):\n"
@@ -91,7 +91,7 @@ ATTACKS: Sequence[Attack] = (
         "        except OSError: continue\n"
         "        print('REACHED', name)",
     ),
-    Attack(
+    SelfTest(
         "forge the runner's answer",
         "import os\n"
         "for descriptor in range(64):\n"
@@ -101,10 +101,10 @@ ATTACKS: Sequence[Attack] = (
         "    try:\n        open(name, 'wb').write(bytes(64))\n        print('REACHED')\n"
         "    except OSError: pass",
     ),
-    Attack("flood the output", "while True: print('x' * 65536)", (Verdict.OLE,)),
-    Attack("take all memory", "held = [bytearray(1 << 20) for _ in range(1 << 20)]", (Verdict.MLE,)),
-    Attack("burn the processor", "while True: pass", (Verdict.TLE,)),
-    Attack("ignore signals and sleep", "import time\ntime.sleep(60)", (Verdict.ILE,)),
+    SelfTest("flood the output", "while True: print('x' * 65536)", (Verdict.OLE,)),
+    SelfTest("take all memory", "held = [bytearray(1 << 20) for _ in range(1 << 20)]", (Verdict.MLE,)),
+    SelfTest("burn the processor", "while True: pass", (Verdict.TLE,)),
+    SelfTest("ignore signals and sleep", "import time\ntime.sleep(60)", (Verdict.ILE,)),
 )
 NUM_ROWS = len(ATTACKS) + 1  # number of rows of `run_selftest`
 _HONEST = Submission("print(int(input()) + 1)", "python", [Test(b"41\n", b"42\n")])
@@ -126,13 +126,13 @@ def failures(rows: Sequence[Row]) -> list[str]:
     return [f"{row.name} ({row.note})" for row in rows if not row.held]
 
 
-def _submission(attack: Attack, secret: str) -> Submission:
+def _submission(attack: SelfTest, secret: str) -> Submission:
     limits = _TIGHT.get(attack.verdicts[0], _LIMITS)
     program = attack.program.replace("SECRET", secret).replace("SUITE", __file__)
     return Submission(program, "python", [Test(b"", b"never printed")], limits, "exact")
 
 
-def _row(attack: Attack, judgement: Judgement, secret: bytes) -> Row:
+def _row(attack: SelfTest, judgement: Judgement, secret: bytes) -> Row:
     output = b"".join(test.output for test in judgement.tests)
     reached = _REACHED in output or secret in output
     held = not reached and judgement.verdict in attack.verdicts

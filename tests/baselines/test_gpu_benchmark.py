@@ -11,12 +11,12 @@ import torch
 from baselines.benchmarks.gpu import precision_agreement as agreement
 from baselines.benchmarks.gpu.__main__ import main
 from baselines.benchmarks.gpu.benchmark_models import SHAPES, shaped_tokenizer
-from baselines.benchmarks.gpu.peak_throughput import Limits
+from baselines.benchmarks.gpu.peak_throughput import PeakThroughput
 from baselines.benchmarks.gpu.training import Meter, Plan, Work, measure_training, shaped_team, shares
 from marft_agents.models.chat_template import encode
 
 CPU = torch.device("cpu")
-ONE = Limits("CPU", matmul_tflops=1e-12, copy_gb_s=1e-9, memory_gib=None)  # 1 FLOP/s, 1 byte/s
+ONE = PeakThroughput("CPU", matmul_tflops=1e-12, copy_gb_s=1e-9, memory_gib=None)  # 1 FLOP/s, 1 byte/s
 
 
 def test_all_of_it_runs_on_a_cpu_and_writes_nothing(capsys, tmp_path, monkeypatch):

@@ -15,10 +15,10 @@ from packaging.requirements import Requirement
 from baselines.third_party import run, virtual_environments
 from baselines.third_party.credit_check import Credit
 from baselines.third_party.run import LEARN, Run, judge, table
-from baselines.third_party.training_script import Algorithm, Outcome, main, read
+from baselines.third_party.training_script import Algorithm, TrainingResult, main, read
 from baselines.third_party.virtual_environments import LIBRARIES, ROOT, TORCH
 
-GOOD = Outcome("torchrl", "0.14.1", "mappo", "TurnParallel", "cheap_talk", 0.9, 1 / 3, 0.94, 8192, 21.0, 0)
+GOOD = TrainingResult("torchrl", "0.14.1", "mappo", "TurnParallel", "cheap_talk", 0.9, 1 / 3, 0.94, 8192, 21.0, 0)
 
 
 SCRIPTS = [

@@ -13,7 +13,7 @@ import torch
 
 
 @dataclass(frozen=True)
-class Limits:
+class PeakThroughput:
     """Measured limits of a device.
 
     Attributes:
@@ -29,7 +29,7 @@ class Limits:
     memory_gib: float | None
 
 
-def measure_limits(device: torch.device) -> Limits:
+def measure_limits(device: torch.device) -> PeakThroughput:
     """Measure the limits of a device; takes a fraction of a second on a GPU."""
     on_cuda = device.type == "cuda"
     size, elements = (8192, 2**29) if on_cuda else (256, 2**20)
@@ -37,7 +37,7 @@ def measure_limits(device: torch.device) -> Limits:
     source = torch.zeros(elements, device=device, dtype=torch.bfloat16)
     target = torch.empty_like(source)
     properties = torch.cuda.get_device_properties(device) if on_cuda else None
-    return Limits(
+    return PeakThroughput(
         device=properties.name if properties else "CPU",
         matmul_tflops=2 * size**3 / seconds_of(lambda: left @ right, device) / 1e12,
         copy_gb_s=2 * 2 * elements / seconds_of(lambda: target.copy_(source), device) / 1e9,

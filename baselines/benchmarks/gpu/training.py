@@ -19,7 +19,7 @@ import torch
 from pettingzoo.utils.wrappers import BaseWrapper
 
 from baselines.benchmarks.gpu.benchmark_models import Shape
-from baselines.benchmarks.gpu.peak_throughput import Limits, synchronise
+from baselines.benchmarks.gpu.peak_throughput import PeakThroughput, synchronise
 from baselines.cli.environment_flags import factory
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
@@ -128,7 +128,9 @@ def shaped_team(shape: Shape, agents: Sequence[str], device: torch.device, *, ma
     )
 
 
-def measure_training(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: torch.device) -> dict[str, Any]:
+def measure_training(
+    shape: Shape, team_name: str, plan: Plan, limits: PeakThroughput, device: torch.device
+) -> dict[str, Any]:
     """Train a duo or trio on embedded word problems; return the measurements by name, with the unit in the name.
 
     If the device runs out of memory, the only measurement is "error".
@@ -143,7 +145,7 @@ def measure_training(shape: Shape, team_name: str, plan: Plan, limits: Limits, d
             torch.cuda.empty_cache()
 
 
-def _measure(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: torch.device) -> dict[str, Any]:
+def _measure(shape: Shape, team_name: str, plan: Plan, limits: PeakThroughput, device: torch.device) -> dict[str, Any]:
     make_env = factory(f"marft/gsm8k_{team_name}-v0", {"data": "embedded:stories", "split": "train"})
     team = shaped_team(shape, make_env().possible_agents, device, max_new_tokens=plan.max_new_tokens)
     learner = Learner(team, LearnerSettings(micro_batch=shape.micro_batch), total_updates=1 + plan.updates)
@@ -174,7 +176,7 @@ def _measure(shape: Shape, team_name: str, plan: Plan, limits: Limits, device: t
     }
 
 
-def shares(meter: Meter, base: AdaptedBase, play_s: float, learn_s: float, limits: Limits) -> dict[str, float]:
+def shares(meter: Meter, base: AdaptedBase, play_s: float, learn_s: float, limits: PeakThroughput) -> dict[str, float]:
     """Return the utilisation of the device limits by phase, 0 to 1.
 
     Generation reads all weights once per forward pass and is therefore compared with the bandwidth too.

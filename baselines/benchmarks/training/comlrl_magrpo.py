@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from baselines.benchmarks.training.hf_generate import lora_model
-from baselines.benchmarks.training.workload import END_TOKEN, Turn, Workload
+from baselines.benchmarks.training.workload import END_TOKEN, RecordedTurn, Workload
 
 
 def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
@@ -46,12 +46,12 @@ def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | 
     return {"update": update}
 
 
-def nodes(workload: Workload, place: int, turns: tuple[Turn, ...]) -> list[Any]:
+def nodes(workload: Workload, place: int, turns: tuple[RecordedTurn, ...]) -> list[Any]:
     """Return an agent's samples in CoMLRL's format: one node per distinct prompt of a group."""
     from comlrl.trainers.reinforce.magrpo import NodeSample
 
     gains = advantages(workload)
-    members: dict[tuple[int, tuple[int, ...]], list[Turn]] = {}
+    members: dict[tuple[int, tuple[int, ...]], list[RecordedTurn]] = {}
     for turn in turns:
         members.setdefault((turn.episode // workload.group_size, turn.prompt_ids), []).append(turn)
     samples = []

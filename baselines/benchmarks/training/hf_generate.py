@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, LogitsProcessor, LogitsProcessorList
 
-from baselines.benchmarks.training.workload import END_TOKEN, Turn, Workload
+from baselines.benchmarks.training.workload import END_TOKEN, RecordedTurn, Workload
 
 
 class Lengths(LogitsProcessor):
@@ -80,7 +80,7 @@ def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | 
 
 
 @torch.no_grad()
-def generate(model: Any, turns: Sequence[Turn]) -> Tensor:
+def generate(model: Any, turns: Sequence[RecordedTurn]) -> Tensor:
     """Sample an answer of the recorded length to each prompt, at temperature 1 from the full vocabulary.
 
     Returns:

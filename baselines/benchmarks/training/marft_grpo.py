@@ -13,7 +13,7 @@ import torch
 
 from baselines.benchmarks.training.hf_generate import touch
 from baselines.benchmarks.training.workload import END_TOKEN, Workload
-from baselines.benchmarks.training.workload import Turn as Sample
+from baselines.benchmarks.training.workload import RecordedTurn as Sample
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import algorithm as algorithm_named
 from marft_agents.learning.algorithms import learner_settings

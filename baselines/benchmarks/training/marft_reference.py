@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.distributions import Categorical
 
 from baselines.benchmarks.training.hf_generate import lora_model, pad_left, touch
-from baselines.benchmarks.training.workload import END_TOKEN, Turn, Workload
+from baselines.benchmarks.training.workload import END_TOKEN, RecordedTurn, Workload
 
 CHUNK = 8  # answers in memory at a time: those of all agents in some episodes
 CLIP = 0.2
@@ -47,7 +47,7 @@ class Critic(nn.Module):
             nn.Linear(512, 1, bias=False),
         )  # fmt: skip
 
-    def forward(self, turns: Sequence[Turn]) -> Tensor:
+    def forward(self, turns: Sequence[RecordedTurn]) -> Tensor:
         """Return the values [B] of the agents' observations."""
         tokens, mask = pad_left([turn.prompt_ids for turn in turns])
         with torch.no_grad():
@@ -123,7 +123,7 @@ class Reference:
         shape = (len(episodes), len(turns))
         return torch.stack(sums).view(shape), torch.stack(entropies).view(shape)
 
-    def _logits(self, model: Any, turns: Sequence[Turn]) -> Tensor:
+    def _logits(self, model: Any, turns: Sequence[RecordedTurn]) -> Tensor:
         """Return the logits of the answers [B, cap, V], zero after the end of an answer."""
         prompts, mask = pad_left([turn.prompt_ids for turn in turns])
         cap = self.workload.cap

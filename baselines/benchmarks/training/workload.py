@@ -57,7 +57,7 @@ class Observation(str):
 
 
 @dataclass(frozen=True)
-class Turn:
+class RecordedTurn:
     """One sample: an agent's prompt and answer.
 
     Attributes:
@@ -101,10 +101,10 @@ class Workload:
     agents: tuple[str, ...]
     group_size: int
     cap: int
-    turns: tuple[Turn, ...]
+    turns: tuple[RecordedTurn, ...]
     rewards: tuple[float, ...]
 
-    def of(self, agent: str) -> tuple[Turn, ...]:
+    def of(self, agent: str) -> tuple[RecordedTurn, ...]:
         """Return an agent's samples in the order of the episodes."""
         return tuple(turn for turn in self.turns if turn.agent == agent)
 
@@ -140,7 +140,7 @@ class Workload:
             for turn in self.turns
         )
 
-    def with_turns(self, turns: Iterable[Turn]) -> Workload:
+    def with_turns(self, turns: Iterable[RecordedTurn]) -> Workload:
         """Return the workload with other samples."""
         return replace(self, turns=tuple(turns))
 
@@ -154,7 +154,7 @@ class Workload:
         """Read a workload from a file written by `save`."""
         record = json.loads(path.read_text(encoding="utf-8"))
         turns = tuple(
-            Turn(
+            RecordedTurn(
                 turn["episode"],
                 turn["agent"],
                 tuple(turn["messages"]),
@@ -186,7 +186,7 @@ def make_workload(tokenizer: Any, model: str, shape: Shape) -> Workload:
     solutions = "\n\n".join(json.loads(line)["answer"] for line in problems)
     corpus = [i for i in tokenizer(solutions)["input_ids"] if i != END_TOKEN]
     env: Any = make(ENVIRONMENT, team=chain_team(shape.agents, shape.examples))
-    turns: list[Turn] = []
+    turns: list[RecordedTurn] = []
     for episode in range(episodes):
         problem = np.random.SeedSequence([shape.seed, 1 + episode // shape.group_size])
         env.reset(seed=int(problem.generate_state(1)[0]))
@@ -196,7 +196,7 @@ def make_workload(tokenizer: Any, model: str, shape: Shape) -> Workload:
             start = int(rng.integers(len(corpus) - shape.cap))
             answer = (*corpus[start : start + int(length) - 1], END_TOKEN)
             ids = tuple(encode(tokenizer, seen).ids.tolist())
-            turns.append(Turn(episode, agent, tuple(map(dict, seen.messages)), ids, answer))
+            turns.append(RecordedTurn(episode, agent, tuple(map(dict, seen.messages)), ids, answer))
             env.step(tokenizer.decode(answer[:-1]))
     rewards = tuple(float(r) for r in rng.permuted(np.arange(episodes) % 2))
     names = tuple(env.possible_agents)

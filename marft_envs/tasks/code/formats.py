@@ -32,7 +32,7 @@ from marft_envs.tasks.code.packed_tests import unpack_tests
 from marft_envs.tasks.code.problem import Problem
 
 
-class Format(NamedTuple):
+class ProblemFormat(NamedTuple):
     """One arrangement of columns.
 
     Attributes:
@@ -152,10 +152,10 @@ def _apps(row: Row, fields: Fields, default_id: str) -> Problem:
 
 
 FORMATS = (
-    Format("open-r1/codeforces", ("description", "official_tests"), _open_r1),
-    Format("code_contests", ("description", "public_tests", "private_tests"), _code_contests),
-    Format("LiveCodeBench", ("question_content", "public_test_cases"), _live_code_bench),
-    Format("APPS or TACO", ("question", "input_output"), _apps),
+    ProblemFormat("open-r1/codeforces", ("description", "official_tests"), _open_r1),
+    ProblemFormat("code_contests", ("description", "public_tests", "private_tests"), _code_contests),
+    ProblemFormat("LiveCodeBench", ("question_content", "public_test_cases"), _live_code_bench),
+    ProblemFormat("APPS or TACO", ("question", "input_output"), _apps),
 )
 
 
