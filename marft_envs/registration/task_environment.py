@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from marft_envs.dependency import as_dependency
@@ -24,10 +23,11 @@ class TaskEnvironment:
 
     Attributes:
         id: Id of the environment.
-        factory: `factory(data=..., split=...)` returns the task set; further keyword-only parameters are the user's.
+        factory: `factory(data=..., split=..., **own)` returns the task set.
         team: Name of a preset, or an own team (or the path of its file).
         language: Language of presets.
         family: Family of presets.
+        own: Further keywords of the factory that the user may give.
         rules: Keywords of the factory that the version decides, and not the user.
     """
 
@@ -36,6 +36,7 @@ class TaskEnvironment:
     team: Team | str = field(repr=False)
     language: str = field(default="en", repr=False)
     family: str = field(default="math", repr=False)
+    own: frozenset[str] = field(default=frozenset(), repr=False)
     rules: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, *, data: Any = "embedded", split: str = "train", team: Any = None, **kwargs: Any) -> FlexMG:
@@ -52,7 +53,7 @@ class TaskEnvironment:
             TypeError: Keywords of the factory for a task set that is made already.
             ValueError: Such a task set has other rules.
         """
-        own = {key: kwargs.pop(key) for key in self._of_the_factory & set(kwargs)}
+        own = {key: kwargs.pop(key) for key in self.own & set(kwargs)}
         if isinstance(data, Tasks):
             self._check_given(data, own)
             tasks = data
@@ -68,16 +69,10 @@ class TaskEnvironment:
         """Return a team; the name of a preset means the one of this task's language and family."""
         return as_team(team, self.language, self.family)
 
-    @cached_property
+    @property
     def keywords(self) -> frozenset[str]:
         """All keywords that the user may give."""
-        return _OF_ANY_TASK | _OF_THE_GAME | self._of_the_factory
-
-    @cached_property
-    def _of_the_factory(self) -> frozenset[str]:
-        parameters = inspect.signature(self.factory).parameters.values()
-        named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
-        return frozenset(named) - _OF_ANY_TASK - _OF_THE_GAME - set(self.rules)
+        return _OF_ANY_TASK | _OF_THE_GAME | self.own
 
     def _check_given(self, tasks: Tasks, own: Mapping[str, Any]) -> None:
         """Require a task set that the user made to follow the version's rules, and no keywords beside it."""
@@ -104,6 +99,7 @@ def register_task(
     namespace: str = "marft",
     description: str = "",
     deprecated: str = "",
+    keywords: Iterable[str] = (),
     rules: Mapping[str, Any] | None = None,
     force: bool = False,
     **kwargs: Any,
@@ -113,7 +109,7 @@ def register_task(
     Args:
         name: Name of the task.
         factory: `factory(data=..., split=...)` returns the task set; `data` is "embedded" unless the user says
-            otherwise. Its further keyword-only parameters become keywords of `make`.
+            otherwise.
         teams: Names of presets, or own teams (or paths of their files) by name.
         language: Language of the presets.
         family: Family of the presets: "math", "code" or "tools".
@@ -121,6 +117,7 @@ def register_task(
         namespace: First part of the ids.
         description: Description in one line.
         deprecated: Reason for a newer version; making this one gives a warning with it.
+        keywords: Further keywords of the factory, which become keywords of `make`.
         rules: Keywords of the factory that this version decides; `make` does not take them.
         force: True to replace environments with these ids.
         **kwargs: Defaults of the game: horizon, feedback, ...
@@ -129,15 +126,20 @@ def register_task(
         The registered specs.
 
     Raises:
-        ValueError: An id is of another form, or taken; then nothing is registered.
+        ValueError: An id is of another form or taken, or a keyword is one of the game or of the rules; then nothing is
+            registered.
     """
+    own = frozenset(keywords)
+    if taken := sorted(own & (_OF_ANY_TASK | _OF_THE_GAME | set(rules or {}))):
+        raise ValueError(f"task {name!r}: keywords {taken} belong to every game, or are rules; wanted others")
     chosen = teams if isinstance(teams, Mapping) else dict.fromkeys(teams)
     ids = {team: f"{namespace}/{name}_{team}-v{version}" for team in chosen}
     for id in ids.values():
         check_id(id, force)
     specs = []
-    for team, own in chosen.items():
-        environment = TaskEnvironment(ids[team], factory, team if own is None else own, language, family, rules or {})
+    for team, given in chosen.items():
+        playing = team if given is None else given
+        environment = TaskEnvironment(ids[team], factory, playing, language, family, own, rules or {})
         told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
         specs.append(register(ids[team], environment, kwargs=kwargs, task=name, team=team, force=force, **told))
     return specs

@@ -205,6 +205,19 @@ def test_register_a_task(clean_registry):
     assert marft_envs.make("test/adding_duo-v0").possible_agents == ["reasoner_0", "actor_0"]
 
 
+def test_make_passes_the_named_keywords_to_the_factory_and_no_others(clean_registry):
+    def load(data, split, *, size=1, secret=0):
+        return toy_tasks(size)
+
+    marft_envs.register_task("sized", load, namespace="test", teams=["duo"], keywords=["size"])
+    assert len(marft_envs.make("test/sized_duo-v0", size=4).unwrapped.tasks) == 4
+    with pytest.raises(TypeError, match="unknown keyword 'secret'"):
+        marft_envs.make("test/sized_duo-v0", secret=1)
+    with pytest.raises(ValueError, match=r"keywords \['horizon'\] belong to every game, or are rules"):
+        marft_envs.register_task("other", load, namespace="test", teams=["duo"], keywords=["horizon"])
+    assert "test/other_duo-v0" not in marft_envs.envs()
+
+
 PLUGIN = """
 import json, sys, warnings
 sys.path.insert(0, {folder!r})

@@ -272,7 +272,7 @@ def test_a_version_of_ones_own_may_be_out_of_date(monkeypatch):
     old = {"rules": {"rule": "a"}, "deprecated": "100% of it was wrong"}
     try:
         marft_envs.register_task("own", load, **options, **old)
-        marft_envs.register_task("own", load, version=1, **options)
+        marft_envs.register_task("own", load, version=1, keywords=["rule"], **options)
         with pytest.warns(UserWarning, match=r"100% of it was wrong.*versions/own_pair-v1"):
             marft_envs.make("versions/own_pair-v0")
         marft_envs.make("versions/own_pair")
