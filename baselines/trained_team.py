@@ -1,4 +1,4 @@
-"""Team of language models with its settings: models, sampling parameters, context window and checkpoint."""
+"""Load a team of language models for evaluation: models, sampling parameters, context window and checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controls of a team: anonymous roles, shuffled teammates, and the majority vote of one agent's samples.
+"""Control conditions of the benchmark: anonymous roles, shuffled teammates, and majority vote of one agent's samples.
 
 Of these only `Ballot` and the vote look at outcomes. The others change what agents are told, never what they do.
 """

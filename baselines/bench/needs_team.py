@@ -1,4 +1,4 @@
-"""Does a task need a team? Play it intact, muted, shuffled and with random partners (`marft check ID --needs-team`).
+"""Test of whether a task needs a team: success intact, muted, shuffled and with random partners.
 
 After the probes of "Probing Dec-POMDP Reasoning" (arXiv 2602.20804). The answer holds for the policy that plays: an
 oracle shows what the task allows, a model shows what that model uses.

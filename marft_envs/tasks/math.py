@@ -1,4 +1,4 @@
-r"""Mathematics: one problem, one answer in the last \boxed{...} of the answering agent's action.
+r"""Math task sets: one problem, graded by the last \boxed{...} of the answering agent's action.
 
 | Sets | math, gsm8k, aime, cmath (Chinese, graded as such) |
 |---|---|

@@ -1,4 +1,4 @@
-"""Placement of action masks: each library expects them elsewhere.
+"""Placement of action masks where each RL library expects them.
 
 | Library | Place |
 |---|---|

@@ -1,4 +1,4 @@
-"""CoMLRL's MAGRPO, update only, on the recorded samples.
+"""Contender: the update step of CoMLRL's MAGRPO, on the samples of the workload.
 
 MAGRPO's agents act at the same time and a group has one prompt. It has no rollout in which an agent reads another's
 answer. It would call `model.generate`, which is a contender by itself (`hf_generate`). The update gets the recorded

@@ -1,4 +1,4 @@
-"""Generation with `model.generate` of transformers, as trainers call it: one left-padded batch per agent."""
+"""Contender: generation with `model.generate` of transformers, one left-padded batch per agent as trainers call it."""
 
 from __future__ import annotations
 

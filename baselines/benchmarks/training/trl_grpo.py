@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer on the recorded samples.
+"""Contender: TRL's GRPOTrainer, on the samples of the workload.
 
 A TRL trainer trains one agent, so a team is trained one agent after the other. Each agent gets one optimizer step on
 its samples, in micro-batches of one group. All agents use one model in memory; a user would need one model per agent.

@@ -1,4 +1,4 @@
-"""Competitive programming: one problem, one program in the last fenced block of the answering agent's action.
+"""Competitive programming task sets: one problem, judged by the answering agent's last fenced program.
 
 | | |
 |---|---|

@@ -1,4 +1,4 @@
-"""Hand-offs: one agent holds control and acts alone, round after round, until its own action passes it on.
+"""Dependency function of hand-offs: one agent acts per round, until its action passes control to another.
 
 Control passes by a call of `hand_off` in the holder's action, in any format that `tools.calls` reads:
 

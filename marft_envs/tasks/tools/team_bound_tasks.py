@@ -1,4 +1,4 @@
-"""Base class of tasks specialised to the tools of a team before play."""
+"""Base class of tool-task sets: task ids, and the tools that each agent of a team may call."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ import pytest
 
 import marft_envs
 from baselines.bench.needs_team import needs_team
-from baselines.bench.probes import GAMES, SIZES, ProbeTasks, read, team_of
+from baselines.bench.probe_games import GAMES, SIZES, ProbeTasks, read, team_of
 from marft_envs.testing import check_environment
 
-HERE = "baselines.bench.probes:probe"
+HERE = "baselines.bench.probe_games:probe"
 
 
 @pytest.mark.parametrize("game", GAMES)
