@@ -23,12 +23,15 @@ BY_NAME = {rule.name: rule for rule in RULES}
 QUICK = [rule.name for rule in RULES if not rule.thorough]
 
 
+OURS = [name for name in marft_envs.envs() if name.startswith("marft/")]  # other tests register probe games
+
+
 @cache
 def tasks_of(name):
     return marft_envs.make(name).unwrapped.tasks
 
 
-@pytest.mark.parametrize("name", marft_envs.envs())
+@pytest.mark.parametrize("name", OURS)
 def test_every_registered_environment_conforms(name):
     report = check_environment(partial(marft_envs.make, name, data=tasks_of(name)), cycles=10)
     assert [check.name for check in report.checks] == QUICK
@@ -36,10 +39,10 @@ def test_every_registered_environment_conforms(name):
 
 
 def test_every_registered_environment_plays_alike_in_other_processes():
-    compare_elsewhere([partial(marft_envs.make, name) for name in marft_envs.envs()])
+    compare_elsewhere([partial(marft_envs.make, name) for name in OURS])
 
 
-@pytest.mark.parametrize("name", marft_envs.envs())
+@pytest.mark.parametrize("name", OURS)
 def test_pettingzoos_benchmark_runs_on_every_registered_environment(name, capsys, short_benchmark):
     performance_benchmark(marft_envs.make(name, data=tasks_of(name)))
     assert "Finished performance benchmark" in capsys.readouterr().out
