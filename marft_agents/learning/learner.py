@@ -138,6 +138,7 @@ class Learner:
                     kl += step.add(part, terms, new.entropy, loss) / len(mini_batch.advantages)
                     if gradient:
                         loss.backward()
+                    del new, terms, loss  # before the next pass: they hold the graph, and with it activations
                 if settings.kl_stop is not None and kl > settings.kl_stop:
                     step.statistics.stopped = True
                     break
