@@ -89,6 +89,12 @@ def donors(count: int, seed: int) -> list[int]:
     return found
 
 
+def donor_scenarios(options: Sequence[Mapping[str, Any]], seed: int) -> dict[str, str]:
+    """Return the key of the donor of each scenario, by the key of that scenario; see `donors`."""
+    keys = [scenario_key(option) for option in options]
+    return {keys[i]: keys[donor] for i, donor in enumerate(donors(len(keys), seed))}
+
+
 def scenario_key(options: Mapping[str, Any]) -> str:
     """Return a text that identifies a scenario by its reset options."""
     return json.dumps(dict(options), sort_keys=True)

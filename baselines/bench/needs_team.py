@@ -16,7 +16,7 @@ from typing import Any
 
 from pettingzoo.utils.wrappers import BaseWrapper
 
-from baselines.bench.controls import Heard, HeardMessages, ShuffledTeammates, donors, has_authors, scenario_key
+from baselines.bench.controls import Heard, HeardMessages, ShuffledTeammates, donor_scenarios, has_authors
 from baselines.cli.environment_flags import factory, scenarios
 from baselines.cli.play import gold_answer
 from baselines.statistics import Interval, PairedDifference, paired_difference, wilson
@@ -132,8 +132,7 @@ def needs_team(
 
     heard: dict[str, dict[str, list[Heard]]] = {}
     intact = play(lambda: HeardMessages(make_env(), heard))
-    keys = [scenario_key(option) for option in options]
-    donor_of = {keys[i]: keys[donor] for i, donor in enumerate(donors(len(keys), seed))}
+    donor_of = donor_scenarios(options, seed)
     probed = {
         MUTED: play(factory(env_id, {**keywords, "communication": "none"})),
         SHUFFLED: play(lambda: ShuffledTeammates(make_env(), heard, donor_of)),

@@ -21,10 +21,9 @@ from baselines.bench.controls import (
     ShuffledTeammates,
     anonymous,
     ballot_of,
-    donors,
+    donor_scenarios,
     renamed_keywords,
     samples_to_match,
-    scenario_key,
     vote_score,
 )
 from baselines.bench.plan import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
@@ -281,8 +280,7 @@ def _play_shuffled(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) ->
     for seed in plan.evaluation_seeds:
         heard: dict[str, dict[str, list[Heard]]] = {}
         stage.play([seed], lambda heard=heard: HeardMessages(stage.make_env(), heard))  # type: ignore[misc]
-        keys = [scenario_key(option) for option in stage.options]
-        donor_of = {keys[i]: keys[donor] for i, donor in enumerate(donors(len(keys), seed))}
+        donor_of = donor_scenarios(stage.options, seed)
         result = stage.play(
             [seed],
             lambda heard=heard, donor_of=donor_of: ShuffledTeammates(stage.make_env(), heard, donor_of),  # type: ignore[misc]

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -30,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from baselines.source_commit import source_commit
 from baselines.statistics import naive_bootstrap, paired_cluster_bootstrap, paired_difference, wilson
 
 DIFFICULTY_SD = 1.5  # logits
@@ -143,21 +143,6 @@ def record(
     }
 
 
-def _commit() -> str | None:
-    """Return the commit of the checkout, or None outside of one."""
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
-
-
 def table(rows: Sequence[Row], grids: int) -> list[list[str]]:
     """Return the cells of the table, first its heading with the 95 % error of a coverage."""
     error = max(wilson(0.95, grids).high - 0.95, 0.95 - wilson(0.95, grids).low)
@@ -196,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(given)
     if parsed.grids < 1:
         parser.error(f"--grids {parsed.grids}: wanted >= 1")
-    started, commit = time.process_time(), _commit()
+    started, commit = time.process_time(), source_commit() or None
     rows: list[Row] = []
     for design in DESIGNS:
         rows.append(simulate(design, parsed.grids, seed=len(rows)))

@@ -29,8 +29,8 @@ from baselines.attribution.coalitions import (
 )
 from baselines.attribution.message_influence import edges_of
 from baselines.attribution.run import AttributionPlan, EpisodeCost, cost, missing, play, summary
-from baselines.cli.environment_flags import add_environment_flags, factory, notes_of, read_keywords, scenarios
-from baselines.cli.evaluate import TABLE_WIDTH, add_scenario_flags
+from baselines.cli.environment_flags import add_environment_flags, factory, notes_of, read_keywords
+from baselines.cli.evaluate import TABLE_WIDTH, add_scenario_flags, chosen_scenarios
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.train import device_of
@@ -171,7 +171,7 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
         )
     if arguments.limit is not None and arguments.limit < 1:
         raise ValueError(f"--limit {arguments.limit}: wanted at least 1 scenario")
-    options = scenarios(env, arguments.limit)
+    options, played = chosen_scenarios(arguments, env, trained.env)
     if arguments.replace == "oracle":
         check_oracle(make_env, options[0])
     settings.check(env)
@@ -190,10 +190,13 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
             "models": dict(trained.models),
             "checkpoint": str(path),
             "adapters_sha256": adapters_sha256(path),
+            "scenarios_sha256": played.checksum.removeprefix("sha256:"),
             "law": dataclasses.asdict(settings.law),
             "context": dataclasses.asdict(settings.context),
         },
     )
+    if arguments.save_scenarios is not None and not arguments.dry_run:
+        played.write(arguments.save_scenarios)
     return settings, make_env, plan
 
 

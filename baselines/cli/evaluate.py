@@ -16,7 +16,6 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from baselines import evaluation_scenarios as scenario_lists
 from baselines.cli.config_file import add_config
 from baselines.cli.environment_flags import (
     add_environment_flags,
@@ -31,7 +30,8 @@ from baselines.cli.environment_flags import (
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.train import add_model_flags, device_of
-from baselines.evaluation_scenarios import scenario_list
+from baselines.evaluation_scenarios import ScenarioList, scenario_list
+from baselines.evaluation_scenarios import read as read_scenarios
 from baselines.experiment_settings import read_models
 from baselines.trained_team import TeamSettings, experiment_of
 from marft_agents.generation.sampling import SamplingParams
@@ -68,7 +68,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
-    """Add --other-tools, --limit, --max-turns and --seeds."""
+    """Add --other-tools, --limit, --scenarios, --save-scenarios, --max-turns and --seeds."""
     parser.add_argument(
         "--other-tools",
         action="store_true",
@@ -110,8 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         trained = checkpoint.notes_of(arguments.checkpoint).get("tool_surface")
         check_surface(trained, tool_surface, allow=bool(arguments.other_tools))
     env_id = versioned_id(arguments.env)
-    options = _options(arguments, env, env_id)
-    played = scenario_list(env, options, env_id)
+    options, played = chosen_scenarios(arguments, env, env_id)
     if arguments.save_scenarios is not None:
         played.write(arguments.save_scenarios)
     policy, law, context = _policy(arguments, env)
@@ -137,13 +136,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _options(arguments: argparse.Namespace, env: Any, env_id: str) -> list[dict[str, Any]]:
-    """Return the reset options of the scenarios to play."""
+def chosen_scenarios(arguments: argparse.Namespace, env: Any, env_id: str) -> tuple[list[dict[str, Any]], ScenarioList]:
+    """Return the reset options of the scenarios that --scenarios or --limit choose, and the list of them."""
     if arguments.scenarios is None:
-        return scenarios(env, arguments.limit)
-    if arguments.limit is not None:
+        options = scenarios(env, arguments.limit)
+    elif arguments.limit is not None:
         raise ValueError("--scenarios names the scenarios to play: leave out --limit")
-    return scenario_lists.read(arguments.scenarios).options(env, env_id)
+    else:
+        options = read_scenarios(arguments.scenarios).options(env, env_id)
+    return options, scenario_list(env, options, env_id)
 
 
 def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingParams, ContextSettings | None]:

@@ -62,6 +62,22 @@ def test_a_dry_run_prints_the_cost_and_loads_and_writes_nothing(capsys, tmp_path
     assert capsys.readouterr().out.startswith("cost: 3 coalitions and 0 edges, 15 episodes")
 
 
+def test_it_plays_the_scenarios_of_a_list_and_writes_them(capsys, tmp_path, trained):
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    assert attribute(trained, "--limit", 2, "--dry-run", "--save-scenarios", first) == 0
+    assert not first.exists()
+    flags = ["--method", "loo", "--no-influence"]
+    assert attribute(trained, "--out", tmp_path / "a", "--limit", 2, *flags, "--save-scenarios", first) == 0
+    assert attribute(trained, "--out", tmp_path / "b", "--scenarios", first, *flags, "--save-scenarios", second) == 0
+    assert first.read_bytes() == second.read_bytes()
+    plans = [json.loads((tmp_path / name / "plan.json").read_text()) for name in "ab"]
+    assert len(plans[1]["scenarios"]) == 2
+    assert plans[0]["scenarios_sha256"] == plans[1]["scenarios_sha256"]
+    assert json.loads(first.read_text())["checksum"] == f"sha256:{plans[0]['scenarios_sha256']}"
+    capsys.readouterr()
+    assert "leave out --limit" in error_of(capsys, trained, "--scenarios", first, "--limit", 2, "--dry-run")
+
+
 def test_without_metrics_the_cost_is_measured(capsys, tmp_path, trained):
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)
