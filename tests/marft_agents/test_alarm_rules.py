@@ -487,7 +487,7 @@ def test_a_peaked_policy_that_turns_into_noise_explodes():
 
 
 class Opponents(CopyDigit):
-    """What one agent wins, the other loses."""
+    """Zero-sum rewards: one agent's gain is the other's loss."""
 
     def step(self, action):
         super().step(action)

@@ -90,7 +90,7 @@ def test_chained_gae_of_a_trajectory_is_the_double_sum(episode):
 @settings(deadline=None, max_examples=100)
 @given(episodes())
 def test_gae_along_ones_own_turns_is_the_double_sum(episode):
-    """What all agents earn from one's turn to one's next follows one's own turn; each agent is cut off by itself."""
+    """With credit="own", an agent's reward is the team's reward between its turns; truncation is handled per agent."""
     trajectory, values = trajectory_of(episode), values_of(episode)
     agents = [turn.agent for turn in trajectory.turns]
     bootstraps = {(0, agent): episode["bootstrap"] + i for i, agent in enumerate(sorted(set(agents)))}

@@ -1,4 +1,4 @@
-"""What is logged of an update, by numbers worked by hand."""
+"""Tests of the update metrics against values computed by hand."""
 
 from __future__ import annotations
 

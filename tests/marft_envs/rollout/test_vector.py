@@ -56,7 +56,7 @@ def no_threads_left():
 
 
 def say(turn: Waiting) -> str:
-    """What an agent says depends on all that it sees, and is right every third time or so."""
+    """Return an action that depends on the whole observation and is correct in about a third of the turns."""
     asked = int(turn.observation.partition("What is ")[2][0])
     return f"\\boxed{{{asked + 1 + sum(map(ord, turn.observation)) % 3}}} says {turn.agent}"
 

@@ -1,4 +1,4 @@
-"""What a program could leave for a later one outside files and processes: what is cached, counted, or dated."""
+"""Covert channels between programs other than files and processes: caches, counters, timestamps."""
 
 from __future__ import annotations
 

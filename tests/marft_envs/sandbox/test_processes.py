@@ -164,7 +164,7 @@ def name_of(pid):
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it is about dropping it")
 @pytest.mark.parametrize("backend", LOCAL)
 def test_root_is_dropped(backend):
-    """Who is root outside could write /proc/sys even without a capability, and read whatever root owns."""
+    """A process of uid 0 could write /proc/sys without any capability, and read the files of root."""
     program = (
         "import os\n"
         "def can(path, mode):\n"

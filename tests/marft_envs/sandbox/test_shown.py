@@ -1,4 +1,4 @@
-"""What a jail shows of the machine: the interpreter, the compiler and their libraries, and nothing that lies beside."""
+"""Tests that a jail shows the interpreter, the compiler and their libraries, and no other file of the machine."""
 
 import itertools
 

@@ -142,7 +142,7 @@ class Fussy(FlexMG):
 
 
 class Generous(FlexMG):
-    """Whatever is said solves it."""
+    """Every action counts as a success."""
 
     def _refresh(self):
         super()._refresh()

@@ -1,4 +1,4 @@
-"""What scripted teams reach: the oracle everything, others nothing; and what the safety set reports."""
+"""Tests of scripted teams (the oracle solves everything, others nothing) and of the safety set's report."""
 
 from __future__ import annotations
 
