@@ -52,9 +52,8 @@ REPLACEMENTS = ("untrained", "silence", "oracle")
 PILOT_EPISODES = 4  # played to measure the cost where the run has no metrics
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft attribute`."""
-    parser = commands.add_parser("attribute", help="measure the contribution of each agent of a trained team")
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft attribute`."""
     parser.add_argument(
         "checkpoint",
         type=Path,

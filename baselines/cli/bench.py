@@ -16,9 +16,8 @@ from baselines.bench.units import units_of
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft bench`."""
-    parser = commands.add_parser("bench", help="compare teams with one agent at equal tokens, over seeds")
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft bench`."""
     parser.add_argument(
         "plan", metavar="PLAN", help=f"a plan in TOML, or one that comes with marft: {', '.join(bundled_plans())}"
     )

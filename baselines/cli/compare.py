@@ -88,9 +88,8 @@ def read_gate(text: str) -> Gate:
 # ------------------------------------------------------------------ command
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft compare`."""
-    parser = commands.add_parser("compare", help="paired difference of two teams, with a gate for CI")
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft compare`."""
     parser.add_argument(
         "sides",
         nargs="*",

@@ -48,9 +48,8 @@ from marft_envs.tasks.tools.tool_access import check_surface
 TABLE_WIDTH = 120  # characters, where the output is not a terminal
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft eval`."""
-    parser = commands.add_parser("eval", help="evaluate a team on a fixed list of scenarios")
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft eval`."""
     add_run_flags(parser, out="folder for the results")
     parser.add_argument(
         "--checkpoint",

@@ -18,39 +18,44 @@ from marft_envs.dependency import drawing
 from marft_envs.environment_capabilities import dependency_game
 
 
-def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft envs`, `marft show`, `marft check` and `marft data`."""
-    envs = commands.add_parser("envs", help="list the registered environments")
-    envs.add_argument("--json", action="store_true", help="as JSON")
-    envs.set_defaults(run=list_environments)
+def add_envs_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft envs`."""
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.set_defaults(run=list_environments)
 
-    show = commands.add_parser("show", help="show an environment: prompts, dependency function, reward")
-    show.add_argument("id", metavar="ID")
-    show.add_argument("--index", type=int, default=0, help="which task to show (default: 0)")
-    show.add_argument("--png", type=Path, metavar="FILE", help="also draw the dependency function")
-    add_environment_flags(show)
-    show.set_defaults(run=show_environment)
 
-    check = commands.add_parser("check", help="run the conformance kit on an environment")
-    check.add_argument("id", metavar="ID")
-    check.add_argument("--quick", action="store_true", help="leave out what takes seconds")
-    check.add_argument(
+def add_show_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft show`."""
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument("--index", type=int, default=0, help="which task to show (default: 0)")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the dependency function")
+    add_environment_flags(parser)
+    parser.set_defaults(run=show_environment)
+
+
+def add_check_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft check`."""
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument("--quick", action="store_true", help="leave out what takes seconds")
+    parser.add_argument(
         "--needs-team",
         action="store_true",
         help="instead: play it intact, muted, shuffled and with random partners, and say whether it needs a team",
     )
-    check.add_argument(
+    parser.add_argument(
         "--policy", default="oracle", metavar="POLICY", help="of --needs-team: oracle (default) or a model"
     )
-    check.add_argument("--limit", type=int, metavar="N", help="of --needs-team: play N scenarios, spread over all")
-    check.add_argument("--seed", type=int, default=0, help="of --needs-team: of sampling and shuffle (default: 0)")
-    add_environment_flags(check)
-    check.set_defaults(run=check_environment)
+    parser.add_argument("--limit", type=int, metavar="N", help="of --needs-team: play N scenarios, spread over all")
+    parser.add_argument("--seed", type=int, default=0, help="of --needs-team: of sampling and shuffle (default: 0)")
+    add_environment_flags(parser)
+    parser.set_defaults(run=check_environment)
 
-    data = commands.add_parser("data", help="list, rebuild or check the embedded data sets")
-    data.add_argument("action", choices=("list", "build", "check"))
-    data.add_argument("--json", action="store_true", help="list as JSON")
-    data.set_defaults(run=manage_data)
+
+def add_data_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft data`."""
+    parser.add_argument("action", choices=("list", "build", "check"))
+    parser.add_argument("--json", action="store_true", help="list as JSON")
+    parser.set_defaults(run=manage_data)
 
 
 def list_environments(arguments: argparse.Namespace) -> int:

@@ -17,9 +17,8 @@ from marft_envs.data.files import Row, read_file
 from marft_envs.graders import cohen_kappa
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft grade-agreement`."""
-    parser = commands.add_parser("grade-agreement", help="Cohen's kappa of a grader and people")
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft grade-agreement`."""
     parser.add_argument("file", type=Path, metavar="FILE", help="JSON, JSONL, CSV or Parquet; a row is one graded item")
     parser.add_argument("--human", default="human", metavar="COLUMN", help="the person's label (default: human)")
     parser.add_argument("--grader", default="grader", metavar="COLUMN", help="the grader's (default: grader)")

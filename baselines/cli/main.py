@@ -9,20 +9,42 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from baselines import scaffold
-from baselines.cli import compare, inspection, play, sandbox
-from baselines.cli import label_agreement as grade_agreement
 
-LAZY_COMMANDS = {  # these load torch
-    "train": "baselines.cli.train",
-    "eval": "baselines.cli.evaluate",
-    "attribute": "baselines.cli.attribute",
-    "bench": "baselines.cli.bench",
+class Command(NamedTuple):
+    """A command of the table.
+
+    Attributes:
+        flags: MODULE:FUNCTION that adds the flags of the command to its parser. It is imported when the command is
+            chosen, so `marft --help` and the other commands do not load what this one needs.
+        help: One line for `marft --help`.
+    """
+
+    flags: str
+    help: str
+
+
+COMMANDS: Mapping[str, Command] = {
+    "envs": Command("baselines.cli.inspection:add_envs_flags", "list the registered environments"),
+    "show": Command(
+        "baselines.cli.inspection:add_show_flags", "show an environment: prompts, dependency function, reward"
+    ),
+    "check": Command("baselines.cli.inspection:add_check_flags", "run the conformance kit on an environment"),
+    "data": Command("baselines.cli.inspection:add_data_flags", "list, rebuild or check the embedded data sets"),
+    "play": Command("baselines.cli.play:add_flags", "play one episode and print it"),
+    "new": Command("baselines.scaffold:add_flags", "make a package with an environment of your own"),
+    "train": Command("baselines.cli.train:add_flags", "train a team of language models on an environment"),
+    "eval": Command("baselines.cli.evaluate:add_flags", "evaluate a team on a fixed list of scenarios"),
+    "bench": Command("baselines.cli.bench:add_flags", "compare teams with one agent at equal tokens, over seeds"),
+    "attribute": Command(
+        "baselines.cli.attribute:add_flags", "measure the contribution of each agent of a trained team"
+    ),
+    "compare": Command("baselines.cli.compare:add_flags", "paired difference of two teams, with a gate for CI"),
+    "grade-agreement": Command("baselines.cli.label_agreement:add_flags", "Cohen's kappa of a grader and people"),
+    "sandbox": Command("baselines.cli.sandbox:add_actions", "build and check the judge's sandbox"),
 }
-LIGHT_COMMANDS = ("envs", "show", "check", "data", "play", "grade-agreement", "sandbox", "new", "compare")
 AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tensorboard", "matplotlib", "tomli_w"}
 
 
@@ -36,11 +58,12 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False} | keywords)
 
 
-def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.ArgumentParser:
+def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """Build the parser of the whole command line.
 
     Args:
-        commands: Names from `LAZY_COMMANDS` to add; each of them imports torch.
+        commands: Names from `COMMANDS` whose modules are imported and whose flags are added; the others have only
+            their line of help.
     """
     parser: argparse.ArgumentParser = Parser(
         prog="marft",
@@ -48,25 +71,20 @@ def build_parser(commands: Sequence[str] = tuple(LAZY_COMMANDS)) -> argparse.Arg
         epilog="marft COMMAND --help says more.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    inspection.add_parsers(subparsers)
-    play.add_parser(subparsers)
-    grade_agreement.add_parser(subparsers)
-    compare.add_parser(subparsers)
-    sandbox.add_parser(subparsers)
-    scaffold.add_parser(subparsers)
-    for name, module in LAZY_COMMANDS.items():
+    for name, command in COMMANDS.items():
+        own = subparsers.add_parser(name, help=command.help)
         if name in commands:
-            importlib.import_module(module).add_parser(subparsers)
+            module, _, function = command.flags.partition(":")
+            getattr(importlib.import_module(module), function)(own)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    light = bool(given) and given[0] in LIGHT_COMMANDS
 
     def work() -> int:
-        parsed = build_parser(() if light else tuple(LAZY_COMMANDS)).parse_args(given)
+        parsed = build_parser(given[:1]).parse_args(given)  # the command comes first: marft itself has no flags
         return int(parsed.run(parsed))
 
     return guarded(work)

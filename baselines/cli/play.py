@@ -18,9 +18,8 @@ from marft_agents.trajectory import Action
 from marft_envs.environment_capabilities import dependency_game
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft play`."""
-    parser = commands.add_parser("play", help="play one episode and print it")
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft play`."""
     parser.add_argument("id", metavar="ID")
     parser.add_argument(
         "--policy",

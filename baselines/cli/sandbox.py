@@ -16,11 +16,9 @@ from marft_envs.sandbox.judge import ISOLATING
 from marft_envs.sandbox.selftest import Row, run_selftest
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft sandbox`."""
-    actions = commands.add_parser("sandbox", help="build and check the judge's sandbox").add_subparsers(
-        dest="action", required=True, metavar="ACTION"
-    )
+def add_actions(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of `marft sandbox`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     build = actions.add_parser("build", help="build the image of the Docker backend")
     build.add_argument("--image", default=DEFAULT_IMAGE, help="name to give (default: %(default)s)")
     origin = build.add_mutually_exclusive_group()

@@ -39,9 +39,8 @@ WITH_RESUME = ("updates", "epochs", "budget_tokens", "device")  # flags that may
 NO_FLAGS = ("command", "run", "default_split", "resume")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft train`."""
-    parser = commands.add_parser("train", help="train a team of language models on an environment")
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft train`."""
     add_run_flags(parser, out="folder of the run")
     parser.add_argument(
         "--resume",

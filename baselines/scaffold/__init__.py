@@ -28,9 +28,8 @@ class ScaffoldError(ValueError):
     """Unusable package name, or a folder that exists already; the message says what to do."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `marft new`."""
-    parser = commands.add_parser("new", help="make a package with an environment of your own")
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft new`."""
     parser.add_argument("name", metavar="NAME", help="of the package and of its task: a-z, 0-9 and _, like word_games")
     parser.add_argument(
         "--dir",

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -97,18 +96,6 @@ def test_every_command_has_complete_help():
     for parser in subparsers.choices.values():
         assert parser.format_help()
         assert all(action.help or action.dest in {"id", "action", "data", "file"} for action in parser._actions)
-
-
-def test_looking_loads_no_torch():
-    code = "import sys; from baselines.cli.main import main; main(['envs']); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
-
-
-def test_without_torch_the_error_names_the_extra():
-    code = "import sys; sys.modules['torch'] = None; from baselines.cli.main import main; sys.exit(main(['train']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "marft[agents]" in done.stderr
 
 
 # ------------------------------------------------------------------ training

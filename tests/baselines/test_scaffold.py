@@ -35,8 +35,8 @@ SMALL = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updat
 
 def make(*arguments):
     parser = argparse.ArgumentParser()
-    scaffold.add_parser(parser.add_subparsers())
-    parsed = parser.parse_args(["new", *map(str, arguments)])
+    scaffold.add_flags(parser)
+    parsed = parser.parse_args([*map(str, arguments)])
     return parsed.run(parsed)
 
 

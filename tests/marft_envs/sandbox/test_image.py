@@ -16,8 +16,8 @@ from marft_envs.sandbox.docker_backend import connect
 
 def command(*words):
     parser = argparse.ArgumentParser()
-    sandbox.add_parser(parser.add_subparsers())
-    arguments = parser.parse_args(["sandbox", *words])
+    sandbox.add_actions(parser)
+    arguments = parser.parse_args(words)
     return guarded(lambda: arguments.run(arguments))
 
 
