@@ -614,7 +614,7 @@ def test_a_base_in_bfloat16_trains_float32_adapters():
 @pytest.mark.parametrize("passes", [{}, {"ppo_epochs": 2}])
 @pytest.mark.parametrize("name", ["marft-a", "marft-t", "gspo", "happo", "a2po", "reinforce++"])
 def test_the_first_ratio_is_one_in_half_precision_too(name, passes):
-    """In bfloat16 the scored log-probs differ from the sampled ones by rounding, which adds up over an action's tokens."""
+    """In bfloat16 the scored log-probs differ from the sampled ones by rounding, which adds up over tokens."""
     pretrained = word_model(layers=3)
     pretrained.model.to(torch.bfloat16)
     base = AdaptedBase(pretrained, MARKET, LoraSettings(), seed=0)
