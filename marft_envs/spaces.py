@@ -8,6 +8,7 @@ not parse text.
 
 from __future__ import annotations
 
+import copy
 import string
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
@@ -130,6 +131,14 @@ class UnicodeText(spaces.Text):
     def is_np_flattenable(self) -> bool:
         """False: a string has no array form here."""
         return False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UnicodeText:
+        """Copy the space with a generator of its own; the tables of its alphabet never change and are shared."""
+        clone = copy.copy(self)
+        memo[id(self)] = clone
+        clone._np_random = copy.deepcopy(self._np_random, memo)
+        clone.sample_fn = copy.deepcopy(self.sample_fn, memo)
+        return clone
 
     def __repr__(self) -> str:
         return f"UnicodeText({self.min_length}, {self.max_length})"

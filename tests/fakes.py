@@ -15,7 +15,6 @@ from pettingzoo import AECEnv
 
 ANY_TEXT = Text(max_length=200, min_length=0, charset=string.printable)
 WORDS = [*"01234", *"ab", "digit", "heard", "topic", "value", "?"]
-EVERY_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 class Probe(AECEnv):
@@ -256,46 +255,13 @@ def word_model(seed: int = 0, *, hidden: int = 48, layers: int = 1, spread: floa
         layers: transformer blocks.
         spread: standard deviation of the head's weights: how peaked the untrained policy is.
     """
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
     from marft_agents.models.pretrained import Pretrained
+    from marft_agents.models.random_models import word_level
 
-    symbols = ["<unk>", "<|im_start|>", "<|im_end|>", *WORDS]
-    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(symbols)}, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    backend.add_special_tokens(symbols[:3])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        unk_token="<unk>",
-        eos_token="<|im_end|>",
-        pad_token="<|im_end|>",
-        chat_template=(
-            "{% for message in messages %}<|im_start|> {{ message['content'] }} <|im_end|> {% endfor %}"
-            "{% if add_generation_prompt %}<|im_start|>{% endif %}"
-        ),
-    )
-    config = LlamaConfig(
-        vocab_size=len(symbols),
-        hidden_size=hidden,
-        intermediate_size=2 * hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        max_position_embeddings=512,
-        tie_word_embeddings=False,
-        initializer_range=hidden**-0.5,
-        bos_token_id=None,
-        eos_token_id=2,
-        pad_token_id=2,
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = LlamaForCausalLM(config)
-        torch.nn.init.normal_(model.lm_head.weight, std=spread)
+    words = word_level(WORDS, hidden=hidden, layers=layers, head_std=spread)
+    model = words.model(seed)
     model.requires_grad_(False)
-    return Pretrained(f"words-{seed}", "", model.eval(), tokenizer)
+    return Pretrained(f"words-{seed}", "", model.eval(), words.tokenizer())
 
 
 def word_team(
@@ -323,11 +289,14 @@ def word_team(
 
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+    from marft_agents.models.random_models import LINEAR_LAYERS
     from marft_agents.policies.language_model import LanguageModelTeam, Seat
 
     mapping = dict(seats) if isinstance(seats, dict) else {agent: agent for agent in seats}
     adapters = list(dict.fromkeys(adapter for adapter in mapping.values() if adapter is not None))
-    base = AdaptedBase(word_model(model_seed, **model), adapters, LoraSettings(rank, 2 * rank, EVERY_LINEAR), seed=seed)
+    base = AdaptedBase(
+        word_model(model_seed, **model), adapters, LoraSettings(rank, 2 * rank, LINEAR_LAYERS), seed=seed
+    )
     generator = torch.Generator().manual_seed(seed)
     for adapter in adapters:
         for tensor in base.parameters(adapter).values():

@@ -1,13 +1,12 @@
 """Control conditions of the benchmark: anonymous roles, shuffled teammates, and majority vote of one agent's samples.
 
-Of these only `Ballot` and the vote look at outcomes. The others change what agents are told, never what they do.
+Of these only the vote looks at outcomes. The others change what agents are told, never what they do.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,9 @@ from pettingzoo.utils.wrappers import BaseWrapper
 
 from marft_agents.trajectory import Trajectory, score
 from marft_envs.environment_capabilities import listing_game
-from marft_envs.grading import equivalent
+from marft_envs.records.episode import Episode
 from marft_envs.spaces import Message, TextObservation
-from marft_envs.tasks.code import CodeTasks
-from marft_envs.tasks.math import MathTasks
-from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.base import VotingTasks
 from marft_envs.teams.profile import ENVIRONMENT
 
 # ------------------------------------------------------------------ anonymous roles
@@ -195,60 +192,33 @@ def _replaced(observation: Any, agent: str, donated: Heard) -> TextObservation:
 # ------------------------------------------------------------------ vote
 
 
-@dataclass(frozen=True)
-class Ballot:
-    """Vote of an episode, and equality of two votes.
-
-    Attributes:
-        read: Maps an episode to its vote; None is an abstention.
-        same: True if two votes are for the same thing.
-    """
-
-    read: Callable[[Trajectory], Any]
-    same: Callable[[Any, Any], bool] = field(default=lambda first, second: bool(first == second))
-
-
-def ballot_of(env: Any) -> Ballot | None:
-    """Return the vote of an environment's tasks; None if they have none.
-
-    | tasks | vote | same |
-    |---|---|---|
-    | mathematics | the answer as extracted | equivalent under the grader |
-    | programs | the judge's verdict with the number of tests passed | equal |
-    | worlds of tools | the changes to the state, and the answer given with `finish` | equal |
-    | tasks with `vote_on = KEY` | `detail[KEY]` of the last outcome | equal |
-    """
+def voting_tasks(env: Any) -> VotingTasks | None:
+    """Return the set of tasks of an environment if its episodes can vote; else None."""
     game = listing_game(env)
     tasks = None if game is None else game.tasks
-    if isinstance(tasks, MathTasks):
-        language = tasks.language
-        return Ballot(_detail("extracted"), lambda first, second: equivalent(first, second, language))
-    if isinstance(tasks, CodeTasks):
-        return Ballot(_verdict)
-    if isinstance(tasks, ToolTasks):
-        return Ballot(_final_state)
-    key = getattr(tasks, "vote_on", None)
-    return Ballot(_detail(key)) if isinstance(key, str) else None
+    return tasks if isinstance(tasks, VotingTasks) else None
 
 
-def majority(samples: Sequence[Trajectory], ballot: Ballot) -> int | None:
+def majority(samples: Sequence[Trajectory], tasks: VotingTasks) -> int | None:
     """Return the index of the first sample that voted with the largest group.
 
     Of groups of one size the one that voted first wins. Failed episodes do not vote.
 
     Args:
         samples: Episodes of one scenario.
-        ballot: How they vote.
+        tasks: Their set of tasks.
 
     Returns:
         None if nobody voted.
     """
-    groups: list[tuple[Any, list[int]]] = []
+    groups: list[tuple[object, list[int]]] = []
     for number, sample in enumerate(samples):
-        vote = None if sample.failure is not None else ballot.read(sample)
+        if sample.failure is not None or sample.game is None:
+            continue
+        vote = tasks.vote(Episode.from_dict(sample.game).outcomes)
         if vote is None:
             continue
-        group = next((members for choice, members in groups if ballot.same(choice, vote)), None)
+        group = next((members for choice, members in groups if choice == vote), None)
         if group is None:
             groups.append((vote, [number]))
         else:
@@ -256,11 +226,11 @@ def majority(samples: Sequence[Trajectory], ballot: Ballot) -> int | None:
     return max((members for _, members in groups), key=len)[0] if groups else None
 
 
-def vote_score(samples: Sequence[Trajectory], ballot: Ballot) -> float:
+def vote_score(samples: Sequence[Trajectory], tasks: VotingTasks) -> float:
     """Return 1 if the majority's choice is a success, else 0; NaN if every sample failed."""
     if all(sample.failure is not None for sample in samples):
         return float("nan")
-    winner = majority(samples, ballot)
+    winner = majority(samples, tasks)
     return 0.0 if winner is None else score(samples[winner])
 
 
@@ -273,28 +243,3 @@ def samples_to_match(team_tokens: float, solo_tokens: float) -> int:
     """
     below = max(1, int(team_tokens // solo_tokens)) if solo_tokens else 1
     return min((below, below + 1), key=lambda k: (abs(k * solo_tokens - team_tokens), k))
-
-
-def _last_outcome(trajectory: Trajectory) -> Mapping[str, Any]:
-    outcomes = [outcome for outcome in (trajectory.game or {}).get("outcomes", ()) if outcome is not None]
-    return outcomes[-1] if outcomes else {}
-
-
-def _detail(key: str) -> Callable[[Trajectory], Any]:
-    return lambda trajectory: _last_outcome(trajectory).get("detail", {}).get(key)
-
-
-def _verdict(trajectory: Trajectory) -> Hashable | None:
-    detail = _last_outcome(trajectory).get("detail", {})
-    return (detail["verdict"], detail["passed"]) if "verdict" in detail else None
-
-
-def _final_state(trajectory: Trajectory) -> Hashable:
-    """Return the last value of every place that the calls changed, and the answer."""
-    values: dict[str, str] = {}
-    answer = ""
-    for outcome in (trajectory.game or {}).get("outcomes", ()):
-        for event in () if outcome is None else outcome["events"]:
-            values |= {path: json.dumps(value, sort_keys=True) for path, value in event.get("changed", ())}
-            answer = event["answer"] if event["kind"] == "finish" else answer
-    return (tuple(sorted(values.items())), answer)

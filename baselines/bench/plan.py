@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
-from baselines.bench.controls import anonymous, ballot_of
+from baselines.bench.controls import anonymous, voting_tasks
 from baselines.cli.environment_flags import factory, model_folder_or_name, scenarios, versioned_id
 from baselines.cli.settings_flags import from_record
 from baselines.experiment_settings import SETTINGS, Experiment
@@ -95,8 +95,10 @@ class TaskPlan:
     env: str = knob("", "id of the environment", lambda v: _is_text(v) and bool(v), "the id of an environment")
     data: str = knob("", "data of the environment; empty: its own", _is_text, "a text")
     model: str = knob("smollm2-135m", "model of all agents", _is_text, "the name of a model")
-    teams: tuple[str, ...] = knob((), "presets or files of the teams", _are_names, "a list of presets or files")
-    solo: str = knob("solo", "preset or file of the one agent", _is_text, "a preset or file")
+    teams: tuple[str, ...] = knob(
+        (), "presets or files of the teams; empty: the environment's own team", _are_texts, "a list of presets or files"
+    )
+    solo: str = knob("", "preset or file of the one agent; empty: the environment's own", _is_text, "a preset or file")
     train_split: str = knob("train", "split that is trained on", _is_text, "a text")
     test_split: str = knob("test", "split that is evaluated on", _is_text, "a text")
     test_on_trained: bool = knob(
@@ -260,9 +262,14 @@ class _File:
     )
     training_seeds: tuple[int, ...] = knob((0,), "training seeds", _are_seeds, "a list of whole numbers >= 0")
     evaluation_seeds: tuple[int, ...] = knob((0,), "sampling seeds", _are_seeds, "a list of whole numbers >= 0")
+    defaults: Mapping[str, Any] = knob(
+        None, "keys of all tasks; a task's own take precedence", lambda v: isinstance(v, Mapping), "a table"
+    )
     tasks: tuple[Any, ...] = field(default=(), metadata={"help": "the tasks"})
 
     def __post_init__(self) -> None:
+        if self.defaults is None:
+            object.__setattr__(self, "defaults", {})
         check_knobs(self)
 
 
@@ -286,7 +293,10 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
     top = _read(_File, record, where)
     if not isinstance(record.get("tasks"), list) or not all(isinstance(each, Mapping) for each in record["tasks"]):
         raise PlanError(f"{where}: wanted tables [[tasks]], at least one")
-    tables = [_read(TaskPlan, each, f"{where}: tasks[{i}]") for i, each in enumerate(record["tasks"])]
+    tables = [
+        _read(TaskPlan, _with_defaults(each, top.defaults), f"{where}: tasks[{i}]")
+        for i, each in enumerate(record["tasks"])
+    ]
     for what, values in {
         "arms": top.arms,
         "algorithms": top.algorithms,
@@ -321,6 +331,16 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
     return plan
 
 
+def _with_defaults(task: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a task's table with the keys that it leaves out; those of `settings` and `keywords` one by one."""
+    found = {**defaults, **task}
+    for name in ("settings", "keywords"):
+        given, own = defaults.get(name), task.get(name)
+        if isinstance(given, Mapping) and isinstance(own, Mapping):
+            found[name] = {**given, **own}
+    return found
+
+
 def _read(kind: type[Any], record: Mapping[str, Any], where: str) -> Any:
     """Read a table into a dataclass; keys are its fields, lists become tuples."""
     known = {each.name: each for each in dataclasses.fields(kind)}
@@ -331,7 +351,7 @@ def _read(kind: type[Any], record: Mapping[str, Any], where: str) -> Any:
                 f"{where}: unknown key {key!r}; "
                 + (f"did you mean {close[0]!r}?" if close else f"wanted one of {', '.join(known)}")
             )
-    for key in ("name", "env", "teams"):
+    for key in ("name", "env"):
         if key in known and not record.get(key):
             raise PlanError(f"{where}: {key} is missing: wanted {known[key].metadata['wanted']}")
     hints = typing.get_type_hints(kind)
@@ -378,30 +398,36 @@ def _resolved(table: TaskPlan) -> BenchTask:
     for name in ("team", "horizon", "feedback"):
         if not takes(table.env, name):
             raise PlanError(f"{table.env} takes no keyword {name!r}: the bench compares teams of one Flex-MG")
-    read = spec.entry_point.read_team if isinstance(spec.entry_point, TaskEnvironment) else as_team
+    entry = spec.entry_point
+    read = entry.read_team if isinstance(entry, TaskEnvironment) else as_team
+    keywords: dict[str, Any] = {"data": table.data} if table.data else {}
+    if table.horizon:
+        keywords["horizon"] = table.horizon
+    keywords |= dict(table.keywords)
     teams: dict[str, Team] = {}
-    for given in table.teams:
-        team = read(given)
+    for team in [read(given) for given in table.teams] or [_game(table.env, keywords).team]:
         if team.name in teams:
             raise PlanError(f"teams: two are called {team.name!r}, which makes two cells of one name")
         if not _is_name(team.name):
             raise PlanError(f"teams: the name {team.name!r} cannot be part of a file name: wanted {_NAME.pattern}")
         teams[team.name] = team
-    solo = read(table.solo)
+    solo = read(table.solo or getattr(entry, "solo", "solo"))
     if len(solo.profiles) != 1:
-        raise PlanError(f"solo: {table.solo} has {len(solo.profiles)} agents, wanted 1")
+        raise PlanError(f"solo: {solo.name} has {len(solo.profiles)} agents, wanted 1")
     first = next(iter(teams.values()))
-    keywords: dict[str, Any] = {"data": table.data} if table.data else {}
-    if table.horizon:
-        keywords["horizon"] = table.horizon
-    env = marft_envs.make(table.env, team=first.to_dict(), **keywords, **dict(table.keywords))
-    game = dependency_game(env)
-    if game is None:
-        raise PlanError(f"{table.env} is no Flex-MG: it has no rounds that all arms could share")
+    game = _game(table.env, keywords | {"team": first.to_dict()})
     dependency = game.dependency if "dependency" in table.keywords else None
     allowed = {name: _solo_tokens(team, dependency, game.horizon, table.max_new_tokens) for name, team in teams.items()}
     written = {name: team.to_dict() for name, team in teams.items()}
     return BenchTask(table, written, solo.to_dict(), game.horizon, allowed)
+
+
+def _game(env_id: str, keywords: Mapping[str, Any]) -> Any:
+    """Make the game of a task."""
+    game = dependency_game(marft_envs.make(env_id, **keywords))
+    if game is None:
+        raise PlanError(f"{env_id} is no Flex-MG: it has no rounds that all arms could share")
+    return game
 
 
 def _solo_tokens(team: Team, dependency: Any, horizon: int, max_new_tokens: int) -> int:
@@ -422,8 +448,11 @@ def _check_task(plan: BenchPlan, task: BenchTask) -> None:
     env = factory(table.env, task.keywords(table.test_split, team))()
     _check_problems(task, env)
     if VOTE in plan.arms:
-        if ballot_of(env) is None:
-            raise PlanError(f"{VOTE}: {table.env} has no vote: its outcomes hold no answer, verdict or state to count")
+        if voting_tasks(env) is None:
+            raise PlanError(
+                f"{VOTE}: {table.env} has no vote: wanted a set of tasks with a method vote(outcomes), see "
+                "docs/extending.md"
+            )
         if not table.temperature:
             raise PlanError(f"{VOTE}: temperature = 0 gives the same answer k times; wanted > 0")
     if MUTED in plan.arms and "communication" in table.keywords and table.keywords["communication"] == "none":

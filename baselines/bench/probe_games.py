@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from marft_envs.dependency import chain, independent
 from marft_envs.dependency.base import Roster
 from marft_envs.records.turn import Turn
 from marft_envs.registration.task_environment import register_task
-from marft_envs.tasks.base import Outcome, Session, Task, TaskList
+from marft_envs.tasks.base import Outcome, Session, Task, TaskList, last_outcome
 from marft_envs.teams.profile import ENVIRONMENT, Profile
 from marft_envs.teams.team import Team
 
@@ -97,8 +97,6 @@ class ProbeTasks(TaskList):
         ValueError: An unknown game or split, or too few players.
     """
 
-    vote_on: ClassVar[str] = "extracted"
-
     def __init__(self, game: str, players: int, split: str = "train") -> None:
         if game not in GAMES or split not in _TASKS:
             raise ValueError(f"probe: found game {game!r}, split {split!r}; wanted {GAMES} and {tuple(_TASKS)}")
@@ -136,6 +134,11 @@ class ProbeTasks(TaskList):
         told = {1 + i: f"{_LETTERS[i]} {value if i == topic else '?'}" for i in range(self.players - 1)}
         return {0: f"topic {_LETTERS[topic]}", **told}, value
 
+    def vote(self, outcomes: Sequence[Outcome | None]) -> object | None:
+        """Return the digit that was answered."""
+        last = last_outcome(outcomes)
+        return None if last is None else last.detail.get("extracted")
+
     def oracle(self, task: Task, agent: str, observation: Any) -> str:
         """Return the best action given what an agent is told and hears."""
         told = [message["content"].split()[-1] for message in observation.messages if message["role"] == "system"]
@@ -162,5 +165,6 @@ for _game in GAMES:
             namespace="probe",
             description=f"probe game {_game} for {_size} agents",
             rules={"game": _game, "players": _size},
+            solo=team_of(_game, 1),
             force=True,
         )

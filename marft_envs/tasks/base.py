@@ -174,6 +174,29 @@ class TeamBound(Protocol):
         """Return the same tasks for a team, and the dependency of the game; None is the team's own."""
 
 
+@runtime_checkable
+class VotingTasks(Protocol):
+    """A set of tasks whose episodes can vote: the majority of several samples is one more answer.
+
+    The arm `vote@tokens` of `marft bench` needs it.
+    """
+
+    def vote(self, outcomes: Sequence[Outcome | None]) -> object | None:
+        """Return what an episode votes for: its answer, verdict or final state.
+
+        Args:
+            outcomes: Outcomes of the episode's rounds; None for a round that was not judged.
+
+        Returns:
+            Votes that are equal (`==`) are for one choice, and need no hash. None: an abstention.
+        """
+
+
+def last_outcome(outcomes: Sequence[Outcome | None]) -> Outcome | None:
+    """Return the outcome of the last judged round; None if none was judged."""
+    return next((outcome for outcome in reversed(outcomes) if outcome is not None), None)
+
+
 @dataclass
 class JudgedSession:
     """The session of a set of tasks that only judges answers, without state."""

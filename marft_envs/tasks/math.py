@@ -15,9 +15,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from marft_envs.tasks.base import Outcome, Task, TaskList
+from marft_envs.tasks.base import Outcome, Task, TaskList, last_outcome
 
 Language = Literal["en", "zh"]
 
@@ -51,6 +52,25 @@ class Graded(Protocol):
 
 
 Grader = Callable[[str, str], Graded]
+
+
+@dataclass(frozen=True, eq=False)
+class EquivalentAnswer:
+    r"""An answer that equals all answers which the grader finds equivalent; it has no hash.
+
+    Example:
+        >>> EquivalentAnswer("0.5", "en") == EquivalentAnswer(r"\frac{1}{2}", "en")
+        True
+    """
+
+    text: str
+    language: Language
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        from marft_envs.grading import equivalent
+
+        return isinstance(other, EquivalentAnswer) and equivalent(self.text, other.text, self.language)
 
 
 class MathTasks(TaskList):
@@ -100,6 +120,12 @@ class MathTasks(TaskList):
             if value is not None:
                 detail[field] = str(value)
         return self._outcome(bool(grade.correct), extracted, only_round, detail)
+
+    def vote(self, outcomes: Sequence[Outcome | None]) -> EquivalentAnswer | None:
+        """Return the last answer as it was extracted; answers that the grader finds equivalent are one choice."""
+        last = last_outcome(outcomes)
+        extracted = None if last is None else last.detail.get("extracted")
+        return None if extracted is None else EquivalentAnswer(str(extracted), self.language)
 
     def _grade(self, answer: str, task: Task) -> Graded:
         if self._grader is not None:

@@ -9,22 +9,22 @@ import pytest
 
 import marft_envs
 from baselines.bench.controls import (
-    Ballot,
     HeardMessages,
     ShuffledTeammates,
     anonymous,
-    ballot_of,
     donors,
     majority,
     renamed_keywords,
     samples_to_match,
     scenario_key,
     vote_score,
+    voting_tasks,
 )
 from marft_agents.policies.scripted import ScriptedPolicy
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.trajectory import Trajectory
-from marft_envs import Team
+from marft_envs import Outcome, Team
+from marft_envs.records.episode import Episode
 
 STORIES = {"data": "embedded:stories", "split": "test"}
 OPTIONS = [{"index": i} for i in range(4)]
@@ -156,39 +156,43 @@ def test_a_muted_agent_is_told_no_action_of_another(env_id):
 # ------------------------------------------------------------------ vote
 
 
-def episode(extracted, success, failure=None):
-    outcome = {"detail": {} if extracted is None else {"extracted": extracted}, "events": ()}
-    game = {"outcomes": [outcome]}
+def episode(detail, success, failure=None):
+    outcome = Outcome(0.0, True, bool(success), not detail, detail=detail)
+    game = Episode("test/x-v0", {}, 0, "x", "", (), (None, outcome), (0.0,), True, False).to_dict()
     return Trajectory(0, 0, (), True, False, infos={"success": float(success)}, failure=failure, game=game)
 
 
+def answer(text, success, **more):
+    return episode({} if text is None else {"extracted": text}, success, **more)
+
+
 def test_answers_are_counted_by_the_graders_equivalence():
-    ballot = ballot_of(marft_envs.make("marft/math_duo-v0"))
-    samples = [episode("3", False), episode("0.5", True), episode(r"\frac{1}{2}", True), episode("3", False)]
-    assert majority([*samples, episode("1/2", True)], ballot) == 1
-    assert vote_score([*samples, episode("1/2", True)], ballot) == 1.0
-    assert vote_score(samples, ballot) == 0.0  # two against two: the first to vote wins
-    assert vote_score([episode(None, False), episode("7", True)], ballot) == 1.0  # no answer is an abstention
-    assert vote_score([episode(None, False)], ballot) == 0.0
-    assert np.isnan(vote_score([episode("7", True, failure="the judge is gone")], ballot))
+    tasks = voting_tasks(marft_envs.make("marft/math_duo-v0"))
+    samples = [answer("3", False), answer("0.5", True), answer(r"\frac{1}{2}", True), answer("3", False)]
+    assert majority([*samples, answer("1/2", True)], tasks) == 1
+    assert vote_score([*samples, answer("1/2", True)], tasks) == 1.0
+    assert vote_score(samples, tasks) == 0.0  # two against two: the first to vote wins
+    assert vote_score([answer(None, False), answer("7", True)], tasks) == 1.0  # no answer is an abstention
+    assert vote_score([answer(None, False)], tasks) == 0.0
+    assert np.isnan(vote_score([answer("7", True, failure="the judge is gone")], tasks))
 
 
 def test_programs_are_counted_by_their_verdicts():
-    ballot = ballot_of(marft_envs.make("marft/codeforces_duo-v1", judge="landlock"))
+    tasks = voting_tasks(marft_envs.make("marft/codeforces_duo-v1", judge="landlock"))
 
     def program(verdict, passed, success):
-        game = {"outcomes": [{"detail": {"verdict": verdict, "passed": passed}, "events": ()}]}
-        return Trajectory(0, 0, (), True, False, infos={"success": success}, game=game)
+        return episode({"verdict": verdict, "passed": passed}, success)
 
-    samples = [program("WA", 3, 0.0), program("OK", 9, 1.0), program("WA", 4, 0.0), program("OK", 9, 1.0)]
-    assert majority(samples, ballot) == 1
-    assert vote_score([program("WA", 3, 0.0), program("WA", 3, 0.0), program("OK", 9, 1.0)], ballot) == 0.0
+    samples = [program("WA", 3, False), program("OK", 9, True), program("WA", 4, False), program("OK", 9, True)]
+    assert majority(samples, tasks) == 1
+    assert vote_score([program("WA", 3, False), program("WA", 3, False), program("OK", 9, True)], tasks) == 0.0
+    assert majority([episode({}, False), program("WA", 3, False)], tasks) == 1  # no program is an abstention
 
 
 def test_worlds_are_counted_by_their_final_states():
     make_env = functools.partial(marft_envs.make, "marft/tools_solo-v0", data="embedded:lookup", split="test")
     env = make_env()
-    ballot = ballot_of(env)
+    tasks = voting_tasks(env)
     [task] = [env.unwrapped.tasks[0]]
     right = next(call for call in task.reference if call.name == "write_label").arguments
     by_run = iter([right["price"], 1, right["price"]])
@@ -199,28 +203,35 @@ def test_worlds_are_counted_by_their_final_states():
         text = "\n".join([*calls, "finish()"])
         return evaluate(make_env, ScriptedPolicy(lambda agent, seen: text), OPTIONS[:1]).trajectories[0]
 
+    def vote(trajectory):
+        return tasks.vote(Episode.from_dict(trajectory.game).outcomes)
+
     first, wrong, again = run(), run(), run()
-    assert ballot.same(ballot.read(first), ballot.read(again))
-    assert not ballot.same(ballot.read(first), ballot.read(wrong))
-    assert majority([wrong, first, again], ballot) == 1
+    assert vote(first) == vote(again) != vote(wrong)
+    assert majority([wrong, first, again], tasks) == 1
 
 
-def test_other_tasks_may_name_what_they_vote_on():
+class Digits:
+    """A third party's set of tasks, as far as a vote needs it."""
+
+    def vote(self, outcomes):
+        return [outcomes[-1].detail["extracted"]]  # no hash is needed
+
+
+def test_a_third_partys_tasks_vote():
     class Game:
         metadata: ClassVar = {"lists_tasks": True}
-        tasks = type("Tasks", (), {"vote_on": "extracted"})()
+        tasks = Digits()
 
     env = type("Env", (), {"unwrapped": Game()})()
-    assert ballot_of(env).read(episode("7", True)) == "7"
-    del Game.tasks.__class__.vote_on
-    assert ballot_of(env) is None
+    assert voting_tasks(env) is Game.tasks
+    Game.tasks = object()
+    assert voting_tasks(env) is None
 
 
 def test_groups_of_one_size_are_won_by_the_first_vote():
-    ballot = Ballot(lambda trajectory: trajectory.seed)
-    samples = [Trajectory(seed, 0, (), True, False) for seed in (3, 1, 1, 3, 2)]
-    assert majority(samples, ballot) == 0
-    assert majority([], ballot) is None
+    assert majority([answer(text, False) for text in "31132"], Digits()) == 0
+    assert majority([], Digits()) is None
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,25 @@ def test_all_arms_have_the_rounds_and_the_feedback_of_the_task():
     assert plan({**code, "horizon": 2}, arms=["team"]).tasks[0].horizon == 2
 
 
+def test_without_names_the_environments_own_team_plays_against_its_own_solo():
+    probe = {"env": "baselines.bench.probe_games:probe/sum_quartet-v0", "data": "", "test_on_trained": True}
+    found = plan({**probe, "teams": [], "solo": ""}, arms=["team", "solo@tokens"]).tasks[0]
+    assert {name: len(team["profiles"]) for name, team in found.teams.items()} == {"quartet": 4}
+    assert [profile["name"] for profile in found.solo["profiles"]] == ["agent_0"]
+    assert found.solo_tokens == {"quartet": 12}
+    own = plan({"teams": [], "solo": ""}, arms=["team", "solo@tokens"]).tasks[0]
+    assert (list(own.teams), own.solo["name"]) == (["duo"], "solo")
+
+
+def test_tasks_may_share_their_keys():
+    own = {"name": "stories", "temperature": 0.5, "settings": {"group_size": 4}}
+    found = plan_of({"name": "tiny", "defaults": {**TASK, "name": "other"}, "tasks": [own]}).tasks[0].plan
+    assert (found.name, found.env, found.temperature) == ("stories", TASK["env"], 0.5)
+    assert found.settings == {"groups": 1, "group_size": 4}
+    with pytest.raises(PlanError, match=r"tasks\[0\]: unknown key 'tempreature'"):
+        plan_of({"name": "tiny", "defaults": {"tempreature": 1}, "tasks": [TASK]})
+
+
 def test_where_control_passes_one_agent_acts_in_a_round():
     tools = {"env": "marft/tools_duo-v0", "data": "embedded:lookup", "teams": ["duo"], "solo": "solo"}
     assert plan(tools, arms=["solo@tokens", "muted", "vote@tokens", "team"]).tasks[0].solo_tokens == {"duo": 3}
@@ -132,7 +151,6 @@ def test_the_checksum_is_of_what_is_run():
         ({"preset": "desktop"}, {}, "preset = 'desktop', wanted one of"),
         ({"name": ""}, {}, "name is missing"),
         ({"name": "a/b"}, {}, "name = 'a/b', wanted letters"),
-        ({"teams": []}, {}, "teams is missing"),
         ({"teams": ["duo", "duo"]}, {}, "two are called 'duo', which makes two cells of one name"),
         ({"problems": 1}, {}, "shuffled: wanted at least 2 test problems"),
         ({"keywords": {"communication": "none"}}, {}, "muted: the task has communication = 'none' already"),
@@ -174,7 +192,10 @@ def test_a_task_without_a_vote_is_refused():
 
     register_task("silent", load, teams=["duo"], namespace="test", force=True)
     try:
-        assert "vote@tokens: test/silent_duo-v0 has no vote" in refusal({"env": "test/silent_duo-v0", "data": ""})
+        assert (
+            "vote@tokens: test/silent_duo-v0 has no vote: wanted a set of tasks with a method vote(outcomes)"
+            in refusal({"env": "test/silent_duo-v0", "data": ""})
+        )
         assert plan({"env": "test/silent_duo-v0", "data": ""}, arms=["team", "solo@tokens"])
     finally:
         del _REGISTRY["test/silent_duo-v0"]

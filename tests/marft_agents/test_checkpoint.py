@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fakes import EVERY_LINEAR, word_model, word_team
+from fakes import word_model, word_team
 from full_disk import largest_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +25,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.random_models import LINEAR_LAYERS
 from marft_agents.policies.adapter_files import folder_names
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.runs import checkpoint
@@ -52,7 +53,7 @@ def fresh():
 
 def shaped(**lora):
     """Return the market's team with adapters of another shape."""
-    base = AdaptedBase(word_model(), MARKET, LoraSettings(**({"targets": EVERY_LINEAR} | lora)), seed=0)
+    base = AdaptedBase(word_model(), MARKET, LoraSettings(**({"targets": LINEAR_LAYERS} | lora)), seed=0)
     return LanguageModelTeam({agent: Seat(base, agent) for agent in MARKET}, SamplingParams(max_new_tokens=2))
 
 
@@ -139,7 +140,7 @@ def test_a_checkpoint_is_the_same_in_every_process(tmp_path):
     """Targets come from a set: its order, which differs between processes, is not saved."""
     _, _, path = saved(tmp_path)
     targets = json.loads((path / "buyer_0" / "adapter_config.json").read_text())["target_modules"]
-    assert targets == sorted(EVERY_LINEAR)
+    assert targets == sorted(LINEAR_LAYERS)
 
 
 SAVE = """

@@ -12,7 +12,8 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import encode
 from marft_agents.models.context_window import ContextOverflowError, ContextSettings, movable, num_fixed, shorten
-from marft_agents.models.pretrained import Pretrained, byte_tokenizer, context_length
+from marft_agents.models.pretrained import Pretrained, context_length
+from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.policies.language_model import LanguageModelTeam, Seat, build_team, choose_window
 from marft_agents.policies.policy import Request, completion
 from marft_agents.runs.evaluation import evaluate

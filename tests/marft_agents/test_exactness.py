@@ -27,7 +27,8 @@ from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_r
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.models.prefix_tree import build_levels, choose_cuts
-from marft_agents.models.pretrained import ModelError, Pretrained, byte_tokenizer, load
+from marft_agents.models.pretrained import ModelError, Pretrained, load
+from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.models.tree_attention import install, run
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.setting_fields import SettingsError

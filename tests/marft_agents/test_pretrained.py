@@ -30,6 +30,17 @@ def test_tiny_is_the_same_every_time_and_frozen():
     assert len(one.tokenizer) == one.model.config.vocab_size == 260
 
 
+def test_tiny_words_reads_the_texts_of_a_probe_game_without_an_unknown_word():
+    found = load("tiny-words", device=CPU)
+    assert len(found.tokenizer) == found.model.config.vocab_size == 24
+    ids = found.tokenizer("digit 2 topic k a ? 0 value 1 heard b", add_special_tokens=False)["input_ids"]
+    assert found.tokenizer.unk_token_id not in ids
+    assert found.tokenizer.decode(ids[:2]) == "digit 2"
+    with torch.no_grad():
+        logits = found.model(input_ids=torch.as_tensor([ids])).logits[0, -1]
+    assert 0.5 < float(logits.std()) < 3  # adapters on its linear layers alone can make it certain of a word
+
+
 @pytest.fixture
 def saved(tmp_path):
     """Return a folder written by save_pretrained."""
@@ -111,7 +122,9 @@ def test_a_gguf_file_that_is_none(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["smollm3", "./nowhere", "/no/such/folder", "a/b/c"])
 def test_a_name_that_is_nothing(name):
-    refused(name, "is neither a folder, a .gguf file nor a hub id owner/name; built-in names are 'smollm2-135m'")
+    refused(
+        name, "is neither a folder, a .gguf file nor a hub id owner/name; built-in names are 'smollm2-135m', 'tiny'"
+    )
 
 
 @pytest.mark.slow

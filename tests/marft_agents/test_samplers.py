@@ -12,7 +12,7 @@ import fake_vllm
 import numpy as np
 import pytest
 import torch
-from fakes import EVERY_LINEAR, Market, word_model
+from fakes import Market, word_model
 
 from baselines.cli.main import main
 from baselines.cli.sampler_flags import check_sampler, open_sampler
@@ -21,6 +21,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.pretrained import load
+from marft_agents.models.random_models import LINEAR_LAYERS
 from marft_agents.policies.external_sampler import SamplerError
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import Request, Sampler
@@ -52,7 +53,7 @@ def stir(team, policy, seed):
 
 
 def make_team(folder, law=LAW, learners=("speaker_0", "actor_0"), frozen=("judge_0",)):
-    base = AdaptedBase(load(folder, device=CPU), learners, LoraSettings(4, 8, EVERY_LINEAR), seed=0)
+    base = AdaptedBase(load(folder, device=CPU), learners, LoraSettings(4, 8, LINEAR_LAYERS), seed=0)
     seats = {agent: Seat(base, agent) for agent in learners} | {agent: Seat(base, None) for agent in frozen}
     team = LanguageModelTeam(seats, law)
     for seed, policy in enumerate(team.policies):

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from marft_agents.models.pretrained import Pretrained, byte_tokenizer, default_dtype, load
+from marft_agents.models.pretrained import Pretrained, default_dtype, load
+from marft_agents.models.random_models import byte_tokenizer
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from typing import Any, Literal, Protocol
 
 from marft_envs.sandbox.judge_data import Judgement, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import find_language
-from marft_envs.tasks.base import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError
+from marft_envs.tasks.base import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError, last_outcome
 from marft_envs.tasks.code.problem import LANGUAGES, Problem, clip, family
 from marft_envs.tasks.code.program import Program, extract_program
 
@@ -214,6 +214,11 @@ class CodeTasks(JudgedTasks):
         if last_round:
             return self._final(problem, program, ends=ends)
         return self._explored(problem, program)
+
+    def vote(self, outcomes: Sequence[Outcome | None]) -> tuple[str, int] | None:
+        """Return the last verdict with the number of tests passed: programs with equal ones are one choice."""
+        last = last_outcome(outcomes)
+        return None if last is None or last.invalid else (str(last.detail["verdict"]), int(last.detail["passed"]))
 
     def _final(self, problem: Problem, program: Program, *, ends: bool = True) -> Outcome:
         """Judge a program on all tests and compute its reward."""

@@ -10,13 +10,13 @@ if anything else changed. An episode ends when an agent calls `finish`, or with 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from marft_envs.dependency.base import Roster
-from marft_envs.tasks.base import Task
+from marft_envs.tasks.base import Outcome, Task
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.session import WorldSession
 from marft_envs.tasks.tools.task import ToolTask
@@ -89,3 +89,13 @@ class ToolTasks(TeamTools):
         if not set(roster.agents) <= set(self.surface.owned[task.world]):
             raise ValueError(f"{self.name}: bound to another team than the one that plays ({', '.join(roster.agents)})")
         return WorldSession(self, task, roster.agents, uuid.uuid4().hex, task.start)
+
+    def vote(self, outcomes: Sequence[Outcome | None]) -> tuple[dict[str, Any], str]:
+        """Return the last value of every place that the calls changed, and the answer given with `finish`."""
+        values: dict[str, Any] = {}
+        answer = ""
+        for outcome in outcomes:
+            for event in () if outcome is None else outcome.events:
+                values |= dict(event.get("changed", ()))
+                answer = event["answer"] if event["kind"] == "finish" else answer
+        return values, answer
