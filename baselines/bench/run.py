@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -109,12 +109,21 @@ class Bench:
         folder: Folder of the results.
         command: Command line, for the records.
         keep_checkpoints: True keeps the run folders of trainings whose cells are done.
+        tasks: Names of the tasks to run; empty: all of the plan.
     """
 
-    def __init__(self, plan: BenchPlan, folder: Folder, command: str, *, keep_checkpoints: bool = False) -> None:
+    def __init__(
+        self,
+        plan: BenchPlan,
+        folder: Folder,
+        command: str,
+        *,
+        keep_checkpoints: bool = False,
+        tasks: Collection[str] = (),
+    ) -> None:
         self.plan, self.folder, self.command = plan, folder, command
         self.keep_checkpoints = keep_checkpoints
-        self.units = units_of(plan)
+        self.units = {name: unit for name, unit in units_of(plan).items() if not tasks or unit.task in tasks}
         self.done = {name for name, unit in self.units.items() if self._is_done(unit)}
         self._redo_lost_trainings()
         self.failed: dict[str, str] = {}

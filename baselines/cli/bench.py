@@ -9,7 +9,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from baselines.bench.plan import read_plan
+from baselines.bench.plan import PlanError, read_plan
 from baselines.bench.run import Bench, failures, open_folder, run_bench
 from baselines.bench.units import units_of
 
@@ -28,6 +28,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--keep-checkpoints", action="store_true", help="keep the trained teams after their last cell is done"
+    )
+    parser.add_argument(
+        "--tasks",
+        default=[],
+        type=lambda text: text.split(","),
+        metavar="NAME,...",
+        help="run these tasks of the plan only; the others may run elsewhere, in folders of their own",
     )
     parser.add_argument("--check", action="store_true", help="check the plan, print its cells, and run nothing")
     parser.set_defaults(run=run)
@@ -53,12 +60,18 @@ def run(arguments: argparse.Namespace) -> int:
     if not path.is_file() and arguments.plan.removesuffix(".toml") in bundled_plans():
         path = Path(str(PLANS.joinpath(f"{path.name.removesuffix('.toml')}.toml")))
     plan = read_plan(path)
+    for name in arguments.tasks:
+        if name not in (known := [task.name for task in plan.tasks]):
+            raise PlanError(f"--tasks: {path} has no task {name!r}, wanted some of {', '.join(known)}")
     if arguments.check:
-        print("\n".join(units_of(plan)))
+        print("\n".join(name for name, unit in units_of(plan).items() if unit.task in (arguments.tasks or [unit.task])))
         return 0
     folder = open_folder(plan, arguments.out, resume=arguments.resume)
-    command = shlex.join(["marft", "bench", arguments.plan, "--out", str(arguments.out), "--jobs", str(arguments.jobs)])
-    bench = Bench(plan, folder, command, keep_checkpoints=arguments.keep_checkpoints)
+    chosen = ["--tasks", ",".join(arguments.tasks)] if arguments.tasks else []
+    command = shlex.join(
+        ["marft", "bench", arguments.plan, "--out", str(arguments.out), "--jobs", str(arguments.jobs), *chosen]
+    )
+    bench = Bench(plan, folder, command, keep_checkpoints=arguments.keep_checkpoints, tasks=arguments.tasks)
     print(f"{plan.name}: {len(bench.units)} trainings and cells, {len(bench.done)} done; {os.cpu_count()} cores")
     run_bench(bench, arguments.jobs)
     print(save_tables([arguments.out], arguments.out))
