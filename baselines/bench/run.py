@@ -123,7 +123,7 @@ class Bench:
     ) -> None:
         self.plan, self.folder, self.command = plan, folder, command
         self.keep_checkpoints = keep_checkpoints
-        self.units = {name: unit for name, unit in units_of(plan).items() if not tasks or unit.task in tasks}
+        self.units = units_of(plan, tasks)
         self.done = {name for name, unit in self.units.items() if self._is_done(unit)}
         self._redo_lost_trainings()
         self.failed: dict[str, str] = {}

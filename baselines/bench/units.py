@@ -5,7 +5,7 @@ A training makes one team; a cell plays one arm. Names are unique within a plan 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from baselines.bench.plan import (
@@ -86,14 +86,23 @@ class Cell:
 Unit = Training | Cell
 
 
-def units_of(plan: BenchPlan) -> dict[str, Unit]:
-    """Return all trainings and cells of a plan by name, each after those that it needs.
+def units_of(plan: BenchPlan, tasks: Collection[str] = ()) -> dict[str, Unit]:
+    """Return the trainings and cells of a plan by name, each after those that it needs.
+
+    Args:
+        plan: The plan.
+        tasks: Names of tasks of the plan; empty: all.
 
     Raises:
-        PlanError: Two have the same name.
+        PlanError: Two have the same name, or the plan has no such task.
     """
+    known = [task.name for task in plan.tasks]
+    if unknown := [name for name in tasks if name not in known]:
+        raise PlanError(f"{plan.name}: found no task {unknown[0]!r}, wanted some of {', '.join(known)}")
     found: dict[str, Unit] = {}
     for task in plan.tasks:
+        if tasks and task.name not in tasks:
+            continue
         for unit in _units_of_task(plan, task):
             if unit.name in found and found[unit.name] != unit:
                 raise PlanError(f"two cells are called {unit.name!r}; rename a task or a team")

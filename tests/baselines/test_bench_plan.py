@@ -37,6 +37,14 @@ def refusal(task=None, **top):
     return str(refused.value)
 
 
+def test_some_tasks_of_a_plan_can_run_alone():
+    found = plan_of({"name": "two", "arms": ["team"], "tasks": [TASK, {**TASK, "name": "more"}]})
+    assert {unit.task for unit in units_of(found).values()} == {"stories", "more"}
+    assert {unit.task for unit in units_of(found, ["more"]).values()} == {"more"}
+    with pytest.raises(PlanError, match="found no task 'other', wanted some of stories, more"):
+        units_of(found, ["more", "other"])
+
+
 def test_every_arm_becomes_cells_after_what_they_need():
     units = units_of(plan(training_seeds=[0, 1]))
     seen = set()
