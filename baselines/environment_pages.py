@@ -33,8 +33,11 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "cmath": ("marft_envs.tasks.math",),
     "codeforces": ("marft_envs.tasks.code.tasks",),
     "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.task_set"),
+    "bfcl": ("marft_envs.tasks.tools.bfcl",),
 }
+_NOT_OURS = "Apache-2.0; from the optional package bfcl-eval, which is not part of marft"
 DRAWN = "trio"
+_OMITTED = "(problem)"
 _INTERNAL = {"name", "tasks", "kwargs"}
 _MADE = "<!-- Written by `python -m baselines.environment_pages`; change the docstrings, not this page. -->"
 
@@ -156,8 +159,8 @@ def _page(family: Family) -> str:
         "## Rules",
         rules,
         "## What an agent sees",
-        f"`{family.duo.possible_agents[0]}` of the duo, the shortest problem of the split `train`, word for word:",
-        _fenced("text", _prompt(family.duo)),
+        _shown(family),
+        _fenced("text", _prompt(family)),
         "## Teams",
         "\n".join(_table(("team", "agents, layer by layer; those that answer are bold"), _teams(family))),
         f"*D* in the first round of the {DRAWN}:",
@@ -185,6 +188,14 @@ def _facts(family: Family) -> Iterator[tuple[str, str]]:
     yield "Problems", f"{_data(family)} (train / test), {_licences(family.task)}"
 
 
+def _shown(family: Family) -> str:
+    """Return the sentence above the prompt."""
+    first = f"`{family.duo.possible_agents[0]}` of the duo"
+    if _sets(family.task):
+        return f"{first}, the shortest problem of the split `train`, word for word:"
+    return f"{first}; the problem, which is not ours to print, stands in place of `{_OMITTED}`:"
+
+
 def _horizons(family: Family) -> str:
     found = {team: game.horizon for team, game in family.games.items()}
     if len(set(found.values())) == 1:
@@ -198,12 +209,16 @@ def _sets(task: str) -> list[dict[str, Any]]:
 
 
 def _data(family: Family) -> str:
+    if not _sets(family.task):
+        return f"- / {len(family.duo.tasks)}"
     rows = [sum(entry["splits"][split]["rows"] for entry in _sets(family.task)) for split in ("train", "test")]
     return f"{rows[0]} / {rows[1]}"
 
 
 def _licences(task: str) -> str:
     entries = _sets(task)
+    if not entries:
+        return _NOT_OURS
     return f"{', '.join(sorted({entry['licence'] for entry in entries}))}; {entries[0]['origin']}"
 
 
@@ -218,11 +233,13 @@ def _teams(family: Family) -> Iterator[tuple[str, str]]:
         yield team, " / ".join(written)
 
 
-def _prompt(game: FlexMG) -> str:
+def _prompt(family: Family) -> str:
+    game = family.duo
     prompts = [game.tasks[place].prompt for place in range(len(game.tasks))]
     shortest = min(prompts, key=lambda prompt: (prompt.count("\n"), len(prompt)))
     game.reset(seed=0, options={"index": prompts.index(shortest)})
-    return str(game.observe(game.possible_agents[0]))
+    seen = str(game.observe(game.possible_agents[0]))
+    return seen if _sets(family.task) else seen.replace(game.task.prompt, _OMITTED)
 
 
 def _docstrings(modules: Sequence[str]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Scripted oracle policy for a single agent: plays the gold answer of the current task."""
+"""Scripted oracle policies: the solution of the current task, played by one agent or by a team in its roles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from typing import Any
 from pettingzoo.utils.wrappers import BaseWrapper
 
 import envs_data
+from marft_envs.dependency.routed import Routed
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game import FlexMG
+from marft_envs.tasks.tools.bfcl import oracle_policy as bfcl
+from marft_envs.tasks.tools.bfcl.multi_turn import MultiTurnTasks
+from marft_envs.tasks.tools.bfcl.single_turn import BfclTasks
+from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.worlds import oracle_policy as worlds
 
 
 class NoOracleError(ValueError):
@@ -36,6 +42,45 @@ def _gold_program(task_id: str) -> str:
         if (solution["problem"], solution["language"], solution["verdict"]) == (task_id, "python", "OK"):
             return f"```python\n{solution['source']}```"
     raise NoOracleError(f"the scripted policy knows programs for embedded problems only, not for {task_id!r}")
+
+
+Oracle = Callable[[FlexMG, str, Any], str]
+"""Maps game, agent and its observation to the action with which the agent plays its part of the solution."""
+
+
+def oracle_of(env: Any) -> Oracle:
+    """Return the oracle of an environment's tasks.
+
+    In worlds with tools the team makes the reference calls, each agent those of its own tools. Elsewhere answering
+    agents give the gold answer and others propose it. Sets of tasks may bring their own, as a method
+    `oracle(task, agent, observation)`.
+
+    Raises:
+        NoOracleError: The environment is no Flex-MG, or its tasks have no gold answers.
+    """
+    game = dependency_game(env)
+    if game is None:
+        raise NoOracleError("no scripted oracle: it plays gold answers and needs a Flex-MG; use random or a model")
+    tasks = game.tasks
+    if isinstance(tasks, ToolTasks):
+        return lambda game, agent, _: worlds.next_action(game, agent)
+    if isinstance(tasks, BfclTasks | MultiTurnTasks):
+        return lambda game, agent, _: bfcl.next_action(game, agent)
+    own: Callable[[Any, str, Any], str] | None = getattr(tasks, "oracle", None)
+    if own is not None:
+        return lambda game, agent, observation: own(game.task, agent, observation)
+    if not tasks[0].answer and not hasattr(tasks, "problems"):
+        raise NoOracleError(f"no scripted oracle: tasks of {tasks.name} have no gold answers; use random or a model")
+    return _answered
+
+
+def _answered(game: FlexMG, agent: str, _: Any) -> str:
+    """Let answering agents give the gold answer and others propose it; an orchestrator routes to an answering agent."""
+    answering = game.team.roster.answering
+    if isinstance(game.dependency, Routed) and agent == game.dependency.by:
+        return worlds.route_to(game)
+    gold = gold_answer(game)
+    return gold if agent in answering else f"I propose this answer:\n{gold}"
 
 
 class OracleView(BaseWrapper[str, Any, Any]):

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -18,7 +17,7 @@ from pettingzoo.utils.wrappers import BaseWrapper
 
 from baselines.bench.controls import Heard, HeardMessages, ShuffledTeammates, donor_scenarios, has_authors
 from baselines.cli.environment_flags import factory, scenarios
-from baselines.cli.play import gold_answer
+from baselines.gold_answers import NoOracleError, oracle_of
 from baselines.statistics import Interval, PairedDifference, paired_difference, wilson
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
@@ -204,29 +203,16 @@ def _players(env: Any, policy: str, seed: int) -> Policy:
 
 
 def _oracle_of(env: Any) -> Callable[[str, Any], str]:
-    """Return a policy that solves the tasks of an environment from what each agent sees and hears.
-
-    Sets of tasks may bring their own, as a method `oracle(task, agent, observation)`.
-    """
+    """Return a policy that solves the tasks of an environment; with hand-offs, from what each agent sees and hears."""
     game = dependency_game(env)
     assert game is not None  # `_check` requires a Flex-MG
     if isinstance(game.tasks, ToolTasks):
         return _tool_oracle
-    own: Callable[[Any, str, str], str] | None = getattr(game.tasks, "oracle", None)
-    if own is not None:
-        return partial(_own_oracle, own)
-    if not game.task.answer and not hasattr(game.tasks, "problems"):
-        raise NeedsTeamError(f"{game.tasks.name} has no oracle: give --policy MODEL")
-    answering = game.team.roster.answering
-
-    def answer(agent: str, observation: Any) -> str:
-        return gold_answer(observation.game) if agent in answering else "I have nothing to add."
-
-    return answer
-
-
-def _own_oracle(oracle: Callable[[Any, str, str], str], agent: str, observation: Any) -> str:
-    return oracle(observation.game.task, agent, observation)
+    try:
+        oracle = oracle_of(env)
+    except NoOracleError as error:
+        raise NeedsTeamError(f"{error}: give --policy MODEL") from error
+    return lambda agent, observation: oracle(observation.game, agent, observation)
 
 
 def _tool_oracle(agent: str, observation: Any) -> str:

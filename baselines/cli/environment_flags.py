@@ -73,10 +73,11 @@ def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in ("dependency", "reward", "communication"):
         if str(found.get(name, "")).lstrip().startswith("{"):
             found[name] = _json(f"--{name}", found[name])
-    if (split := getattr(arguments, "default_split", None)) and takes(arguments.env, "split"):
+    env_id = arguments.env if hasattr(arguments, "env") else arguments.id
+    if (split := getattr(arguments, "default_split", None)) and takes(env_id, "split"):
         found = {"split": split} | found
     if "team" in found:
-        entry_point = marft_envs.spec(arguments.env).entry_point
+        entry_point = marft_envs.spec(env_id).entry_point
         read = entry_point.read_team if isinstance(entry_point, TaskEnvironment) else as_team
         found["team"] = read(found["team"]).to_dict()
     for item in getattr(arguments, "env_arg", None) or ():

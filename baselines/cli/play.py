@@ -11,11 +11,10 @@ import numpy as np
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
-from baselines.gold_answers import gold_answer
+from baselines.gold_answers import oracle_of
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.trajectory import Action
-from marft_envs.environment_capabilities import dependency_game
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +24,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--policy",
         default="scripted",
         metavar="POLICY",
-        help="human, random, scripted (answers with the gold answer) or a model as in `marft train --model`",
+        help="human, random, scripted (the team plays the solution) or a model as in `marft train --model`",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the episode and the policy (default: 0)")
     parser.add_argument("--index", type=int, help="play this task")
@@ -77,22 +76,10 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
     if name == "random":
         return RandomPolicy()
     if name == "scripted":
-        return ScriptedPolicy(_gold_script(env))
+        oracle = oracle_of(env)
+        return ScriptedPolicy(lambda agent, observation: oracle(env.unwrapped, agent, observation))
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.adapted_base import LoraSettings
     from marft_agents.policies.language_model import build_team
 
     return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), law=SamplingParams(), seed=seed)
-
-
-def _gold_script(env: Any) -> Any:
-    """Return a script that plays the gold answer, to show a successful episode."""
-    game = dependency_game(env)
-    if game is None:
-        raise ValueError("the scripted policy plays gold answers and needs a Flex-MG; use random or a model")
-    answering = {profile.name for profile in game.team.profiles if profile.answers}
-
-    def script(agent: str, observation: str) -> str:
-        return gold_answer(game) if agent in answering else "I have nothing to add."
-
-    return script

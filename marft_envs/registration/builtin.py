@@ -61,6 +61,16 @@ def register_builtin() -> None:
         force=True,
         horizon=20,
     )
+    register_task(
+        "bfcl",
+        _load_bfcl,
+        family="bfcl",
+        keywords=("listing",),
+        description="function calls for requests of users (Berkeley Function Calling Leaderboard)",
+        force=True,
+        split="test",
+        horizon=40,
+    )
 
 
 def _load_code(
@@ -85,3 +95,10 @@ def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: An
     from marft_envs.tasks.worlds import load
 
     return load(data, split, listing=listing, limits=limits)
+
+
+def _load_bfcl(data: Any, split: str, *, listing: str = "schema") -> Tasks:
+    """Load the leaderboard; its files are read when they are first needed."""
+    from marft_envs.tasks.tools.bfcl.loading import load
+
+    return load(data, split, listing=listing)

@@ -115,7 +115,7 @@ def register_task(
             otherwise.
         teams: Names of presets, or own teams (or paths of their files) by name.
         language: Language of the presets.
-        family: Family of the presets: "math", "code" or "tools".
+        family: Family of the presets: "math", "code", "tools" or "bfcl".
         version: Version N; raise it with any change that can change learning results.
         namespace: First part of the ids.
         description: Description in one line.

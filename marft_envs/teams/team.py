@@ -2,7 +2,7 @@
 
 A team is an ordered set of agents, written as one JSON file. The presets
 (solo, duo, trio, quartet, octet) are such files, in `marft_envs/teams/presets/`: for mathematics in English and in
-Chinese, for programming ("code") and for tools in English.
+Chinese; for programming ("code"), for tools, and for functions of the leaderboard ("bfcl") in English.
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ MORE_PRESETS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "laptop_trio": {"math": ("en",)},
 }
 # families of the presets, with their languages
-FAMILIES: Mapping[str, tuple[str, ...]] = {"math": ("en", "zh"), "code": ("en",), "tools": ("en",)}
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "math": ("en", "zh"),
+    "code": ("en",),
+    "tools": ("en",),
+    "bfcl": ("en",),
+}
 _ANY_HORIZON = 1000  # a file does not say for how many rounds; the game checks again with its own
 
 
@@ -137,7 +142,7 @@ class Team:
         Args:
             name: Name of the preset.
             language: "en" or "zh".
-            family: Family of tasks: "math", "code" or "tools".
+            family: Family of tasks: one of `FAMILIES`.
 
         Raises:
             TeamError: No such preset.

@@ -16,7 +16,7 @@ from marft_envs.registration import registry
 
 TEAMS = ("solo", "duo", "trio", "quartet", "octet")
 MATH_IDS = [f"marft/{task}_{team}-v0" for task in ("math", "gsm8k", "aime", "cmath") for team in TEAMS]
-OTHERS = ("codeforces", 0), ("codeforces", 1), ("tools", 0)
+OTHERS = ("codeforces", 0), ("codeforces", 1), ("tools", 0), ("bfcl", 0)
 IDS = [*MATH_IDS, *(f"marft/{task}_{team}-v{version}" for task, version in OTHERS for team in TEAMS)]
 
 

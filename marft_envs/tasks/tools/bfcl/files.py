@@ -1,7 +1,7 @@
 """Reader for the files of the Berkeley Function Calling Leaderboard (BFCL v4) in the installed package `bfcl-eval`.
 
-Install it without its dependencies, of which none is needed: pip install --no-deps bfcl-eval==2026.3.23
-(14 MB; Apache-2.0; its declared dependencies would bring model SDKs, sentence-transformers and an older numpy).
+Install it without its dependencies, of which none is needed: see `INSTALL`. It takes 14 MB (Apache-2.0). Its declared
+dependencies would bring model SDKs, sentence-transformers and an older numpy, so no extra of marft can name it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ NO_ANSWER = frozenset(
     {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple_862-181-3", "live_multiple_964-207-0"}
 )
 """Entries whose possible answers no call can meet, under the original checker either; they are left out."""
+
+INSTALL = "pip install --no-deps bfcl-eval==2026.3.23"
 
 _TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": None}
 _KEPT = ("description", "enum", "default", "required")
@@ -61,7 +63,10 @@ def folder() -> Path:
     """
     found = importlib.util.find_spec("bfcl_eval")
     if found is None or not found.submodule_search_locations:
-        raise ImportError("BFCL needs the files of a package: pip install --no-deps bfcl-eval==2026.3.23")
+        raise ImportError(
+            f"BFCL needs the optional package bfcl-eval, for its files: {INSTALL} (without its dependencies, of which "
+            "marft needs none)"
+        )
     return Path(found.submodule_search_locations[0])
 
 

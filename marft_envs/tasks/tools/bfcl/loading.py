@@ -11,7 +11,8 @@ def load(data: str = "embedded", split: str = "test", *, listing: str = "schema"
     """Load categories of the leaderboard.
 
     Args:
-        data: "simple_python", "parallel", ...; several single-turn ones joined by "+"; "embedded" is the first.
+        data: "simple_python", "parallel", "multi_turn_base", ...; several single-turn ones joined by "+". "embedded" is
+            simple_python; "embedded:" may stand before a name.
         split: Only "test" exists.
         listing: Format in which agents are told of the functions: "schema" or "signature".
 
@@ -20,7 +21,11 @@ def load(data: str = "embedded", split: str = "test", *, listing: str = "schema"
         ValueError: No such category or split.
     """
     if split != "test":
-        raise ValueError(f"bfcl: found the split {split!r}, wanted 'test': the leaderboard has no other")
-    if data in MULTI_TURN:
-        return MultiTurnTasks(data, listing=listing)
-    return BfclTasks(*(SINGLE_TURN[:1] if data == "embedded" else data.split("+")), listing=listing)
+        raise ValueError(
+            f"bfcl: found the split {split!r}, wanted 'test': the leaderboard has no other. A team that trains on it "
+            "trains on what it is scored with"
+        )
+    names = "" if data == "embedded" else data.removeprefix("embedded:")
+    if names in MULTI_TURN:
+        return MultiTurnTasks(names, listing=listing)
+    return BfclTasks(*(names.split("+") if names else SINGLE_TURN[:1]), listing=listing)

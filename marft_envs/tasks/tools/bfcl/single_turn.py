@@ -60,6 +60,10 @@ class BfclTasks(TeamTools):
         """Start a game; nothing in it is random."""
         return BfclSession(self, self.index(task.id), roster.agents, roster.answering)
 
+    def entry(self, task_id: str) -> Entry:
+        """Return the entry of a task."""
+        return self._all[self.index(task_id)]
+
     def grade(self, place: int, said: str) -> tuple[str, bool]:
         """Compare an action with the possible answers of an entry.
 

@@ -9,9 +9,12 @@ import pickle
 import pytest
 from toy_bank import call, events_of, team_of
 
+import marft_envs
+from baselines.cli.main import main
 from marft_envs import FlexMG
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay
+from marft_envs.tasks.tools.bfcl import files
 from marft_envs.tasks.tools.bfcl.checker import check_calls, gold_calls
 from marft_envs.tasks.tools.bfcl.files import SINGLE_TURN, json_schema, read
 from marft_envs.tasks.tools.bfcl.loading import load
@@ -236,3 +239,24 @@ def test_categories_are_loaded_by_name():
     ):
         with pytest.raises(ValueError, match=message):
             load(*given)
+
+
+def test_the_leaderboard_is_registered_with_every_team():
+    for team in ("solo", "octet"):
+        game = marft_envs.make(f"marft/bfcl_{team}", data="embedded:parallel").unwrapped
+        game.reset(seed=0)
+        assert len(game.tasks) == 200
+        assert [agent for agent in game.agents if "Your tools" in game.observe(agent)] == ["caller_0"]
+    with pytest.raises(ValueError, match="found the split 'train', wanted 'test'"):
+        marft_envs.make("marft/bfcl_duo-v0", split="train")
+
+
+def test_without_the_package_the_ids_are_listed_and_making_one_says_how_to_install_it(monkeypatch, capsys):
+    monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
+    read.cache_clear()
+    assert main(["envs", "--json"]) == 0
+    assert "marft/bfcl_duo-v0" in capsys.readouterr().out
+    assert main(["play", "marft/bfcl_duo-v0"]) == 1
+    said = capsys.readouterr().err
+    assert "optional package bfcl-eval" in said
+    assert "pip install --no-deps bfcl-eval==2026.3.23" in said
