@@ -119,7 +119,7 @@ def test_a_killed_and_resumed_benchmark_equals_an_undisturbed_one(finished, tmp_
     plan, out = write_plan(tmp_path, ("team", "untrained", "muted")), tmp_path / "out"
     command = [sys.executable, "-m", "baselines.cli.main", "bench", str(plan), "--out", str(out), "--jobs", "2"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    until = time.monotonic() + 120
+    until = time.monotonic() + 500
     while not records(out) and process.poll() is None and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
