@@ -9,8 +9,8 @@ or, without such an object, as the last line of the form `-> solver_0, actor_0`.
 whole action is names. A name may leave out its number where only one agent has that role.
 
 Without "see" each agent sees all that are named before it; with "see", exactly the agents listed there. With an
-answering agent of its own (`answer_by`) a route names the others only, perhaps nobody. They act at the same time, unless
-"see" says otherwise, and the answering agent acts last and sees them all.
+answering agent of its own (`answer_by`) a route names the others only, perhaps nobody. They act at the same time,
+unless "see" says otherwise, and the answering agent acts last and sees them all.
 
 A missing route, or one outside the limits, is never an error: the default route is taken and the fault is reported.
 """
@@ -39,7 +39,7 @@ _TRIED_OBJECTS = 256
 
 @dataclass(frozen=True)
 class Route:
-    """The agents that act after the orchestrator, and the pairs (seen, seeing); None where the route leaves them out."""
+    """The agents that act after the orchestrator, and the pairs (seen, seeing); None if the route leaves them out."""
 
     act: tuple[str, ...]
     edges: frozenset[Edge] | None = None
@@ -56,9 +56,10 @@ class Routed(Dependency):
     Attributes:
         by: The orchestrator; acts first in every round.
         max_active: Most agents that a route may name; None is no limit.
-        max_edges: Most pairs of a route that see each other, those from the orchestrator not counted; None is no limit.
-        default: Agents that act after a route that is refused, as a chain; with `answer_by` at the same time. None takes
-            the team order up to the last agent that answers, cut from the front to `max_active`.
+        max_edges: Most pairs of a route that see each other, those from the orchestrator not counted; None is no
+            limit.
+        default: Agents that act after a route that is refused, as a chain; with `answer_by` at the same time. None
+            takes the team order up to the last agent that answers, cut from the front to `max_active`.
         broadcast: All acting agents see the orchestrator's action of the round; otherwise only those that "see"
             lists it for.
         reports: From the next round on, the orchestrator sees all actions of a round.

@@ -13,6 +13,7 @@ from marft_envs.dependency import DependencyError, Roster, from_dict, routed
 from marft_envs.dependency.routed import RouteError, read_route
 
 TEAM = ("orchestrator_0", "solver_0", "solver_1", "actor_0")
+CHAIN = ("solver_1", "solver_0")
 ROSTER = Roster(TEAM, frozenset({"actor_0"}))
 
 
@@ -155,7 +156,7 @@ def asked(route: str, **limits):
         ("-> solver_1, actor_0", ["solver_1", "actor_0"], [0, 1, 2]),
         ("-> actor_0", ["actor_0"], [0, 1]),
         ('{"act": []}', ["actor_0"], [0, 1]),
-        ('{"act": ["solver_0", "solver_1"], "see": {"solver_0": ["solver_1"]}}', ["solver_1", "solver_0", "actor_0"], [0, 1, 2, 3]),
+        ('{"act": ["solver_0", "solver_1"], "see": {"solver_0": ["solver_1"]}}', [*CHAIN, "actor_0"], [0, 1, 2, 3]),
         ("solver_1", ["solver_1", "actor_0"], [0, 1, 2]),
         (" solver_1, solver_0\n", ["solver_0", "solver_1", "actor_0"], [0, 1, 1, 2]),
         ("-> actor", ["actor_0"], [0, 1]),
