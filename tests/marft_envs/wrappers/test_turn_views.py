@@ -105,7 +105,6 @@ def test_who_leaves_early_waits_for_the_others(cut):
     assert steps[-1][2:] == ({not cut}, {cut})
 
 
-@pytest.mark.parametrize("cut", [True, False])
 def joint_steps(env, say):
     """Play a parallel view to its end; return the agents of each step."""
     _, infos = env.reset(seed=0, options={"index": 0})
@@ -165,12 +164,8 @@ def test_a_joint_step_needs_the_action_of_every_active_agent():
 
 
 def test_only_an_agent_that_is_ready_can_be_selected():
-    game = toy_game(
-        "a_0",
-        "b_0",
-        "c_0",
-        dependency={"kind": "matrix", "rows": [[0, 1, 0], [0, 0, 0], [0, 0, 0]]},
-    )
+    rows = [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    game = FlexMG(toy_tasks(), toy_team("a_0", "b_0", "c_0", answering=("b_0", "c_0"), dependency=matrix(rows)))
     game.reset(seed=0)
     with pytest.raises(ValueError, match="b_0 cannot act now; ready are a_0, c_0"):
         game.select("b_0")
@@ -205,6 +200,7 @@ def test_joint_steps_pass_the_tests_of_pettingzoo(dependency):
     api_test(OrderEnforcingWrapper(toy_game("a_0", "b_0", "c_0", dependency=dependency, horizon=2)), num_cycles=30)
 
 
+@pytest.mark.parametrize("cut", [True, False])
 def test_one_policy_plays_a_third_party_game_to_its_end(cut):
     env = SharedPolicyEnv(CandidateAction(Market(cut=cut), ["a", "b"]))
     _, info = env.reset(seed=0)
