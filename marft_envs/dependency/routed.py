@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 from marft_envs.dependency.base import Dependency, DependencyError, Edge, Roster, RoundPlan, Said
 from marft_envs.dependency.fixed import as_names
@@ -183,7 +183,7 @@ def read_route(text: str, agents: Sequence[str] = ()) -> Route:
     r"""Find the route in an orchestrator's action.
 
     Args:
-        text: The action.
+        text: Action of the orchestrator.
         agents: Agents of the team, whose names may leave out the number or the arrow.
 
     Example:
@@ -247,7 +247,7 @@ def _from_json(value: dict[str, Any], spellings: Mapping[str, str]) -> Route:
     return Route(named, frozenset((spellings.get(i, i), spellings.get(j, j)) for i, j in edges))
 
 
-def _is_names(value: Any) -> bool:
+def _is_names(value: Any) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 

@@ -49,7 +49,7 @@ class RenamedAgents(TextView):
 
     def select(self, agent: str) -> None:
         """Let an agent that is ready take its turn now."""
-        self.env.select(self._old[agent])
+        self.env.select(self._old[agent])  # type: ignore[attr-defined]
 
     def _make_infos(self) -> dict[str, dict[str, Any]]:
         return self._rename(super()._make_infos())
