@@ -83,7 +83,7 @@ def test_what_only_owners_are_told_is_seen_by_no_other(name, world):
 
 
 def test_a_call_of_another_agents_tool_is_refused_and_changes_nothing():
-    for name in LARGER:
+    for name in LARGER[: LARGER.index("routed")]:  # one turn is a round
         game = new_game(name, "shop", "test")
         game.reset(seed=0, options={"index": 0})
         first, start = game.agent_selection, game.unwrapped._session.state
