@@ -19,7 +19,7 @@ from typing import Any
 import envs_data
 import marft_envs
 from marft_envs import FlexMG
-from marft_envs.dependency import drawing
+from marft_envs.dependency import Routed, drawing
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.tasks.tools.handoff_dependency import Handoff
@@ -227,6 +227,9 @@ def _teams(family: Family) -> Iterator[tuple[str, str]]:
         roster = game.team.roster
         if isinstance(game.dependency, Handoff):  # no fixed order: the agent in control acts
             layers: Sequence[Sequence[str]] = [[agent] for agent in roster.agents]
+        elif isinstance(game.dependency, Routed):  # those in the middle act where they are asked
+            ends = (game.dependency.by, str(game.dependency.answer_by))
+            layers = [ends[:1], [agent for agent in roster.agents if agent not in ends], ends[1:]]
         else:
             layers = game.dependency.plan(roster).layers
         written = [", ".join(f"**{a}**" if a in roster.answering else a for a in layer) for layer in layers]

@@ -122,7 +122,8 @@ class Trajectory:
         game: The environment's own record of the game as JSON, with the tokens of each turn. It holds observations,
             visibility between agents, tool effects and reward terms. None unless the metadata say "records_episodes"
             and `unwrapped.episode().to_dict()` returns it.
-        unplayed: The turn whose step failed: it was generated, but it is not part of `turns`. None if there is none.
+        unplayed: Turns that were generated, but are not part of `turns`: the step of one failed, and others were to
+            act at the same time.
         step_seconds: Seconds that the steps of the environment took, replayed ones included; None if not measured.
             Not part of comparisons.
     """
@@ -138,7 +139,7 @@ class Trajectory:
     branch: int | None = None
     failure: str | None = None
     game: Mapping[str, Any] | None = None
-    unplayed: SampledTurn | None = None
+    unplayed: tuple[SampledTurn, ...] = ()
     step_seconds: float | None = field(default=None, compare=False)
 
     @property

@@ -1,6 +1,6 @@
 """Environments of MARFT: text games of LLM teams (Flex-MG), for PettingZoo and Gymnasium.
 
-Importing this package registers `marft/{math,gsm8k,aime,cmath,codeforces,tools}_{solo,duo,trio,quartet,octet}-v0`
+Importing this package registers `marft/{math,gsm8k,aime,cmath,codeforces,tools}_{solo,duo,...,dozen}-v0`
 with both libraries. Codeforces also has `-v1`, its newest. The environments of installed plugins are registered, too.
 The import loads neither torch nor a grader, a judge, tools or data. Public names load their module on first use.
 

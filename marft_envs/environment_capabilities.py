@@ -6,6 +6,7 @@
 | `lists_tasks` | `tasks` is an indexed set of tasks, and `reset` takes the option `index` |
 | `copies_share_data` | `copy.deepcopy` makes an independent game, which shares large immutable data |
 | `dependency_function` | a dependency function decides who sees whom; the game shows it as `FlexMG` does |
+| `ready_agents` | `infos[agent]["ready"]` is 1 if it sees no action still to come; `select(agent)` lets it act next |
 | `slow_step` | a step may wait for something, such as a judge: take it in the background |
 
 Any environment may promise these, not only `FlexMG`. Code that needs one asks here, not for the class.
@@ -64,6 +65,13 @@ def dependency_game(env: Any) -> FlexMG | None:
     """Return the game inside of any wrappers if it shows its dependency function, else None."""
     game: FlexMG | None = _game_with("dependency_function", env)
     return game
+
+
+def ready_agents(env: Any) -> list[str]:
+    """Return the agents of an AEC environment that may act now, in team order; without the promise the selected one."""
+    if not (getattr(env, "metadata", None) or {}).get("ready_agents"):
+        return [env.agent_selection]
+    return [agent for agent in env.agents if env.infos[agent]["ready"]] or [env.agent_selection]
 
 
 def independent_games(make: Callable[[], AnyAEC]) -> Callable[[], AnyAEC]:

@@ -159,7 +159,7 @@ def ledger_of(
 
 def _episode_ledger(trajectory: Trajectory, caches: Mapping[str, Hashable]) -> Ledger:
     replayed = trajectory.branch or 0
-    turns = [*trajectory.turns, *(() if trajectory.unplayed is None else (trajectory.unplayed,))]
+    turns = [*trajectory.turns, *trajectory.unplayed]
     stored: dict[Hashable, list[bytes]] = defaultdict(list)
     agents = _tool_calls(trajectory)
     for number, turn in enumerate(turns):

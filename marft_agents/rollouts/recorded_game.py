@@ -30,6 +30,10 @@ class ReplayError(RuntimeError):
 class RecordedGame(RunningGame):
     """An episode in progress, recorded as a trajectory.
 
+    Agents may act at the same time where the environment's metadata say `"ready_agents": True`. It promises that
+    `infos[agent]["ready"]` is 1 for each agent whose observation no action of the others that are ready can change.
+    Such agents are asked together. The environment takes their actions one by one, in its own order.
+
     Args:
         env: The environment; nothing else uses it meanwhile.
         episode: Episode to play.
@@ -57,7 +61,7 @@ class RecordedGame(RunningGame):
         self._layer: int | None = None
         self._following = ("", "")  # after a truncation: agent to bootstrap, its observation
         self._infos: Mapping[str, float] = {}
-        self._unplayed: SampledTurn | None = None
+        self._waiting: dict[str, tuple[Action, int | None]] = {}  # generated, not played yet; action and layer
         self._step_seconds = 0.0
 
     def start(self) -> None:
@@ -71,12 +75,14 @@ class RecordedGame(RunningGame):
                 if self.failure is None:
                     self.fail(f"replay: the game was over before turn {number}; {NOT_DETERMINISTIC}")
                 return
-            self._replayed.append(self._observe())
+            self._replayed.append(self._observe(self.agent))
             if not self.over:
-                self.play(action)
+                self.step(action)
 
-    def request(self, seed: int) -> Request | None:
-        """Return the waiting turn; None if there is none, or the environment cannot give its observation.
+    def requests(self, seed: int) -> list[Request]:
+        """Return the turns that can be generated now; none if the game is over.
+
+        It is the turn of the agent that acts next, and those of all others that are ready too.
 
         Args:
             seed: Seed of the policies' randomness.
@@ -84,21 +90,45 @@ class RecordedGame(RunningGame):
         self._compare_replayed()
         if not self.over:
             self.attempt("end of the game", self._check_length)
-        observation = None if self.over else self._observe()
-        if observation is None:
-            return None
-        randomness = np.random.SeedSequence([seed, self.episode.number, len(self._turns)])
-        return Request(self.agent, observation, np.random.default_rng(randomness))
+        ready = [] if self.over else self.attempt("who is ready", self._ready) or []
+        asked: list[Request] = []
+        for number, agent in enumerate(ready, len(self._turns) + len(self._waiting)):
+            observation = self._observe(agent)
+            if observation is None:
+                return []
+            randomness = np.random.SeedSequence([seed, self.episode.number, number])
+            asked.append(Request(agent, observation, np.random.default_rng(randomness)))
+        return asked
 
-    def play(self, action: Action) -> None:
-        """Play the waiting turn; the game fails if the policy could not act."""
-        if action.failure is not None:
-            self.fail(action.failure)
-            return
-        agent, number = self.agent, len(self._turns)
-        self.step(action)
-        if len(self._turns) == number >= len(self.episode.prefix):  # the step failed, and it was no replay
-            self._unplayed = SampledTurn(agent, action, 0.0, self._round, self._layer)
+    def play(self, actions: Mapping[str, Action]) -> None:
+        """Play the turns whose actions are known; the game fails if a policy could not act.
+
+        Args:
+            actions: Actions by agent, one for each turn that `requests` returned.
+        """
+        self._waiting |= {agent: (action, self._layer_of(agent)) for agent, action in actions.items()}
+        while not self.over and self.agent in self._waiting:
+            agent, number = self.agent, len(self._turns)
+            self.attempt("end of the game", self._check_length)
+            action, _ = self._waiting[agent]
+            if action.failure is not None:
+                self.fail(action.failure)
+            if not self.over:
+                self.step(action)
+            if action.failure is not None or len(self._turns) > number:
+                del self._waiting[agent]
+
+    def _not_played(self) -> tuple[SampledTurn, ...]:
+        """Return the turns that were generated in vain: their step failed, or the game was over before it."""
+        generated = self._waiting.items()
+        return tuple(SampledTurn(agent, action, 0.0, self._round, layer) for agent, (action, layer) in generated)
+
+    def _ready(self) -> list[str]:
+        """Return the agents to ask: the one that acts next, and the others that are ready and were not asked yet."""
+        if not (getattr(self.env, "metadata", None) or {}).get("ready_agents"):
+            return [self.agent]
+        others = [agent for agent in self.env.agents if self.env.infos[agent].get("ready") and agent != self.agent]
+        return [self.agent, *(agent for agent in others if agent not in self._waiting)]
 
     def trajectory(self) -> Trajectory:
         """Return the record of the game."""
@@ -118,7 +148,7 @@ class RecordedGame(RunningGame):
             infos=self._infos,
             failure=self.failure,
             game=self._record(),
-            unplayed=self._unplayed,
+            unplayed=self._not_played(),
             step_seconds=self._step_seconds,
         )
 
@@ -135,9 +165,9 @@ class RecordedGame(RunningGame):
         self._infos = numeric(self.env.infos.get(self.agent, {}))
         self._following = self._next_valued()
 
-    def _observe(self) -> str | None:
-        """Return the observation of the agent that acts next; None, and a failure, if it is not well-formed text."""
-        return self.attempt(f"observation of {self.agent}", lambda: checked(self.env.observe(self.agent)))
+    def _observe(self, agent: str) -> str | None:
+        """Return the observation of an agent; None, and a failure, if it is not well-formed text."""
+        return self.attempt(f"observation of {agent}", lambda: checked(self.env.observe(agent)))
 
     def _check_length(self) -> None:
         if self.max_turns and len(self._turns) >= self.max_turns:

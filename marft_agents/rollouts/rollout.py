@@ -1,8 +1,9 @@
 """Play episodes of any PettingZoo AEC environment with text observations and actions.
 
-Many games advance side by side, so that a language model answers them in one batch. This module uses PettingZoo's API,
-the optional chat form of observations (`models.chat_template`) and numeric infos where present. It needs nothing
-specific to our environments.
+Many games advance side by side, so that a language model answers them in one batch. So do the agents of one game that
+are ready at the same time, where its infos say so (`RecordedGame`). This module uses PettingZoo's API, the optional
+chat form of observations (`models.chat_template`) and numeric infos where present. It needs nothing specific to our
+environments.
 
 The randomness of a turn is seeded by (seed, episode, turn) alone. So results do not depend on the number of parallel
 games, nor on the duration of their steps. Batch composition does depend on both, and a language model's log-probs
@@ -113,15 +114,15 @@ def collect(
     spare = [make_env()] if episodes else []
     jobs = BackgroundJobs(threads_for(spare[0] if spare else None, step_threads, num_envs), "marft-step")
     queue = list(enumerate(episodes))[::-1]
-    requests: dict[int, Request] = {}
+    requests: dict[int, list[Request]] = {}
     done: dict[int, Trajectory] = {}
 
     with contextlib.closing(ParallelGames[RecordedGame](make_env, jobs, spare)) as games:
 
         def ask(index: int) -> None:
-            request = games[index].request(seed)
-            if request is not None:
-                requests[index] = request
+            asked = games[index].requests(seed)
+            if asked:
+                requests[index] = asked
                 return
             done[index] = games.leave(index).trajectory()
             if on_end is not None:
@@ -141,10 +142,11 @@ def collect(
                     ask(index)
             if requests:
                 asked = time.perf_counter()
-                actions = policy.act(list(requests.values()))
+                batch = [request for waiting in requests.values() for request in waiting]
+                actions = iter(policy.act(batch))
                 patience_s = patience * (time.perf_counter() - asked)
-                for index, action in zip(requests, actions, strict=True):
-                    jobs.submit(index, games[index].play, action)
+                for index, waiting in requests.items():
+                    jobs.submit(index, games[index].play, {request.agent: next(actions) for request in waiting})
                 requests.clear()
     return [done[i] for i in range(len(episodes))]
 

@@ -61,7 +61,10 @@ register_kind("full", full, optional=("active", "delayed"))
 register_kind("matrix", matrix, required=("rows",), optional=("agents", "active", "delayed"))
 register_kind("schedule", schedule, required=("steps",), optional=("after",))
 register_kind(
-    "routed", routed, required=("by",), optional=("max_active", "max_edges", "default", "broadcast", "reports")
+    "routed",
+    routed,
+    required=("by",),
+    optional=("max_active", "max_edges", "default", "broadcast", "reports", "answer_by"),
 )
 
 if not TYPE_CHECKING:  # else every misspelt name would pass the type checker

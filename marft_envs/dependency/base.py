@@ -49,6 +49,8 @@ class RoundPlan:
         later: For each agent j the agents whose actions of this round j sees from the next round on.
         open: More agents may act: the dependency is asked again after each action (routing).
         fault: Reason that a route was refused and the default route taken; empty if none was refused.
+        opened_by: Agent whose action decided who else acts, so that all others come in a later layer than its own;
+            empty if no action did.
     """
 
     order: tuple[str, ...]
@@ -56,14 +58,15 @@ class RoundPlan:
     later: Mapping[str, frozenset[str]]
     open: bool = False
     fault: str = ""
+    opened_by: str = ""
 
     @cached_property
     def layer_of(self) -> Mapping[str, int]:
         """Layer of each acting agent: the length of the longest path to it."""
         layers: dict[str, int] = {}
         for agent in self.order:
-            before = [layers[other] for other in self.sees[agent] if other in layers]
-            layers[agent] = 1 + max(before) if before else 0
+            waits_for = self.sees[agent] | ({self.opened_by} - {agent})
+            layers[agent] = 1 + max((layers[other] for other in waits_for if other in layers), default=-1)
         return layers
 
     @property

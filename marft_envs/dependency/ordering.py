@@ -19,6 +19,7 @@ def make_plan(
     later: Collection[Edge] = (),
     open: bool = False,  # noqa: A002 - the field of RoundPlan
     fault: str = "",
+    opened_by: str = "",
 ) -> RoundPlan:
     """Build the plan of a round from its edges.
 
@@ -29,6 +30,7 @@ def make_plan(
         later: Delayed edges, which may point backwards in the order.
         open: As in `RoundPlan`.
         fault: As in `RoundPlan`.
+        opened_by: As in `RoundPlan`; it acts first.
 
     Raises:
         DependencyError: The edges hold a cycle (the message names it), or no agent acts.
@@ -37,8 +39,9 @@ def make_plan(
     if not acting:
         raise DependencyError(f"nobody acts in a round: `active` names none of {', '.join(roster.agents)}")
     sees = _incoming(roster, edges, acting)
-    order = turn_order(acting, {agent: sees[agent] for agent in acting})
-    return RoundPlan(order, sees, _incoming(roster, later, acting), open, fault)
+    first = {opened_by} if opened_by else set()
+    order = turn_order(acting, {agent: sees[agent] | (first - {agent}) for agent in acting})
+    return RoundPlan(order, sees, _incoming(roster, later, acting), open, fault, opened_by)
 
 
 def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tuple[str, ...]:

@@ -5,20 +5,26 @@ its text counts; other objects may be tool calls)
 
     {"act": ["solver_0", "actor_0"], "see": {"actor_0": ["solver_0"]}}
 
-or, without such an object, as the last line of the form `-> solver_0, actor_0`. Without "see" each
-agent sees all that are named before it; with "see", exactly the agents listed there. A missing route, or one outside
-the limits, is never an error: the default route is taken and the fault is reported.
+or, without such an object, as the last line of the form `-> solver_0, actor_0`. The arrow may be missing where the
+whole action is names. A name may leave out its number where only one agent has that role.
+
+Without "see" each agent sees all that are named before it; with "see", exactly the agents listed there. With an
+answering agent of its own (`answer_by`) a route names the others only, perhaps nobody. They act at the same time,
+unless "see" says otherwise, and the answering agent acts last and sees them all.
+
+A missing route, or one outside the limits, is never an error: the default route is taken and the fault is reported.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 from marft_envs.dependency.base import Dependency, DependencyError, Edge, Roster, RoundPlan, Said
 from marft_envs.dependency.fixed import as_names
@@ -33,10 +39,10 @@ _TRIED_OBJECTS = 256
 
 @dataclass(frozen=True)
 class Route:
-    """The agents that act after the orchestrator, and the pairs (seen, seeing)."""
+    """The agents that act after the orchestrator, and the pairs (seen, seeing); None if the route leaves them out."""
 
     act: tuple[str, ...]
-    edges: frozenset[Edge]
+    edges: frozenset[Edge] | None = None
 
 
 class RouteError(ValueError):
@@ -49,13 +55,16 @@ class Routed(Dependency):
 
     Attributes:
         by: The orchestrator; acts first in every round.
-        max_active: Most agents that act after it; None is no limit.
-        max_edges: Most pairs that see each other, those from the orchestrator not counted; None is no limit.
-        default: Agents that act, as a chain, after a route that is refused; None takes the team order up to the last
-            agent that answers, cut from the front to `max_active`.
+        max_active: Most agents that a route may name; None is no limit.
+        max_edges: Most pairs of a route that see each other, those from the orchestrator not counted; None is no
+            limit.
+        default: Agents that act after a route that is refused, as a chain; with `answer_by` at the same time. None
+            takes the team order up to the last agent that answers, cut from the front to `max_active`.
         broadcast: All acting agents see the orchestrator's action of the round; otherwise only those that "see"
             lists it for.
         reports: From the next round on, the orchestrator sees all actions of a round.
+        answer_by: Agent that acts last in every round and sees all that act; None leaves it to the routes to name
+            agents that answer.
     """
 
     by: str
@@ -64,6 +73,7 @@ class Routed(Dependency):
     default: tuple[str, ...] | None = None
     broadcast: bool = True
     reports: bool = True
+    answer_by: str | None = None
 
     def __post_init__(self) -> None:
         for name, limit, least in (("max_active", self.max_active, 1), ("max_edges", self.max_edges, 0)):
@@ -92,6 +102,12 @@ class Routed(Dependency):
         """
         if self.by not in roster.agents:
             raise DependencyError(f"routed by {self.by!r}: unknown agent; the team has {', '.join(roster.agents)}")
+        if self.answer_by is not None and (self.answer_by == self.by or self.answer_by not in roster.answering):
+            others = ", ".join(sorted(roster.answering - {self.by})) or "nobody"
+            raise DependencyError(
+                f"routed.answer_by: found {self.answer_by!r}, wanted an agent other than {self.by!r} that answers "
+                f"({others}); give its profile `answers: true`"
+            )
         if not roster.answering - {self.by}:
             raise DependencyError(
                 f"no agent that answers can be routed to: agents {list(roster.agents)}, of which answer "
@@ -105,17 +121,18 @@ class Routed(Dependency):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         plain = {"kind": "routed", "by": self.by, "broadcast": self.broadcast, "reports": self.reports}
-        limits = {"max_active": self.max_active, "max_edges": self.max_edges}
+        optional = {"max_active": self.max_active, "max_edges": self.max_edges, "answer_by": self.answer_by}
         default = {} if self.default is None else {"default": list(self.default)}
-        return plain | {key: limit for key, limit in limits.items() if limit is not None} | default
+        return plain | {key: value for key, value in optional.items() if value is not None} | default
 
     def _fallback(self, roster: Roster) -> Route:
         act = self.default
         if act is None:
-            others = [agent for agent in roster.agents if agent != self.by]
-            last = max(place for place, agent in enumerate(others) if agent in roster.answering)
-            act = tuple(others[: last + 1][-(self.max_active or len(others)) :])
-        return Route(act, frozenset(pairwise(act)))
+            others = [agent for agent in roster.agents if agent not in (self.by, self.answer_by)]
+            if self.answer_by is None:
+                others = others[: 1 + max(place for place, agent in enumerate(others) if agent in roster.answering)]
+            act = tuple(others[-(self.max_active or len(others)) :])
+        return Route(act, frozenset(pairwise(act)) if self.answer_by is None else None)
 
     def _admit(self, route: Route, roster: Roster) -> RoundPlan:
         """Check the route against the limits and return its plan.
@@ -129,20 +146,27 @@ class Routed(Dependency):
                 raise RouteError(f"{agent!r} can not be routed to; there are {', '.join(known)}")
         if len(set(route.act)) < len(route.act):
             raise RouteError(f"an agent is named twice in {list(route.act)}")
-        for seen, viewer in sorted(route.edges):
-            if viewer not in route.act or seen not in (*route.act, self.by):
+        named = tuple(agent for agent in route.act if agent != self.answer_by)
+        act = named if self.answer_by is None else (*named, self.answer_by)
+        edges = route.edges
+        if edges is None:  # a chain in which each sees all before it; beside an answering agent nobody sees another
+            edges = frozenset() if self.answer_by else frozenset((i, j) for k, j in enumerate(act) for i in act[:k])
+        for seen, viewer in sorted(edges):
+            if viewer not in act or seen not in (*act, self.by):
                 raise RouteError(f"{viewer!r} can not see {seen!r}: only agents that act see, and are seen")
-        if not roster.answering & set(route.act):
-            raise RouteError(f"nobody in {list(route.act)} answers; {sorted(roster.answering)} do")
-        if self.max_active is not None and len(route.act) > self.max_active:
-            raise RouteError(f"{len(route.act)} agents are to act, at most {self.max_active} may")
-        among = [edge for edge in route.edges if edge[0] != self.by]
+        if not roster.answering & set(act):
+            raise RouteError(f"nobody in {list(act)} answers; {sorted(roster.answering)} do")
+        if self.max_active is not None and len(named) > self.max_active:
+            raise RouteError(f"{len(named)} agents are to act, at most {self.max_active} may")
+        among = [edge for edge in edges if edge[0] != self.by]
         if self.max_edges is not None and len(among) > self.max_edges:
             raise RouteError(f"{len(among)} pairs are to see each other, at most {self.max_edges} may")
-        told = {(self.by, agent) for agent in route.act} if self.broadcast else set()
-        later = [(agent, self.by) for agent in route.act] if self.reports else []
+        if self.answer_by is not None:
+            edges |= {(agent, self.answer_by) for agent in named}
+        told = {(self.by, agent) for agent in act} if self.broadcast else set()
+        later = [(agent, self.by) for agent in act] if self.reports else []
         try:
-            return make_plan(roster, route.edges | told, active=(self.by, *route.act), later=later)
+            return make_plan(roster, edges | told, active=(self.by, *act), later=later, opened_by=self.by)
         except DependencyError as error:
             raise RouteError(str(error)) from error
 
@@ -150,30 +174,45 @@ class Routed(Dependency):
 @lru_cache(maxsize=512)
 def _plan_routed(dependency: Routed, roster: Roster, text: str) -> RoundPlan:
     try:
-        return dependency._admit(read_route(text), roster)
+        return dependency._admit(read_route(text, roster.agents), roster)
     except RouteError as error:
-        plan = dependency._admit(dependency._fallback(roster), roster)
-        return RoundPlan(plan.order, plan.sees, plan.later, fault=str(error))
+        return replace(dependency._admit(dependency._fallback(roster), roster), fault=str(error))
 
 
-def read_route(text: str) -> Route:
+def read_route(text: str, agents: Sequence[str] = ()) -> Route:
     r"""Find the route in an orchestrator's action.
+
+    Args:
+        text: Action of the orchestrator.
+        agents: Agents of the team, whose names may leave out the number or the arrow.
 
     Example:
         >>> read_route("First solve, then answer.\n-> solver_0, actor_0").act
         ('solver_0', 'actor_0')
+        >>> read_route("solver", ["solver_0", "actor_0"]).act
+        ('solver_0',)
 
     Raises:
         RouteError: There is none, or it is not of the form above.
     """
     tail = text[-_SEARCHED_CHARS:]
+    spellings = _spellings(agents)
     found = _last_object(tail)
     if found is not None:
-        return _from_json(found)
+        return _from_json(found, spellings)
     if lines := _LINE.findall(tail):
-        act = tuple(name.strip() for name in lines[-1].split(","))
-        return Route(act, frozenset((i, j) for place, j in enumerate(act) for i in act[:place]))
+        return Route(tuple(spellings.get(name.strip(), name.strip()) for name in lines[-1].split(",")))
+    words = text.replace(",", " ").split() if len(text) <= _SEARCHED_CHARS else []
+    if words and all(word in spellings for word in words):
+        return Route(tuple(spellings[word] for word in words))
     raise RouteError('no route found: expected {"act": [...], "see": {...}} or a line "-> a, b"')
+
+
+def _spellings(agents: Sequence[str]) -> Mapping[str, str]:
+    """Return the agent that each spelling means: its name, and its role where no other agent has it."""
+    roles = Counter(agent.rpartition("_")[0] for agent in agents)
+    short = {agent.rpartition("_")[0]: agent for agent in agents if roles[agent.rpartition("_")[0]] == 1}
+    return short | {agent: agent for agent in agents}
 
 
 def _last_object(text: str) -> dict[str, Any] | None:
@@ -193,20 +232,22 @@ def _last_object(text: str) -> dict[str, Any] | None:
     return found
 
 
-def _from_json(value: dict[str, Any]) -> Route:
+def _from_json(value: dict[str, Any], spellings: Mapping[str, str]) -> Route:
     if unknown := sorted(set(value) - _KEYS):
         raise RouteError(f"unknown key {unknown[0]!r} in the route; it has 'act' and 'see'")
     act, see = value.get("act"), value.get("see")
-    if not _is_names(act) or not act:
-        raise RouteError("'act' must be a list of agent names, with at least one")
-    if see is None:
-        return Route(tuple(act), frozenset((i, j) for place, j in enumerate(act) for i in act[:place]))
-    if not isinstance(see, dict) or not all(_is_names(seen) for seen in see.values()):
+    if not _is_names(act):
+        raise RouteError("'act' must be a list of agent names")
+    if see is not None and not (isinstance(see, dict) and all(_is_names(seen) for seen in see.values())):
         raise RouteError("'see' must map an agent to the list of agents that it sees")
-    return Route(tuple(act), frozenset((seen, viewer) for viewer, names in see.items() for seen in names))
+    named = tuple(spellings.get(name, name) for name in act)
+    if see is None:
+        return Route(named)
+    edges = ((seen, viewer) for viewer, names in see.items() for seen in names)
+    return Route(named, frozenset((spellings.get(i, i), spellings.get(j, j)) for i, j in edges))
 
 
-def _is_names(value: Any) -> bool:
+def _is_names(value: Any) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
@@ -218,6 +259,7 @@ def routed(
     default: Sequence[str] | None = None,
     broadcast: bool = True,
     reports: bool = True,
+    answer_by: str | None = None,
 ) -> Routed:
     """Let the orchestrator `by` act first in each round and choose who sees whom (see above)."""
-    return Routed(by, max_active, max_edges, as_names(default), broadcast, reports)
+    return Routed(by, max_active, max_edges, as_names(default), broadcast, reports, answer_by)

@@ -64,6 +64,7 @@ INFO_KEYS: Mapping[str, str] = {
     "turn": "turns taken so far",
     "round": "the round being played, from 0",
     "layer": "of this agent in the round, from 0; -1 where it does not act",
+    "ready": "1 if this agent may act now: all actions that it sees in the round are taken, and its own is not",
     "agent_index": "place of this agent in the team",
     "visible": "actions of others that this agent may see now",
     "task_index": "place of the task in its set",
@@ -103,6 +104,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         "lists_tasks": True,
         "copies_share_data": True,
         "dependency_function": True,
+        "ready_agents": True,
         "render_fps": 1,
     }
     rewards_by_name: ClassVar[Mapping[str, Callable[[Outcome], float]]] = {
@@ -243,6 +245,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         plan = self.dependency.plan(self._roster, len(self._rounds), self._turns)
         self._rounds.append(RoundHistory(opening, plan, {agent: clean(text) for agent, text in private.items()}))
         self._seen = {}
+        self._ready = set(plan.layers[0])
         self.agent_selection = plan.order[0]
 
     # ------------------------------------------------------------------- step
@@ -270,11 +273,24 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.rewards = dict.fromkeys(self.agents, 0.0)
         played = self._rounds[-1]
         if len(played.turns) < len(played.plan.order):
-            self.agent_selection = played.plan.order[len(played.turns)]
+            acted = played.acted
+            self.agent_selection = next(other for other in played.plan.order if other not in acted)
         else:
             self._finish_round(played)
             self._accumulate_rewards()
         self._refresh()
+
+    def select(self, agent: str) -> None:
+        """Let an agent that is ready take its turn now, before those that come first in the turn order.
+
+        It changes nothing that anybody sees, and the record keeps the turn order.
+
+        Raises:
+            ValueError: It is not ready.
+        """
+        if agent not in self._ready:
+            raise ValueError(f"{agent} cannot act now; ready are {', '.join(sorted(self._ready)) or 'no agents'}")
+        self.agent_selection = agent
 
     def _record(self, agent: str, text: str, fault: str) -> None:
         played = self._rounds[-1]
@@ -286,13 +302,15 @@ class FlexMG(AECEnv[str, Any, Any]):
             turn = turn._replace(fault="; ".join(part for part in (fault, plan.fault) if part))
         if turn.fault:
             self._invalid += 1
-        played.turns.append(turn)
-        self._turns.append(turn)
+        later = played.add(turn)
+        self._turns.insert(len(self._turns) - later, turn)
         for viewer, seen in plan.sees.items():
             if agent in seen:
                 self._visible[viewer] += 1
                 self._seen.pop(viewer, None)
         self._seen.pop(agent, None)
+        acted = played.acted
+        self._ready = {other for other in plan.order if other not in acted and plan.sees[other] <= acted}
 
     def _finish_round(self, played: RoundHistory) -> None:
         number = len(self._rounds) - 1
@@ -311,6 +329,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         elif ended:
             self.truncations = dict.fromkeys(self.agents, True)
         if ended:
+            self._ready = set()
             self.agent_selection = self.agents[0]
             return
         opening = []
@@ -354,6 +373,7 @@ class FlexMG(AECEnv[str, Any, Any]):
                 "turn": turn,
                 "round": number,
                 "layer": layer_of.get(agent, -1),
+                "ready": int(agent in self._ready),
                 "agent_index": place,
                 "visible": self._visible[agent],
                 "task_index": self.task_index,

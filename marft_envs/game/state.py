@@ -19,3 +19,15 @@ class RoundHistory:
     private: Mapping[str, str] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     events: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def acted(self) -> frozenset[str]:
+        """Agents that took their turn."""
+        return frozenset(turn.agent for turn in self.turns)
+
+    def add(self, turn: Turn) -> int:
+        """Add a turn at its place in the turn order; return how many turns of the round stand after it."""
+        place = self.plan.order.index
+        later = sum(place(other.agent) > place(turn.agent) for other in self.turns)
+        self.turns.insert(len(self.turns) - later, turn)
+        return later

@@ -21,6 +21,7 @@ _CODE_VERSIONS = (
     ({"termination": "solved"}, "hidden tests can reach an agent in a later round"),
     ({"termination": "examples"}, ""),
 )
+_NEWER_TEAMS = ("sextet", "dozen", "routed")  # they came after codeforces-v0
 _DESCRIPTIONS = {
     "math": "competition mathematics by subject and level (as MATH)",
     "gsm8k": "school word problems in several steps (as GSM8K)",
@@ -41,7 +42,7 @@ def register_builtin() -> None:
             register_task(
                 "codeforces",
                 _load_code,
-                teams=teams,
+                teams=[team for team in teams if version or team not in _NEWER_TEAMS],
                 family="code",
                 version=version,
                 description="programs for competitive problems, judged on hidden tests (as Codeforces)",

@@ -1,8 +1,9 @@
 """Teams as data: agents with profiles and a dependency between them.
 
 A team is an ordered set of agents, written as one JSON file. The presets
-(solo, duo, trio, quartet, octet) are such files, in `marft_envs/teams/presets/`: for mathematics in English and in
-Chinese; for programming ("code"), for tools, and for functions of the leaderboard ("bfcl") in English.
+(solo, duo, trio, quartet, sextet, octet, dozen) are such files, in `marft_envs/teams/presets/`: for mathematics in
+English and in Chinese; for programming ("code"), for tools, and for functions of the leaderboard ("bfcl") in English.
+So is `routed`, whose orchestrator chooses who acts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 from marft_envs.dependency import Dependency, DependencyError, Roster, as_dependency, chain
 from marft_envs.teams.profile import Profile, TeamError, checked, checked_keys, profile_from_dict, profile_to_dict
 
-PRESETS = ("solo", "duo", "trio", "quartet", "octet")
+PRESETS = ("solo", "duo", "trio", "quartet", "sextet", "octet", "dozen", "routed")
 LANGUAGES = ("en", "zh")
 # for experiments; no environment has them by default: see `team=` of `make`
 MORE_PRESETS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -137,7 +138,7 @@ class Team:
 
     @classmethod
     def preset(cls, name: str, language: str = "en", family: str = "math") -> Team:
-        """Return a preset: solo, duo, trio, quartet or octet, or one of `MORE_PRESETS`.
+        """Return one of `PRESETS` or `MORE_PRESETS`.
 
         Args:
             name: Name of the preset.

@@ -79,9 +79,15 @@ class UtteranceView(TextView):
     Args:
         env: An AEC environment with text actions.
 
+    Attributes:
+        joint: True if agents that are ready may act in any order; False where the legal actions belong to the selected
+            agent. Then only that one is ready.
+
     Raises:
         ValueError: Its actions are no text.
     """
+
+    joint = True
 
     def __init__(self, env: AnyAEC) -> None:
         super().__init__(env)
@@ -126,7 +132,11 @@ class UtteranceView(TextView):
 
     def _make_infos(self) -> dict[str, dict[str, Any]]:
         infos = super()._make_infos()
-        return {agent: info | {"invalid": info.get("invalid", 0) + self._illegal} for agent, info in infos.items()}
+        for agent, info in infos.items():
+            info["invalid"] = info.get("invalid", 0) + self._illegal
+            if not self.joint and "ready" in info:
+                info["ready"] = int(bool(info["ready"]) and agent == self.agent_selection)
+        return infos
 
 
 def as_index(action: Any, size: int) -> int | None:

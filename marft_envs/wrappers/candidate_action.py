@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from marft_envs.environment_capabilities import listing_game
+from marft_envs.environment_capabilities import listing_game, ready_agents
 from marft_envs.tasks.base import Task
 from marft_envs.wrappers.base import AnyAEC, UtteranceView, add_message, as_index, wider
 
@@ -63,6 +63,7 @@ class CandidateAction(UtteranceView):
         self._candidates = _game_hook(env) if candidates is None else candidates
         self.k = _size(self._candidates, k)
         self.show = show
+        self.joint = isinstance(self._candidates, Sequence) and not show
         self.candidates: tuple[str, ...] = ()
         self.action_spaces = {agent: spaces.Discrete(self.k) for agent in env.possible_agents}
         if show:
@@ -88,7 +89,8 @@ class CandidateAction(UtteranceView):
 
     def action_mask(self, agent: str) -> NDArray[np.int8]:
         """Return 1 for each existing candidate; 1 everywhere for an agent that does not act now."""
-        legal = len(self.candidates) if self._is_acting(agent) else self.k
+        acting = self._is_acting(agent) or (self.joint and agent in self.infos and agent in ready_agents(self))
+        legal = len(self.candidates) if acting else self.k
         return (np.arange(self.k) < legal).astype(np.int8)
 
     def observe(self, agent: str) -> Any:

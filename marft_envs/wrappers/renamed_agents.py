@@ -47,6 +47,10 @@ class RenamedAgents(TextView):
         """Return the mask of an agent."""
         return mask_of(self.env, self._old[agent])
 
+    def select(self, agent: str) -> None:
+        """Let an agent that is ready take its turn now."""
+        self.env.select(self._old[agent])  # type: ignore[attr-defined]
+
     def _make_infos(self) -> dict[str, dict[str, Any]]:
         return self._rename(super()._make_infos())
 

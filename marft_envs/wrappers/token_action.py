@@ -47,6 +47,7 @@ class TokenAction(UtteranceView):
     """
 
     shared = ("tokenizer", "grammar")
+    joint = False
 
     def __init__(
         self,

@@ -1,13 +1,17 @@
-"""An AEC game as PettingZoo's parallel interface: one agent is active per step, other actions are ignored.
+"""An AEC game as PettingZoo's parallel interface: the agents of a layer act in one step, other actions are ignored.
 
-There are three differences to `pettingzoo.utils.turn_based_aec_to_parallel`. The infos hold numbers only (a string
+A layer are the agents that are ready (see `environment_capabilities`): none sees what another of them does. Independent
+agents act in one joint step, a chain of N in N steps. In an AEC game that does not say who is ready, one agent acts per
+step. `infos[a]["active"]` is 1 for each agent whose action the next step takes.
+
+There are three more differences to `pettingzoo.utils.turn_based_aec_to_parallel`. The infos hold numbers only (a string
 breaks TorchRL), with the same keys at every step. All agents end together, with the same flags. The game is drained at
-its end (skrl reads `unwrapped.agents`). `infos[a]["active"]` is 1 for the agent whose action the next step takes.
+its end (skrl reads `unwrapped.agents`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import gymnasium
@@ -15,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from marft_envs.wrappers.base import AnyAEC
+from marft_envs.environment_capabilities import AnyAEC, ready_agents
 from marft_envs.wrappers.episode_end import drain, ending, let_go
 from marft_envs.wrappers.masks import Mask, MaskPlace, Where, mask_of
 from marft_envs.wrappers.numeric_infos import NumericInfos
@@ -28,7 +32,7 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
 
     Args:
         env: An AEC environment.
-        noop: Add a last action "do nothing" (`Discrete(n + 1)`): for an idle agent the only legal one, for the
+        noop: Add a last action "do nothing" (`Discrete(n + 1)`): for an idle agent the only legal one, for an
             active agent illegal. Without it, learners train on actions that did nothing.
         mask: Place of the masks: "obs", "info" or nowhere.
         obs_key: With "obs": the key of the observation.
@@ -87,38 +91,42 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         self.env.reset(seed=seed, options=options)
         self.agents = list(self.env.agents)
         self._seen, self._told = {}, {}
-        return self._look(self.env.agent_selection)
+        return self._look(ready_agents(self.env))
 
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Take the active agent's turn.
+        """Take the turns of the active agents.
 
         Args:
-            actions: Actions by agent; only that of the active agent counts.
+            actions: Actions by agent; only those of the active agents count.
 
         Raises:
-            KeyError: The active agent's action is missing.
+            KeyError: The action of an active agent is missing; nothing has been stepped.
         """
         if not self.agents:
             return {}, {}, {}, {}, {}
-        active = self.env.agent_selection
-        if active not in actions:
-            raise KeyError(f"it is the turn of {active}, but there are only actions of {sorted(actions)}")
-        self.env.step(actions[active])
+        active = ready_agents(self.env)
+        if missing := [agent for agent in active if agent not in actions]:
+            raise KeyError(f"it is the turn of {', '.join(missing)}, but there are only actions of {sorted(actions)}")
         agents = self.agents
-        rewards = {agent: float(self.env.rewards.get(agent, 0.0)) for agent in agents}
+        rewards = dict.fromkeys(agents, 0.0)
+        for agent in active:
+            if self.env.agent_selection != agent:  # another layer comes between in the turn order
+                self.env.select(agent)  # type: ignore[attr-defined]
+            self.env.step(actions[agent])
+            rewards = {each: paid + float(self.env.rewards.get(each, 0.0)) for each, paid in rewards.items()}
         terminated, truncated = ending(self.env)
         if terminated or truncated:
-            observations, infos = self._look(None)
+            observations, infos = self._look(())
             drain(self.env)
             self.agents = []
         else:
             let_go(self.env)
-            observations, infos = self._look(self.env.agent_selection)
+            observations, infos = self._look(ready_agents(self.env))
         return observations, rewards, dict.fromkeys(agents, terminated), dict.fromkeys(agents, truncated), infos
 
-    def _look(self, active: str | None) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def _look(self, active: Collection[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Return the observations and infos of all agents."""
         self._seen.update({agent: self.env.observe(agent) for agent in self.env.agents})
         self._told.update(self.env.infos)
@@ -128,12 +136,12 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
             for agent in self.agents:
                 legal = mask_of(self.env, agent)
                 if self.noop:  # the last action does nothing: the only legal one of an agent whose turn it is not
-                    legal = legal if agent == active else np.zeros_like(legal)
-                    legal = np.append(legal, np.int8(agent != active))
+                    legal = legal if agent in active else np.zeros_like(legal)
+                    legal = np.append(legal, np.int8(agent not in active))
                 masks[agent] = legal
         observations = {agent: self.place.observation(self._seen[agent], masks[agent]) for agent in self.agents}
         infos = {
-            agent: self.place.info(numbers[agent] | {"active": int(agent == active)}, masks[agent])
+            agent: self.place.info(numbers[agent] | {"active": int(agent in active)}, masks[agent])
             for agent in self.agents
         }
         return observations, infos

@@ -104,7 +104,7 @@ def test_a_branch_counts_from_its_branched_turn():
 
 
 def test_a_turn_that_the_environment_failed_on_was_generated():
-    broken = episode(turn("a", "xyz", "12"), failure="step of b: boom", unplayed=turn("b", "q", "345"))
+    broken = episode(turn("a", "xyz", "12"), failure="step of b: boom", unplayed=(turn("b", "q", "345"),))
     found = ledger_of([broken])
     assert numbers(found) == {"a": (1, 3, 2, 5), "b": (1, 1, 3, 4)}
     assert (found.failed, found.critical_path_tokens) == (1, 5)
@@ -180,16 +180,17 @@ def episodes(draw):
         )
         for _ in range(count)
     ]
-    lost = turns.pop() if turns and draw(st.booleans()) else None
+    lost = draw(st.integers(0, count))
     branch = draw(st.none() | st.integers(0, count))
-    return episode(*turns, unplayed=lost, branch=branch, failure="boom" if lost else None)
+    unplayed = tuple(turns[count - lost :])
+    return episode(*turns[: count - lost], unplayed=unplayed, branch=branch, failure="boom" if lost else None)
 
 
 def slow_ideal_cache(trajectory, caches):
     """Count ideal-cache tokens with sets of all prefixes."""
     known = {key: set() for key in caches.values()}
     total = 0
-    turns = [*trajectory.turns, *([trajectory.unplayed] if trajectory.unplayed else [])]
+    turns = [*trajectory.turns, *trajectory.unplayed]
     for number, played in enumerate(turns):
         prompt, output = played.action.prompt_ids.tolist(), played.action.token_ids.tolist()
         cache, tokens = known[caches[played.agent]], (*prompt, *output)
@@ -204,15 +205,13 @@ def test_sums_and_bounds(played, shared):
     caches = dict.fromkeys("abc", 0) if shared else {agent: agent for agent in "abc"}
     found = ledger_of(played, caches)
     team = found.team
-    generated = [
-        played.action for t in played for played in [*t.turns, *([t.unplayed] if t.unplayed else [])][t.branch or 0 :]
-    ]
+    generated = [played.action for t in played for played in [*t.turns, *t.unplayed][t.branch or 0 :]]
     assert team.turns == len(generated) == sum(counts.turns for counts in found.agents.values())
     assert (team.prompt_tokens or 0) == sum(len(action.prompt_ids) for action in generated)
     assert (team.output_tokens or 0) == sum(len(action.token_ids) for action in generated)
     assert (team.ideal_cache_tokens or 0) == sum(slow_ideal_cache(t, caches) for t in played)
     assert (found.critical_path_tokens or 0) <= (team.output_tokens or 0)
-    if not any(turn.layer is not None for t in played for turn in [*t.turns, *([t.unplayed] if t.unplayed else [])]):
+    if not any(turn.layer is not None for t in played for turn in [*t.turns, *t.unplayed]):
         assert found.critical_path_tokens == team.output_tokens
     if generated:
         assert team.output_tokens <= team.ideal_cache_tokens <= team.prompt_tokens + team.output_tokens

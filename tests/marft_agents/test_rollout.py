@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
-from fakes import Broken, CopyDigit, Market, word_team
+from fakes import ANY_TEXT, Broken, CopyDigit, Market, word_team
 from naive import adapters, moved
+from pettingzoo import AECEnv
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.chat_template import encode
-from marft_agents.policies.policy import Request, text_action
+from marft_agents.monitoring.cost_ledger import ledger_of
+from marft_agents.policies.policy import Request, failed_action, text_action
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError
 from marft_agents.rollouts.rollout import EpisodeStart, collect, draw_seed, training_episodes
@@ -136,6 +140,143 @@ def test_the_team_trains_on_the_third_party_game():
     trainer.run()
     assert moved(before, adapters(team)) == set(MARKET)
     assert np.mean(history[-3:]) > 3 * history[0]  # from guessing to (nearly) always paid
+
+
+# ------------------------------------------------------------------ agents that act at the same time
+
+
+class Layers(AECEnv):
+    """A game of a few rounds whose agents act in layers; it says who is ready, unless it is `quiet`."""
+
+    metadata: ClassVar = {"name": "layers", "render_modes": [], "ready_agents": True}
+
+    def __init__(self, layers=(("a_0", "b_0", "c_0"), ("d_0",)), rounds=2, quiet=False, raises_at=None):
+        super().__init__()
+        self.layers, self.rounds, self.raises_at, self.render_mode = layers, rounds, raises_at, None
+        self.metadata = self.metadata | {"ready_agents": not quiet}
+        self.possible_agents = [agent for layer in layers for agent in layer]
+
+    def observation_space(self, agent):
+        return ANY_TEXT
+
+    action_space = observation_space
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.said = list(self.possible_agents), []
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._tell()
+
+    def _tell(self):
+        now, done = divmod(len(self.said), len(self.possible_agents))
+        self.agent_selection = self.possible_agents[done]
+        current = next(i for i, layer in enumerate(self.layers) if self.agent_selection in layer)
+        self.infos = {
+            agent: {"round": now, "layer": i, "ready": int(i == current and self.possible_agents.index(agent) >= done)}
+            for i, layer in enumerate(self.layers)
+            for agent in layer
+        }
+
+    def observe(self, agent):
+        """Show all words of earlier layers."""
+        now = len(self.said) // len(self.possible_agents)
+        layer = next(i for i, layer in enumerate(self.layers) if agent in layer)
+        known = now * len(self.possible_agents) + sum(map(len, self.layers[:layer]))
+        return " ".join(["heard", *self.said[:known]])
+
+    def step(self, action):
+        agent = self.agent_selection
+        if self.terminations[agent]:
+            self._was_dead_step(action)
+            return
+        if agent == self.raises_at:
+            raise RuntimeError("the roof fell in")
+        self.said.append((action.split() or ["?"])[0])
+        if len(self.said) == self.rounds * len(self.possible_agents):
+            self.terminations = dict.fromkeys(self.agents, True)
+        else:
+            self._tell()
+
+
+class Batches(ScriptedPolicy):
+    """A policy that notes the agents of each batch."""
+
+    def __init__(self, policy):
+        self.policy, self.asked = policy, []
+
+    def act(self, requests):
+        self.asked.append("".join(request.agent[0] for request in requests))
+        return self.policy.act(requests)
+
+
+@pytest.mark.parametrize(
+    ("layers", "batches"),
+    [
+        ((("a_0", "b_0", "c_0"), ("d_0",)), ["abc", "d"] * 2),
+        ((("a_0", "b_0", "c_0", "d_0"),), ["abcd"] * 2),  # independent agents
+        ((("a_0",), ("b_0",), ("c_0",), ("d_0",)), ["a", "b", "c", "d"] * 2),  # a chain
+    ],
+)
+def test_the_agents_of_a_layer_are_generated_in_one_batch(layers, batches):
+    policy = Batches(ALWAYS_A)
+    trajectory = one(lambda: Layers(layers), policy)
+    assert policy.asked == batches
+    assert [turn.agent[0] for turn in trajectory.turns] == list("abcd" * 2)
+    assert [turn.round for turn in trajectory.turns] == [0] * 4 + [1] * 4
+    together = Batches(ALWAYS_A)
+    collect(lambda: Layers(layers), together, training_episodes(0, 0, 3, 1), seed=0)
+    assert together.asked == [batch * 3 for batch in batches]
+
+
+@pytest.mark.parametrize("num_envs", [1, 7])
+@pytest.mark.parametrize("threads", [0, 3])
+def test_a_layer_in_one_batch_gives_the_trajectories_of_one_agent_after_the_other(num_envs, threads):
+    team = word_team(["a_0", "b_0", "c_0", "d_0"], stir=0.3)
+    episodes = training_episodes(3, 0, 6, 1)
+
+    def played(quiet):
+        knobs = {"num_envs": num_envs, "step_threads": threads, "encode": team.encode}
+        return [summary(t) for t in collect(lambda: Layers(quiet=quiet), team, episodes, seed=3, **knobs)]
+
+    assert played(False) == played(True)
+    assert len({tuple(map(str, turns)) for turns in played(False)}) > 1
+
+
+@pytest.mark.parametrize("beginning", range(8))
+def test_an_episode_goes_on_after_a_beginning_within_a_layer(beginning):
+    team = word_team(["a_0", "b_0", "c_0", "d_0"], stir=0.3)
+    whole = one(Layers, team, encode=team.encode)
+    prefix = tuple(turn.action for turn in whole.turns[:beginning])
+    [again] = collect(Layers, team, [EpisodeStart(0, 0, 0, prefix=prefix)], seed=0, encode=team.encode)
+    assert summary(again) == summary(whole)
+
+
+@pytest.mark.parametrize(("raises_at", "lost"), [("a_0", "abc"), ("b_0", "bc"), ("c_0", "c"), ("d_0", "d")])
+def test_actions_that_a_broken_layer_leaves_unplayed_are_kept_for_the_ledger(raises_at, lost):
+    team = word_team(["a_0", "b_0", "c_0", "d_0"])
+    broken = one(lambda: Layers(raises_at=raises_at), team)
+    assert broken.failure == f"step of {raises_at}: RuntimeError: the roof fell in"
+    assert "".join(turn.agent[0] for turn in broken.unplayed) == lost
+    assert {(turn.round, turn.layer) for turn in broken.unplayed} == {(0, int(raises_at == "d_0"))}
+    assert ledger_of([broken]).team.turns == len(broken.turns) + len(lost)
+
+
+def test_an_agent_whose_policy_cannot_act_fails_the_episode_with_its_cause():
+    class Fails(ScriptedPolicy):
+        def act(self, requests):
+            return [failed_action("no model") if r.agent == "b_0" else text_action("a") for r in requests]
+
+    broken = one(Layers, Fails(str))
+    assert broken.failure == "no model"
+    assert [turn.agent for turn in broken.turns] == ["a_0"]
+    assert [turn.agent for turn in broken.unplayed] == ["c_0"]
+
+
+def test_the_limit_of_turns_holds_within_a_layer():
+    assert "2 turns were played and the game is not over" in one(Layers, max_turns=2).failure
+    assert one(Layers, max_turns=8).failure is None
 
 
 # ------------------------------------------------------------------ broken games

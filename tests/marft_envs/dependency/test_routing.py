@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_games import play_out, toy_game, toy_team
 
-from marft_envs.dependency import Roster, routed
+from marft_envs.dependency import DependencyError, Roster, from_dict, routed
 from marft_envs.dependency.routed import RouteError, read_route
 
 TEAM = ("orchestrator_0", "solver_0", "solver_1", "actor_0")
+CHAIN = ("solver_1", "solver_0")
 ROSTER = Roster(TEAM, frozenset({"actor_0"}))
 
 
@@ -82,7 +83,7 @@ def test_the_orchestrator_gets_reports_in_the_next_round():
         ("{not json}", "no route found"),
         ("{}", "no route found"),
         ('{"see": {}}', "'act' must be a list"),
-        ('{"act": []}', "at least one"),
+        ('{"act": []}', "nobody in [] answers"),
         ('{"act": "actor_0"}', "list of agent names"),
         ('{"act": ["actor_0"], "why": 1}', "unknown key 'why'"),
         ('{"act": ["nobody_0", "actor_0"]}', "'nobody_0' can not be routed to"),
@@ -134,12 +135,83 @@ def test_tool_calls_beside_the_route_are_no_route(call, route):
 @settings(deadline=None)
 @given(st.text() | st.text(alphabet='{}[]",:->act see_0\n'))
 def test_any_text_gives_a_plan(text: str):
-    dependency = routed(by="orchestrator_0")
+    dependency = routed(by="orchestrator_0", answer_by="actor_0" if len(text) % 2 else None)
     said = type("Said", (), {"agent": "orchestrator_0", "round": 0, "action": text})()
     plan = dependency.plan(toy_team(*TEAM).roster, 0, [said])
     assert plan.order[0] == "orchestrator_0"
     assert "actor_0" in plan.order
     assert not plan.open
+
+
+def asked(route: str, **limits):
+    """Return the turns of a round whose answering agent acts last, whatever the route."""
+    return play_route(game_with(answer_by="actor_0", **limits), route).episode().turns
+
+
+@pytest.mark.parametrize(
+    ("route", "acting", "layers"),
+    [
+        ("-> solver_1", ["solver_1", "actor_0"], [0, 1, 2]),
+        ("-> solver_1, solver_0", ["solver_0", "solver_1", "actor_0"], [0, 1, 1, 2]),
+        ("-> solver_1, actor_0", ["solver_1", "actor_0"], [0, 1, 2]),
+        ("-> actor_0", ["actor_0"], [0, 1]),
+        ('{"act": []}', ["actor_0"], [0, 1]),
+        ('{"act": ["solver_0", "solver_1"], "see": {"solver_0": ["solver_1"]}}', [*CHAIN, "actor_0"], [0, 1, 2, 3]),
+        ("solver_1", ["solver_1", "actor_0"], [0, 1, 2]),
+        (" solver_1, solver_0\n", ["solver_0", "solver_1", "actor_0"], [0, 1, 1, 2]),
+        ("-> actor", ["actor_0"], [0, 1]),
+    ],
+)  # fmt: skip
+def test_an_answering_agent_of_its_own_acts_last_and_sees_all_who_were_asked(route, acting, layers):
+    turns = asked(route)
+    assert [turn.agent for turn in turns[1:]] == acting
+    assert not turns[0].fault
+    assert [turn.layer for turn in turns] == layers
+    assert turns[-1].visible == tuple((0, agent) for agent in ["orchestrator_0", *acting[:-1]])
+
+
+@pytest.mark.parametrize(
+    ("route", "fault"),
+    [
+        ("I do not know", "no route found"),
+        ("solver", "no route found"),  # which one?
+        ("-> boss_0", "can not be routed to"),
+        ("-> solver_0, solver_1", "at most 1 may"),
+        ('{"act": ["solver_0"], "see": {"solver_0": ["actor_0"]}}', "cycle"),
+    ],
+)
+def test_who_names_nobody_gets_the_default_route(route, fault):
+    turns = asked(route, max_active=1, default=["solver_1"])
+    assert fault in turns[0].fault
+    assert [turn.agent for turn in turns[1:]] == ["solver_1", "actor_0"]
+
+
+def test_without_a_default_all_act_at_the_same_time_before_the_answer():
+    assert [turn.layer for turn in asked("")] == [0, 1, 1, 2]
+    assert [turn.agent for turn in asked("", max_active=1)[1:]] == ["solver_1", "actor_0"]
+
+
+def test_the_limits_leave_the_answering_agent_out():
+    assert not asked("-> solver_0", max_active=1, max_edges=0)[0].fault
+
+
+@pytest.mark.parametrize("name", ["boss_0", "orchestrator_0", "solver_0"])
+def test_an_answering_agent_that_does_not_answer_is_refused_at_once(name):
+    with pytest.raises(DependencyError, match=f"routed.answer_by: found '{name}', wanted .* answers .actor_0"):
+        game_with(answer_by=name)
+
+
+def test_the_answering_agent_is_part_of_the_json_form():
+    made = routed(by="orchestrator_0", answer_by="actor_0", default=["solver_0"])
+    assert from_dict(json.loads(json.dumps(made.to_dict()))) == made
+
+
+def test_an_orchestrator_late_in_the_team_acts_first_and_once_even_if_nobody_sees_it():
+    """The route decides who acts, so nobody shares a layer with the orchestrator."""
+    team = toy_game("solver_0", "boss_0", "actor_0", dependency=routed(by="boss_0", broadcast=False))
+    team.reset(seed=0)
+    turns = play_out(team, lambda agent: "-> solver_0, actor_0" if agent == "boss_0" else "6").episode().turns
+    assert [(turn.agent, turn.layer) for turn in turns] == [("boss_0", 0), ("solver_0", 1), ("actor_0", 2)]
 
 
 def test_reading_a_hostile_route_is_fast():

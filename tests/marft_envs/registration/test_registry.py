@@ -14,10 +14,11 @@ from toy_games import play_out, toy_game, toy_tasks, toy_team
 import marft_envs
 from marft_envs.registration import registry
 
-TEAMS = ("solo", "duo", "trio", "quartet", "octet")
+FIRST_TEAMS = ("solo", "duo", "trio", "quartet", "octet")
+TEAMS = (*FIRST_TEAMS, "sextet", "dozen", "routed")
 MATH_IDS = [f"marft/{task}_{team}-v0" for task in ("math", "gsm8k", "aime", "cmath") for team in TEAMS]
-OTHERS = ("codeforces", 0), ("codeforces", 1), ("tools", 0), ("bfcl", 0)
-IDS = [*MATH_IDS, *(f"marft/{task}_{team}-v{version}" for task, version in OTHERS for team in TEAMS)]
+OTHERS = ("codeforces", 0, FIRST_TEAMS), ("codeforces", 1, TEAMS), ("tools", 0, TEAMS), ("bfcl", 0, TEAMS)
+IDS = [*MATH_IDS, *(f"marft/{task}_{team}-v{version}" for task, version, teams in OTHERS for team in teams)]
 
 
 @pytest.fixture

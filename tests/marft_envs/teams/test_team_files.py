@@ -10,8 +10,11 @@ from toy_games import toy_team
 import marft_envs
 from marft_envs import Profile, Team, TeamError
 from marft_envs.dependency import chain, full, schedule
+from marft_envs.dependency.routed import read_route
+from marft_envs.records.turn import Turn
 from marft_envs.teams.team import LANGUAGES, PRESETS, as_team
 
+SIZES = {"solo": 1, "duo": 2, "trio": 3, "quartet": 4, "sextet": 6, "octet": 8, "dozen": 12, "routed": 5}
 PLAIN = {
     "name": "pair",
     "dependency": "chain",
@@ -26,7 +29,7 @@ PLAIN = {
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_are_playable(name: str, language: str):
     team = Team.preset(name, language)
-    assert len(team.profiles) == {"solo": 1, "duo": 2, "trio": 3, "quartet": 4, "octet": 8}[name]
+    assert len(team.profiles) == SIZES[name]
     team.check()
     assert [profile.name for profile in team.profiles if profile.answers] == ["actor_0"]
     actor = team.profiles[-1]
@@ -34,18 +37,32 @@ def test_presets_are_playable(name: str, language: str):
     assert "\\boxed{5}" in actor.examples[0][1]
     assert all(profile.examples for profile in team.profiles)
     assert any("一" <= character <= "龥" for character in actor.system_prompt) == (language == "zh")
-    plan = team.dependency.plan(team.roster)
     for profile in team.profiles:  # a worked example looks like the game: who is seen is who speaks in it
         authors = [author for author, _ in profile.examples[0][0]]
-        assert authors == [
-            "environment",
-            *(agent for agent in plan.order if agent in plan.sees[profile.name]),
-        ]
+        asked = {"actor_0": "arithmetic_0"}.get(profile.name, profile.name)
+        said = Turn("orchestrator_0", 0, 0, (), "", f"-> {asked}", "")
+        plan = team.dependency.plan(team.roster, 0, [said] if name == "routed" and len(authors) > 1 else [])
+        assert authors == ["environment", *(agent for agent in plan.order if agent in plan.sees[profile.name])]
 
 
-def test_octet_has_layers_of_several():
-    team = Team.preset("octet")
-    assert max(len(layer) for layer in team.dependency.plan(team.roster).layers) == 3
+@pytest.mark.parametrize(
+    ("name", "widths"), [("sextet", [1, 2, 1, 1, 1]), ("octet", [1, 3, 2, 1, 1]), ("dozen", [1, 6, 3, 1, 1])]
+)
+@pytest.mark.parametrize("family", ["math", "code"])
+def test_larger_teams_have_layers_of_several(name, widths, family):
+    team = Team.preset(name, family=family)
+    assert [len(layer) for layer in team.dependency.plan(team.roster).layers] == widths
+
+
+@pytest.mark.parametrize("family", ["math", "code", "tools"])
+def test_the_orchestrator_of_the_routed_preset_names_three_specialists(family):
+    team = Team.preset("routed", family=family)
+    routes = [said for _, said in team.profiles[0].examples]
+    specialists = [profile.name for profile in team.profiles[1:4]]
+    assert team.dependency.answer_by == team.profiles[4].name == ("coder_0" if family == "code" else "actor_0")
+    assert all(name in team.profiles[0].system_prompt for name in specialists)
+    for route in routes:
+        assert set(read_route(route).act) <= set(specialists)
 
 
 def test_save_and_load(tmp_path: Path):

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from fakes import CopyDigit, Market
 from gymnasium.spaces import Discrete
-from toy_games import toy_game
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+from toy_games import play_out, toy_game, toy_tasks, toy_team
 from views import BOXES, GAMES, MASKED, SPEECH, VIEWS, choose, one_box, over, turns
 
-from marft_envs import make_vec
+from marft_envs import FlexMG, make_vec
+from marft_envs.dependency import matrix
 from marft_envs.wrappers import (
     ActionMask,
     CandidateAction,
@@ -98,6 +103,101 @@ def test_who_leaves_early_waits_for_the_others(cut):
     assert [rewards for _, rewards, *_ in steps[-2:]] == [{"buyer_0": 0.0, "seller_0": 1.0}] * 2
     assert all(flags == [{False}, {False}] for *_, one, other in steps[:-1] for flags in [[one, other]])
     assert steps[-1][2:] == ({not cut}, {cut})
+
+
+def joint_steps(env, say):
+    """Play a parallel view to its end; return the agents of each step."""
+    _, infos = env.reset(seed=0, options={"index": 0})
+    steps = []
+    while env.agents:
+        steps.append([agent for agent in env.agents if infos[agent]["active"]])
+        *_, infos = env.step({agent: say(agent) for agent in env.agents})
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("dependency", "steps"),
+    [
+        ("independent", ["abcd"]),
+        ("chain", ["a", "b", "c", "d"]),
+        ({"kind": "matrix", "rows": [[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]]}, ["abc", "d"]),
+        ({"kind": "matrix", "rows": [[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]}, ["ac", "bd"]),
+        ({"kind": "routed", "by": "a_0", "answer_by": "d_0"}, ["a", "bc", "d"]),
+    ],
+)
+def test_the_agents_of_a_layer_act_in_one_step(dependency, steps):
+    team = toy_team("a_0", "b_0", "c_0", "d_0", answering=("b_0", "d_0"))
+    games = [FlexMG(toy_tasks(), team, dependency=dependency, horizon=2) for _ in range(2)]
+    played = joint_steps(TurnParallel(OrderEnforcingWrapper(games[0])), lambda agent: f"I am {agent}")
+    assert ["".join(agent[0] for agent in step) for step in played] == steps * 2
+    games[1].reset(seed=0, options={"index": 0})
+    assert play_out(games[1], lambda agent: f"I am {agent}").episode() == games[0].episode()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.booleans(), min_size=15, max_size=15), st.permutations(range(6)), st.sampled_from([None, "all"]))
+def test_steps_are_layers_and_the_episode_is_that_of_the_turn_order(edges, order, delayed):
+    """For any D the parallel view has one step per layer, and the record says nothing of the order of stepping."""
+    rows, flags = np.zeros((6, 6), int), iter(edges)
+    for i in range(6):
+        for j in range(i):
+            rows[order[j], order[i]] = next(flags)
+    agents = [f"agent_{place}" for place in range(6)]
+    team = toy_team(*agents, answering=tuple(agents), dependency=matrix(rows, delayed=delayed))
+    games = [FlexMG(toy_tasks(), team, horizon=2) for _ in range(2)]
+    steps = joint_steps(TurnParallel(games[0]), lambda agent: f"I am {agent}")
+    assert steps == [sorted(layer) for layer in team.dependency.plan(team.roster).layers] * 2
+    games[1].reset(seed=0, options={"index": 0})
+    assert play_out(games[1], lambda agent: f"I am {agent}").episode() == games[0].episode()
+    for agent in agents:
+        assert games[0].observe(agent) == games[1].observe(agent)
+
+
+def test_a_joint_step_needs_the_action_of_every_active_agent():
+    env = TurnParallel(toy_game("a_0", "b_0", dependency="independent"))
+    env.reset(seed=0)
+    with pytest.raises(KeyError, match="it is the turn of b_0, but there are only actions of"):
+        env.step({"a_0": "1"})
+    assert env.env.episode().turns == ()
+    env.step({"a_0": "1", "b_0": "2"})
+    assert not env.agents
+
+
+def test_only_an_agent_that_is_ready_can_be_selected():
+    rows = [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    game = FlexMG(toy_tasks(), toy_team("a_0", "b_0", "c_0", answering=("b_0", "c_0"), dependency=matrix(rows)))
+    game.reset(seed=0)
+    with pytest.raises(ValueError, match="b_0 cannot act now; ready are a_0, c_0"):
+        game.select("b_0")
+    game.select("c_0")
+    game.step("first")
+    assert game.agent_selection == "a_0"
+    assert [game.infos[agent]["ready"] for agent in game.agents] == [1, 0, 0]
+
+
+def test_candidates_of_one_turn_are_chosen_one_agent_at_a_time():
+    """Joint steps need legal actions that are known for every agent of the layer."""
+
+    def steps(candidates, **knobs):
+        env = TurnParallel(CandidateAction(toy_game("a_0", "b_0", dependency="independent"), candidates, **knobs))
+        return len(joint_steps(env, lambda agent: 0))
+
+    assert steps(BOXES) == 1
+    assert steps(BOXES, show=True) == steps({"a_0": BOXES, "b_0": BOXES[:2]}) == 2
+    tokens = TurnParallel(TokenAction(toy_game("a_0", "b_0", dependency="independent"), SPEECH, 2))
+    assert all(len(step) == 1 for step in joint_steps(tokens, lambda agent: 1))
+    renamed = TurnParallel(RenamedAgents(toy_game(dependency={"kind": "independent"})))
+    assert joint_steps(renamed, str) == [["agent_0", "agent_1"]]
+
+
+@pytest.mark.parametrize("dependency", ["independent", {"kind": "routed", "by": "a_0", "answer_by": "c_0"}])
+def test_joint_steps_pass_the_tests_of_pettingzoo(dependency):
+    def make():
+        return TurnParallel(OrderEnforcingWrapper(toy_game("a_0", "b_0", "c_0", dependency=dependency, horizon=2)))
+
+    parallel_api_test(make(), num_cycles=30)
+    parallel_seed_test(make, num_cycles=30)
+    api_test(OrderEnforcingWrapper(toy_game("a_0", "b_0", "c_0", dependency=dependency, horizon=2)), num_cycles=30)
 
 
 @pytest.mark.parametrize("cut", [True, False])

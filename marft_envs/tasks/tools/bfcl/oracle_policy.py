@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from marft_envs.dependency.routed import Routed
 from marft_envs.tasks.tools.bfcl.checker import gold_calls
 from marft_envs.tasks.tools.bfcl.multi_turn import MultiTurnTasks
 from marft_envs.tasks.tools.bfcl.single_turn import BfclTasks
@@ -26,6 +27,8 @@ def next_action(game: FlexMG, agent: str) -> str:
         agent: Agent whose turn it is.
     """
     tasks: Any = game.tasks
+    if isinstance(game.dependency, Routed) and agent == game.dependency.by:
+        return f"-> {max(game.team.roster.answering - {agent})}"
     if not set(tasks.surface.owned[game.task.id][agent]) - {HAND_OFF}:
         return "The agent with the functions makes the calls."
     if isinstance(tasks, MultiTurnTasks):

@@ -31,7 +31,7 @@ from marft_envs.tasks.code import CodeTasks
 from marft_envs.tasks.code.problem import Problem
 from marft_envs.testing import check_environment
 
-TEAMS = ("solo", "duo", "trio", "quartet", "octet")
+TEAMS = ("solo", "duo", "trio", "quartet", "octet", "dozen", "routed")
 
 
 def judge(tasks, program, *, round=0, last_round=True, tag="python"):

@@ -109,7 +109,7 @@ def test_the_same_seed_gives_the_same_transcript(world):
     assert len({transcript(seed) for seed in range(6)}) > 1
 
 
-@pytest.mark.parametrize("team", ["solo", "duo", "trio", "quartet", "octet"])
+@pytest.mark.parametrize("team", ["solo", "duo", "trio", "quartet", "octet", "dozen", "routed"])
 def test_pettingzoos_own_test_passes(team):
     api_test(marft_envs.make(f"marft/tools_{team}-v0"), num_cycles=40)
 

@@ -13,6 +13,7 @@ from marft_envs.tasks.tools.tool_access import BUILT_IN
 from marft_envs.teams.team import PRESETS, Team
 
 LARGER = PRESETS[1:]
+SIZES = {"solo": 1, "duo": 2, "trio": 3, "quartet": 4, "sextet": 6, "octet": 8, "dozen": 12, "routed": 5}
 
 
 def owned(name, world):
@@ -35,19 +36,19 @@ def test_solo_owns_everything(world):
     assert set(owned("solo", world)["agent_0"]) == {*KINDS[world].tools(), "finish"}
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", SIZES)
 def test_presets_for_tools_are_playable(name):
     team = Team.preset(name, family="tools")
     team.check(20)
-    assert len(team.profiles) == {"solo": 1, "duo": 2, "trio": 3, "quartet": 4, "octet": 8}[name]
-    assert isinstance(team.dependency, Handoff) == (name != "solo")
+    assert len(team.profiles) == SIZES[name]
+    assert isinstance(team.dependency, Handoff) == (name not in ("solo", "routed"))
     for profile in team.profiles:
         assert profile.examples
         assert len(profile.system_prompt) < 800
         assert profile.answers == ("finish" in profile.tools or "*" in profile.tools)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", SIZES)
 def test_a_worked_example_makes_calls_that_its_agent_owns(name):
     """Each call of an example can be read and fits the schema; each hand-off names a teammate."""
     team = Team.preset(name, family="tools")
@@ -55,7 +56,7 @@ def test_a_worked_example_makes_calls_that_its_agent_owns(name):
     for profile in team.profiles:
         for given, said in profile.examples:
             calls = read_calls(said)
-            assert calls
+            assert calls or name == "routed"
             for call in calls:
                 if call.name in tools:
                     assert "*" in profile.tools or call.name in profile.tools
@@ -64,7 +65,8 @@ def test_a_worked_example_makes_calls_that_its_agent_owns(name):
                     assert call.name in BUILT_IN
                     assert call.name != "hand_off" or read_hand_off(said, profile.name, team.roster).to
             spoken = [(author, text) for author, text in given if author != "environment"]
-            assert all(read_hand_off(text, author, team.roster).to == profile.name for author, text in spoken)
+            handed = [read_hand_off(text, author, team.roster).to == profile.name for author, text in spoken]
+            assert all(handed) or name == "routed"
 
 
 @pytest.mark.parametrize("name", LARGER)
@@ -81,7 +83,7 @@ def test_what_only_owners_are_told_is_seen_by_no_other(name, world):
 
 
 def test_a_call_of_another_agents_tool_is_refused_and_changes_nothing():
-    for name in LARGER:
+    for name in LARGER[: LARGER.index("routed")]:  # one turn is a round
         game = new_game(name, "shop", "test")
         game.reset(seed=0, options={"index": 0})
         first, start = game.agent_selection, game.unwrapped._session.state
