@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,15 +51,15 @@ class TeamSettings:
             checkpoint.check_agents(self.checkpoint, env.possible_agents)
         check_first_prompts(env, self.models, self.law, self.context)
 
-    def load(self, env: Any, device: torch.device | None = None) -> LanguageModelTeam:
+    def load(self, agents: Sequence[str], device: torch.device | None = None) -> LanguageModelTeam:
         """Load the models and the adapters.
 
         Args:
-            env: Environment whose agents the team plays.
+            agents: Ids of the agents, as in the checkpoint.
             device: Device of the models; None chooses CUDA if available, else the CPU.
         """
         team = build_team(
-            env.possible_agents,
+            agents,
             self.models,
             lora=self.lora,
             law=self.law,

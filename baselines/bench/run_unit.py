@@ -33,10 +33,10 @@ from baselines.cli.train import train
 from baselines.evaluation_scenarios import scenario_list
 from baselines.experiment_settings import Experiment
 from baselines.source_commit import source_commit
+from baselines.trained_team import TeamSettings
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.cost_ledger import ledger_of
-from marft_agents.policies.language_model import LanguageModelTeam, build_team
-from marft_agents.runs import checkpoint
+from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.evaluation import Evaluation, evaluate
 from marft_agents.runs.run_folder import read_metrics, versions, write_json
 from marft_agents.trajectory import Trajectory
@@ -231,37 +231,31 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
     task = plan.task(cell.task)
     solo = cell.arm in (SOLO, VOTE)
     team = task.solo if solo else task.teams[cell.team]
-    keywords = task.keywords(task.plan.test_split, team)
-    if cell.arm == MUTED:
-        keywords["communication"] = "none"
-    old_names: dict[str, str] = {}
-    if cell.arm == ANONYMOUS:
-        team, old_names = anonymous(team, task.solo)
-        keywords = renamed_keywords({**keywords, "team": team}, old_names)
     experiment = task.experiment(
-        task.solo if solo else task.teams[cell.team],
+        team,
         cell.algorithm or plan.algorithms[0],
         cell.seed or 0,
         max_new_tokens=task.solo_tokens[cell.team] if solo else task.plan.max_new_tokens,
         sharing="shared" if cell.arm == SHARED else "separate",
         budget=1,
     )
-    make_env = factory(experiment.env, keywords)
-    agents = [profile["name"] for profile in (task.solo if solo else task.teams[cell.team])["profiles"]]
-    players = build_team(
-        agents,
+    players = TeamSettings(
         experiment.models,
-        lora=experiment.lora,
-        law=dataclasses.replace(experiment.law, temperature=task.plan.temperature),
-        sharing=experiment.sharing,
-        seed=experiment.schedule.seed,
-        context=experiment.context,
-    )
-    if cell.training:
-        checkpoint.load_adapters(folder.run(cell.training), players)
-    if old_names:
+        dataclasses.replace(experiment.law, temperature=task.plan.temperature),
+        experiment.context,
+        experiment.lora,
+        experiment.sharing,
+        folder.run(cell.training) if cell.training else None,
+    ).load([profile["name"] for profile in team["profiles"]])
+    keywords = task.keywords(task.plan.test_split, team)
+    if cell.arm == MUTED:
+        keywords["communication"] = "none"
+    if cell.arm == ANONYMOUS:
+        team, old_names = anonymous(team, task.solo)
+        keywords = renamed_keywords({**keywords, "team": team}, old_names)
         seats = {new: players.seats[old] for new, old in old_names.items()}
         players = LanguageModelTeam(seats, players.law, context=players.context, max_batch=players.max_batch)
+    make_env = factory(experiment.env, keywords)
     return Stage(make_env, task.scenarios(make_env()), players, experiment.schedule.max_turns)
 
 

@@ -388,9 +388,24 @@ def notes_of(table: TaskTable) -> list[str]:
     return said
 
 
+def overview(tables: Sequence[TaskTable]) -> str:
+    """Return success by task and arm as one Markdown table, the task on which the team is worst first."""
+    arms = sorted({row.arm for table in tables for row in table.rows}, key=lambda arm: (arm != "team", arm))
+    lines = []
+    for table in tables:
+        found = {(row.arm, row.team, row.algorithm): row for row in table.rows}
+        for team, algorithm in dict.fromkeys((row.team, row.algorithm) for row in table.rows if row.algorithm):
+            rows = [found.get((arm, team, algorithm)) or found.get((arm, team, "")) for arm in arms]
+            told = ["-" if row is None else _interval(row.success) for row in rows]
+            worst = next((row.success[0] for row in rows if row is not None), math.inf)
+            lines.append((worst, f"| {table.task} | {team} | {algorithm} | {' | '.join(told)} |"))
+    head = ["### Success [95 %] of all tasks", "", f"| task | team | algorithm | {' | '.join(arms)} |"]
+    return "\n".join([*head, f"|{'---|' * 3}{'---:|' * len(arms)}", *(line for _, line in sorted(lines))])
+
+
 def markdown(tables: Sequence[TaskTable]) -> str:
-    """Return the tables as Markdown, each with its commands and commits."""
-    parts = []
+    """Return the tables as Markdown, each with its commands and commits; above several of them an overview."""
+    parts = [overview(tables)] if len(tables) > 1 else []
     for table in tables:
         lines = [f"### {table.task}", "", "```bash", *table.commands, "```", ""]
         lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * 3}{'---:|' * (len(COLUMNS) - 3)}"]

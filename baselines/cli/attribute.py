@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     team = None
     each = EpisodeCost.of_run(run_of(checkpoint.resolve(arguments.checkpoint)))
     if each is None:
-        team = settings.load(make_env(), device)
+        team = settings.load(make_env().possible_agents, device)
         each = measured_cost(plan, make_env, team)
     print(cost(plan, each, dependency_game(make_env())), flush=True)
     if arguments.dry_run or folder is None or file is None:
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     @functools.cache
     def loaded() -> LanguageModelTeam:
-        return team or settings.load(make_env(), device)
+        return team or settings.load(make_env().possible_agents, device)
 
     def replaced(agents: Coalition) -> Game:  # loads no model where every coalition is there already
         return replacement(plan, make_env, loaded())(agents)

@@ -170,7 +170,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingPa
         checkpoint=arguments.checkpoint,
     )
     settings.check(env)
-    team = settings.load(env, device_of(arguments))
+    team = settings.load(env.possible_agents, device_of(arguments))
     arguments.model = sorted({seat.base.name for seat in team.seats.values()})
     return team, law, settings.context
 

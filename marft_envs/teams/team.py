@@ -28,6 +28,10 @@ LANGUAGES = ("en", "zh")
 MORE_PRESETS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "paper_solo": {"math": ("en", "zh"), "code": ("en",)},
     "paper_duo": {"math": ("en", "zh"), "code": ("en",)},
+    "authors_solo": {"math": ("en",), "code": ("en",)},
+    "authors_duo": {"math": ("en",), "code": ("en",)},
+    "authors_trio": {"math": ("en",), "code": ("en",)},
+    "authors_quartet": {"math": ("en",), "code": ("en",)},
     "laptop_solo": {"math": ("en",)},
     "laptop_duo": {"math": ("en",)},
     "laptop_trio": {"math": ("en",)},

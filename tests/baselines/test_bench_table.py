@@ -105,6 +105,17 @@ def test_failed_episodes_are_left_out_and_failed_cells_are_told():
     assert "Noise floor" in markdown([table])
 
 
+def test_above_several_tables_stands_an_overview_with_the_worst_task_first():
+    ones, zeros = [[1.0]] * 4, [[0.0]] * 4
+    easy = [record("team", 0, ones, task="easy"), record("untrained", None, zeros, task="easy")]
+    hard = [record("team", 0, zeros, task="hard", cell="hard")]
+    shown = markdown(tables_of([*easy, *hard])).splitlines()
+    assert shown[2] == "| task | team | algorithm | team | untrained |"
+    assert [line.split(" | ")[0] for line in shown[4:6]] == ["| hard", "| easy"]
+    assert shown[4].endswith("| - |")
+    assert markdown(tables_of(easy)).startswith("### easy")
+
+
 def test_another_reference_can_be_chosen():
     [table] = tables_of(hand(), "team")
     assert [row.difference is None for row in table.rows] == [False, True]

@@ -114,6 +114,18 @@ def test_the_teams_of_the_paper_have_no_worked_examples(language, family, answer
         assert [profile.answers for profile in team.profiles] == [False, True][-len(agents) :]
 
 
+@pytest.mark.parametrize(("family", "answer"), [("math", "\\boxed"), ("code", "```python")])
+def test_the_teams_of_the_authors_code_act_in_sequence_and_the_last_one_answers(family, answer):
+    roles = {"solo": "solver", "duo": "planner solver", "trio": "planner solver verifier"}
+    for name, agents in {**roles, "quartet": "planner solver reflector verifier"}.items():
+        team = marft_envs.Team.preset(f"authors_{name}", "en", family)
+        assert team.roster.agents == tuple(f"{agent}_0" for agent in agents.split())
+        assert team.roster.answering == {team.roster.agents[-1]}
+        assert answer in team.profiles[-1].system_prompt
+        sees = team.dependency.plan(team.roster).sees
+        assert all(set(sees[agent]) == set(team.roster.agents[:i]) for i, agent in enumerate(team.roster.agents))
+
+
 def test_a_preset_without_the_language_says_where_there_is_one():
     with pytest.raises(marft_envs.TeamError, match="there are laptop_duo for math in en"):
         marft_envs.make("marft/cmath_duo-v0", team="laptop_duo")
