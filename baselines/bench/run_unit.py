@@ -124,7 +124,7 @@ def _train(plan: BenchPlan, training: Training, folder: Folder) -> dict[str, Any
     """Train a team, or go on with its training after a kill."""
     experiment = training_experiment(plan, training, folder)
     run = folder.run(training.name)
-    train(experiment, run, resume=(run / "config.json").is_file())
+    train(experiment, run, resume=(run / "config.json").is_file(), curve=False)  # the folder is deleted later
     metrics = read_metrics(run)
     return {
         "experiment": experiment.to_dict(),

@@ -181,7 +181,12 @@ def _refuse_shorter(experiment: Experiment, run: Path) -> None:
 
 
 def train(
-    experiment: Experiment, out: Path, *, device: torch.device | None = None, resume: bool = False
+    experiment: Experiment,
+    out: Path,
+    *,
+    device: torch.device | None = None,
+    resume: bool = False,
+    curve: bool = True,
 ) -> dict[str, float]:
     """Train a team and write configuration, metrics, checkpoints and learning curve to a run folder.
 
@@ -190,6 +195,7 @@ def train(
         out: Run folder to write.
         device: Device of the models; None selects CUDA if available, else the CPU.
         resume: True continues from the newest checkpoint in `out`.
+        curve: False draws no learning curve.
 
     Returns:
         "success", mean success of the last "window" updates (at most 10), "updates" of the whole run, and "tokens"
@@ -241,7 +247,8 @@ def train(
         ).run()
     folder.close()
     history = read_metrics(out)
-    draw_curve({out.name: history}, out / "curve.png")
+    if curve:
+        draw_curve({out.name: history}, out / "curve.png")
     window = history[-10:]
     tokens = {"tokens": history[-1][TOKENS_TOTAL]} if TOKENS_TOTAL in history[-1] else {}
     return tokens | {

@@ -32,6 +32,10 @@ def test_space_is_cheap_hashable_and_comparable():
     assert space != gymnasium.spaces.Text(2**24)
     assert "x" * 60_000 in space
     assert pickle.loads(pickle.dumps(space)) == copy.deepcopy(space) == space
+    space.seed(3)
+    twin = copy.deepcopy(space)
+    drawn = [space.sample() for _ in range(3)]
+    assert [twin.sample() for _ in range(3)] == drawn  # the copy has a generator of its own, in the same state
 
 
 def test_samples_are_seeded_short_ascii():
