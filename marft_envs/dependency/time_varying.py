@@ -75,7 +75,7 @@ class Case:
 
     Attributes:
         when: Conditions as (key of `STATE_KEYS`, comparison, number); all must hold.
-        use: The dependency.
+        use: Dependency of these rounds.
     """
 
     when: tuple[tuple[str, str, float], ...]
