@@ -30,9 +30,10 @@ from marft_envs.dependency.base import Dependency, DependencyError, Roster, Roun
 from marft_envs.dependency.fixed import Fixed, chain, full, independent, matrix
 from marft_envs.dependency.kinds import as_dependency, from_dict, handoff, maker_of, register_kind
 from marft_envs.dependency.routed import Routed, routed
-from marft_envs.dependency.time_varying import Schedule, Stateful, by_state, schedule
+from marft_envs.dependency.time_varying import STATE_KEYS, Schedule, Stateful, StateTable, by_state, schedule
 
 __all__ = [
+    "STATE_KEYS",
     "Dependency",
     "DependencyError",
     "Fixed",
@@ -41,6 +42,7 @@ __all__ = [
     "Routed",
     "Said",
     "Schedule",
+    "StateTable",
     "Stateful",
     "as_dependency",
     "by_state",
@@ -60,6 +62,7 @@ register_kind("chain", chain, optional=("active", "delayed"))
 register_kind("full", full, optional=("active", "delayed"))
 register_kind("matrix", matrix, required=("rows",), optional=("agents", "active", "delayed"))
 register_kind("schedule", schedule, required=("steps",), optional=("after",))
+register_kind("by_state", by_state, required=("rules", "default"))
 register_kind(
     "routed",
     routed,

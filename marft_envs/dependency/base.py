@@ -99,6 +99,14 @@ class Dependency(ABC):
             DependencyError: It does not fit the team, or has a cycle.
         """
 
+    def given(self, state: Mapping[str, float]) -> Dependency:
+        """Return the dependency of a round that begins in this state: itself, unless the state decides.
+
+        Args:
+            state: Numbers of the game at the start of the round, see `STATE_KEYS`.
+        """
+        return self
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; `dependency.from_dict` reads it back."""

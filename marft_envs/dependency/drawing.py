@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_envs.dependency.base import Dependency, Roster, RoundPlan
+from marft_envs.dependency.time_varying import StateTable
 
 
 def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
@@ -30,36 +31,73 @@ def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
           end
           solver_0 --> actor_0
     """
-    plan = dependency.plan(roster, round)
+    cases = _cases(dependency, roster, round)
     lines = ["flowchart LR"]
-    for number, layer in enumerate(plan.layers):
-        lines.append(f'  subgraph layer_{number}["layer {number}"]')
-        for agent in layer:  # a double frame marks agents that answer
-            lines.append(f'    {agent}[["{agent}"]]' if agent in roster.answering else f'    {agent}["{agent}"]')
-        lines.append("  end")
-    lines += [f"  {seen} --> {viewer}" for seen, viewer in plan.edges]
-    lines += [f"  {seen} -.-> {viewer}" for seen, viewer in _delayed(plan, roster)]
-    if plan.open:
-        lines.append(f"  {plan.order[0]} -.-> route{{chosen by its action}}")
+    for number, (title, plan) in enumerate(cases):
+        if len(cases) == 1:
+            lines += _flowchart(plan, roster, "")
+        else:
+            lines.append(f'  subgraph case_{number}["{title}"]')
+            lines += [f"  {line}" for line in _flowchart(plan, roster, f"case_{number}_")]
+            lines.append("  end")
     return "\n".join(lines)
+
+
+def _cases(dependency: Dependency, roster: Roster, round: int) -> list[tuple[str, RoundPlan]]:
+    """Return the plan of a round, or of a table of conditions one for each of its rows, with the condition."""
+    if not isinstance(dependency, StateTable):
+        return [("", dependency.plan(roster, round))]
+    rows = [(f"if {case.condition}", case.use) for case in dependency.cases]
+    return [(title, use.plan(roster, round)) for title, use in [*rows, ("otherwise", dependency.default)]]
+
+
+def _flowchart(plan: RoundPlan, roster: Roster, prefix: str) -> list[str]:
+    """Return the lines of a Mermaid flowchart; the prefix keeps nodes of several plans apart."""
+    lines = []
+    for number, layer in enumerate(plan.layers):
+        lines.append(f'  subgraph {prefix}layer_{number}["layer {number}"]')
+        for agent in layer:  # a double frame marks agents that answer
+            box = f'[["{agent}"]]' if agent in roster.answering else f'["{agent}"]'
+            lines.append(f"    {prefix}{agent}{box}")
+        lines.append("  end")
+    lines += [f"  {prefix}{seen} --> {prefix}{viewer}" for seen, viewer in plan.edges]
+    lines += [f"  {prefix}{seen} -.-> {prefix}{viewer}" for seen, viewer in _delayed(plan, roster)]
+    if plan.open:
+        lines.append(f"  {prefix}{plan.order[0]} -.-> {prefix}route{{chosen by its action}}")
+    return lines
 
 
 def dot(dependency: Dependency, roster: Roster, round: int = 0) -> str:
     """Return a Graphviz digraph of a round."""
-    plan = dependency.plan(roster, round)
+    cases = _cases(dependency, roster, round)
     lines = ["digraph D {", "  rankdir=LR;", "  node [shape=box];"]
-    lines += [f'  "{agent}" [peripheries=2];' for agent in plan.order if agent in roster.answering]
-    for layer in plan.layers:
-        lines.append("  {rank=same; " + " ".join(f'"{agent}";' for agent in layer) + "}")
-    lines += [f'  "{seen}" -> "{viewer}";' for seen, viewer in plan.edges]
-    lines += [f'  "{seen}" -> "{viewer}" [style=dashed, constraint=false];' for seen, viewer in _delayed(plan, roster)]
-    if plan.open:
-        lines.append(f'  "{plan.order[0]}" -> "chosen by its action" [style=dotted];')
+    for number, (title, plan) in enumerate(cases):
+        if len(cases) == 1:
+            lines += _digraph(plan, roster, "")
+        else:
+            lines += [f"  subgraph cluster_{number} {{", f'  label="{title}";']
+            lines += [*_digraph(plan, roster, f"case_{number}_"), "  }"]
     return "\n".join([*lines, "}"])
 
 
+def _digraph(plan: RoundPlan, roster: Roster, prefix: str) -> list[str]:
+    """Return the lines of a Graphviz digraph; the prefix keeps nodes of several plans apart."""
+    lines = []
+    if prefix:
+        lines += [f'  "{prefix}{agent}" [label="{agent}"];' for agent in plan.order]
+    lines += [f'  "{prefix}{agent}" [peripheries=2];' for agent in plan.order if agent in roster.answering]
+    for layer in plan.layers:
+        lines.append("  {rank=same; " + " ".join(f'"{prefix}{agent}";' for agent in layer) + "}")
+    lines += [f'  "{prefix}{seen}" -> "{prefix}{viewer}";' for seen, viewer in plan.edges]
+    for seen, viewer in _delayed(plan, roster):
+        lines.append(f'  "{prefix}{seen}" -> "{prefix}{viewer}" [style=dashed, constraint=false];')
+    if plan.open:
+        lines.append(f'  "{prefix}{plan.order[0]}" -> "{prefix}chosen by its action" [style=dotted];')
+    return lines
+
+
 def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], rounds: int = 1) -> Path:
-    """Write a drawing of the first rounds, a row each.
+    """Write a drawing of the first rounds, a row each; of a table of conditions one row for each of its rows.
 
     Raises:
         ImportError: matplotlib is missing; the message names the extra that brings it.
@@ -71,14 +109,15 @@ def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], ro
         raise ImportError(
             "drawing a dependency as PNG needs matplotlib: pip install 'marft[agents]' (Mermaid and DOT need nothing)"
         ) from error
-    plans = [dependency.plan(roster, round) for round in range(rounds)]
-    width = max(len(plan.layers) for plan in plans)
-    height = max(len(layer) for plan in plans for layer in plan.layers)
-    figure = Figure(figsize=(2.2 * width + 0.6, (1.0 * height + 0.9) * rounds))
+    panels = _cases(dependency, roster, 0)
+    if len(panels) == 1 and rounds > 1:
+        panels = [(f"round {number + 1}", dependency.plan(roster, number)) for number in range(rounds)]
+    width = max(len(plan.layers) for _, plan in panels)
+    height = max(len(layer) for _, plan in panels for layer in plan.layers)
+    figure = Figure(figsize=(2.2 * width + 0.6, (1.0 * height + 0.9) * len(panels)))
     FigureCanvasAgg(figure)
-    for number, plan in enumerate(plans):
-        axes = figure.add_subplot(rounds, 1, number + 1)
-        _draw(axes, plan, roster, f"round {number + 1}" if rounds > 1 else "")
+    for number, (title, plan) in enumerate(panels):
+        _draw(figure.add_subplot(len(panels), 1, number + 1), plan, roster, title)
     figure.tight_layout()
     target = Path(path)
     figure.savefig(target, dpi=120, format="png")

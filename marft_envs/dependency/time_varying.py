@@ -1,14 +1,35 @@
-"""Dependencies that change from round to round: by a list, or by a function of the game so far."""
+"""Dependencies that change from round to round: by a list, by a table of conditions, or by a function of the game."""
 
 from __future__ import annotations
 
+import difflib
+import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from marft_envs.dependency.base import Dependency, DependencyError, Roster, RoundPlan, Said, check_reach
 from marft_envs.dependency.fixed import Fixed
 from marft_envs.dependency.kinds import as_dependency
+
+STATE_KEYS: Mapping[str, str] = {
+    "round": "the round that begins, from 0",
+    "turn": "turns taken so far",
+    "invalid": "faults of the team so far",
+    "success": "1 once the task is solved",
+    "violation": "1 once the team broke a rule of a safety task",
+    "task_index": "place of the task in its set",
+}
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_CONDITION = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*(-?\d+(?:\.\d+)?)\s*")
 
 
 @dataclass(frozen=True)
@@ -28,6 +49,10 @@ class Schedule(Dependency):
         place = round % len(self.steps) if self.after == "cycle" else min(round, len(self.steps) - 1)
         return self.steps[place].plan(roster, round, turns)
 
+    def given(self, state: Mapping[str, float]) -> Schedule:
+        """Return the schedule with the steps of a round that begins in this state."""
+        return replace(self, steps=tuple(step.given(state) for step in self.steps))
+
     def check(self, roster: Roster, horizon: int = 1) -> None:
         """Check all rounds together, as in `Dependency`; if all are independent, no action needs to be seen."""
         used = self.steps[:horizon]
@@ -42,6 +67,75 @@ class Schedule(Dependency):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {"kind": "schedule", "steps": [step.to_dict() for step in self.steps], "after": self.after}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of a table: the dependency of all rounds that begin in a state that meets the conditions.
+
+    Attributes:
+        when: Conditions as (key of `STATE_KEYS`, comparison, number); all must hold.
+        use: Dependency of these rounds.
+    """
+
+    when: tuple[tuple[str, str, float], ...]
+    use: Dependency
+
+    def holds(self, state: Mapping[str, float]) -> bool:
+        """Return True if the state meets all conditions."""
+        return all(_OPERATORS[comparison](state.get(key, 0), number) for key, comparison, number in self.when)
+
+    @property
+    def condition(self) -> str:
+        """The conditions in words, such as "round >= 2 and invalid == 1"."""
+        return " and ".join(f"{key} {comparison} {number:g}" for key, comparison, number in self.when)
+
+
+@dataclass(frozen=True)
+class StateTable(Dependency):
+    """A dependency chosen from a table at the start of each round.
+
+    Attributes:
+        cases: Rows of the table; the first one whose conditions hold is used.
+        default: The dependency where no row holds.
+    """
+
+    cases: tuple[Case, ...]
+    default: Dependency
+
+    def given(self, state: Mapping[str, float]) -> Dependency:
+        """Return the dependency of the first row whose conditions hold."""
+        use = next((case.use for case in self.cases if case.holds(state)), self.default)
+        return use.given(state)
+
+    def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
+        """Plan a round of which nothing but its number and its turns is known; all other numbers are 0."""
+        begun = sum(turn.round < round for turn in turns)
+        return self.given({"round": round, "turn": begun}).plan(roster, round, turns)
+
+    def check(self, roster: Roster, horizon: int = 1) -> None:
+        """Check each dependency of the table as if all rounds were played with it.
+
+        Raises:
+            DependencyError: One of them cannot be played; names its row.
+        """
+        rows = [(f"if {case.condition}", case.use) for case in self.cases]
+        for where, use in [*rows, ("default", self.default)]:
+            try:
+                use.check(roster, horizon)
+            except DependencyError as error:
+                raise DependencyError(f"by_state, {where}: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        rules = [
+            {
+                "when": {key: f"{comparison} {number:g}" for key, comparison, number in case.when},
+                "use": case.use.to_dict(),
+            }
+            for case in self.cases
+        ]
+        return {"kind": "by_state", "rules": rules, "default": self.default.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -91,12 +185,46 @@ def schedule(steps: Iterable[Dependency | str | Mapping[str, Any]], *, after: st
     return Schedule(taken, "cycle" if after == "cycle" else "repeat")
 
 
-def by_state(rule: Callable[[int, Sequence[Said]], Dependency]) -> Stateful:
-    """Let a pure function of round and turns so far choose the dependency of each round.
+def by_state(
+    rules: Callable[[int, Sequence[Said]], Dependency] | Iterable[Mapping[str, Any]], default: Any = None
+) -> Stateful | StateTable:
+    """Let the state of the game choose the dependency of each round.
+
+    Args:
+        rules: Rows `{"when": {"round": ">= 2", "invalid": "== 1"}, "use": "chain"}`, of which the first that holds is
+            used. Or a pure function of round and turns so far, which has no JSON form.
+        default: Dependency where no row holds; none beside a function.
 
     Raises:
-        DependencyError: The rule is no function.
+        DependencyError: A row of another form, an unknown number in `when`, or no default.
     """
-    if not callable(rule):
-        raise DependencyError(f"by_state: expected a function of (round, turns), got {rule!r}")
-    return Stateful(rule)
+    if callable(rules):
+        if default is not None:
+            raise DependencyError("by_state: a function chooses every round, so it takes no default")
+        return Stateful(rules)
+    if isinstance(rules, str | Mapping) or not isinstance(rules, Iterable):
+        raise DependencyError(f"by_state: expected a list of rules or a function of (round, turns), got {rules!r}")
+    if default is None:
+        raise DependencyError("by_state: give a `default`, the dependency of rounds for which no rule holds")
+    cases = tuple(_case(row, f"rules[{place}]") for place, row in enumerate(rules))
+    return StateTable(cases, as_dependency(default, "default"))
+
+
+def _case(row: Any, where: str) -> Case:
+    if not isinstance(row, Mapping) or set(row) != {"when", "use"} or not isinstance(row["when"], Mapping):
+        raise DependencyError(f'{where}: found {row!r}, wanted {{"when": {{"round": ">= 2"}}, "use": "chain"}}')
+    if not row["when"]:
+        raise DependencyError(f"{where}: no condition, so it always holds; make its dependency the default")
+    conditions = []
+    for key, text in row["when"].items():
+        if key not in STATE_KEYS:
+            close = difflib.get_close_matches(str(key), STATE_KEYS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(STATE_KEYS)}"
+            raise DependencyError(f"{where}.when: unknown number {key!r}; {hint}")
+        found = _CONDITION.fullmatch(text) if isinstance(text, str) else None
+        if found is None:
+            raise DependencyError(
+                f"{where}.when.{key}: found {text!r}, wanted one of {' '.join(_OPERATORS)} and a number, like '>= 2'"
+            )
+        conditions.append((key, found[1], float(found[2])))
+    return Case(tuple(conditions), as_dependency(row["use"], f"{where}.use"))

@@ -242,7 +242,9 @@ class FlexMG(AECEnv[str, Any, Any]):
         return place
 
     def _begin_round(self, opening: str, private: Mapping[str, str]) -> None:
-        plan = self.dependency.plan(self._roster, len(self._rounds), self._turns)
+        number = len(self._rounds)
+        self._acting_under = self.dependency.given(self._state_numbers(number))
+        plan = self._acting_under.plan(self._roster, number, self._turns)
         self._rounds.append(RoundHistory(opening, plan, {agent: clean(text) for agent, text in private.items()}))
         self._seen = {}
         self._ready = set(plan.layers[0])
@@ -298,7 +300,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         visible = tuple((turn.round, turn.agent) for turn in visible_turns(agent, self._rounds))
         turn = Turn(agent, number, plan.layer_of[agent], visible, self.observe(agent), text, fault)
         if plan.open:
-            plan = played.plan = self.dependency.plan(self._roster, number, [*self._turns, turn])
+            plan = played.plan = self._acting_under.plan(self._roster, number, [*self._turns, turn])
             turn = turn._replace(fault="; ".join(part for part in (fault, plan.fault) if part))
         if turn.fault:
             self._invalid += 1
@@ -361,26 +363,31 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def _refresh(self) -> None:
         """Create new infos: the caller may hold the old ones."""
-        success = int(any(outcome is not None and outcome.success for outcome in self._outcomes))
-        violation = int(any(outcome is not None and outcome.detail.get("violation") for outcome in self._outcomes))
-        turn, number, layer_of = len(self._turns), len(self._rounds) - 1, self._rounds[-1].plan.layer_of
+        numbers, layer_of = self._state_numbers(len(self._rounds) - 1), self._rounds[-1].plan.layer_of
         weights = self.reward.weights if isinstance(self.reward, TeamReward) else {}
         terms = {f"term_{name}": self._terms.get(name, 0.0) for name in weights}
         self.infos = {
             agent: {
-                "success": success,
-                "invalid": self._invalid,
-                "turn": turn,
-                "round": number,
+                **numbers,
                 "layer": layer_of.get(agent, -1),
                 "ready": int(agent in self._ready),
                 "agent_index": place,
                 "visible": self._visible[agent],
-                "task_index": self.task_index,
-                "violation": violation,
                 **terms,
             }
             for place, agent in enumerate(self.agents)
+        }
+
+    def _state_numbers(self, number: int) -> dict[str, int]:
+        """Return the infos that are the same for all agents: the state that a dependency may depend on."""
+        outcomes = [outcome for outcome in self._outcomes if outcome is not None]
+        return {
+            "success": int(any(outcome.success for outcome in outcomes)),
+            "invalid": self._invalid,
+            "turn": len(self._turns),
+            "round": number,
+            "task_index": self.task_index,
+            "violation": int(any(outcome.detail.get("violation") for outcome in outcomes)),
         }
 
     # ------------------------------------------------------------------- look

@@ -92,7 +92,7 @@ def test_delayed_edges_are_no_edges_of_the_round():
         (lambda: chain(active=5), "expected a list of agent names, got 5"),
         (lambda: schedule("full"), "steps: expected a list of dependencies"),
         (lambda: schedule(5), "steps: expected a list of dependencies"),
-        (lambda: by_state(None), "expected a function"),
+        (lambda: by_state(None), "expected a list of rules or a function"),
         (lambda: by_state(lambda round, turns: 3), "rule's answer for round 0: expected a Dependency"),
         (lambda: routed(by="a_0", max_edges=0), "default route is not within the limits"),
         (lambda: routed(by="a_0", default=("b_0",)), "default route"),
