@@ -90,7 +90,7 @@ def units_of(plan: BenchPlan, tasks: Collection[str] = ()) -> dict[str, Unit]:
     """Return the trainings and cells of a plan by name, each after those that it needs.
 
     Args:
-        plan: The plan.
+        plan: Plan whose units are listed.
         tasks: Names of tasks of the plan; empty: all.
 
     Raises:

@@ -65,7 +65,7 @@ def word_level(
         words: Its words; all others are one unknown token.
         hidden: Width of the model, a multiple of 4.
         layers: Number of transformer blocks.
-        head_std: See `RandomModel`.
+        head_std: Standard deviation of the weights of the head.
     """
     symbols = [*_SPECIAL_WORDS, *words]
 
