@@ -80,7 +80,7 @@ def tool_selection(episode: Episode) -> float | None:
 def handoff_loops(episode: Episode) -> float:
     """Return 0 for up to two passes back and forth, then 1 - 2/passes of the longest such run.
 
-    Example:
+    Examples:
         a→b, b→a, a→b are three passes between a and b: 1 - 2/3.
     """
     longest = longest_exchange([(pass_["agent"], pass_["to"]) for pass_ in _events(episode, "hand_off")])
@@ -90,7 +90,7 @@ def handoff_loops(episode: Episode) -> float:
 def longest_exchange(passes: list[tuple[str, str]]) -> int:
     """Count the passes of the longest run in which control goes back and forth between the same two agents.
 
-    Example:
+    Examples:
         >>> longest_exchange([("a", "b"), ("b", "a"), ("a", "b"), ("b", "c")])
         3
     """

@@ -103,7 +103,7 @@ def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
     roster = game.team.roster
     print(f"\ndependency function of the first round (Mermaid):\n{drawing.mermaid(game.dependency, roster)}\n")
     if png is not None:
-        print(f"drawn to {drawing.png(game.dependency, roster, png, rounds=game.horizon)}\n")
+        print(f"drawn to {drawing.picture(game.dependency, roster, png, rounds=game.horizon)}\n")
 
 
 def check_environment(arguments: argparse.Namespace) -> int:

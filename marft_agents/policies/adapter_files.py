@@ -21,7 +21,7 @@ def folder_names(agents: Sequence[str]) -> dict[str, str]:
 
     No two names differ only in upper and lower case, since some file systems treat such names as equal.
 
-    Example:
+    Examples:
         >>> folder_names(["reasoner_0", "a/b"])
         {'reasoner_0': 'reasoner_0', 'a/b': 'a_b-c14cddc0'}
     """

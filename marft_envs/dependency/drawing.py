@@ -1,8 +1,8 @@
-"""Drawings of a dependency: Mermaid and DOT as text, PNG through matplotlib.
+"""Drawings of a dependency: Mermaid and DOT as text, PNG and SVG through matplotlib.
 
 Solid arrows run from an agent to those that see its action in the same round, dashed ones to those that see
 it from the next round on. Agents of one layer, which may generate at the same time, stand in one column.
-Answering agents have a double (in PNG a thick) border.
+Answering agents have a double border (in pictures a thick one).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from marft_envs.dependency.time_varying import StateTable
 def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
     """Return a Mermaid flowchart of a round.
 
-    Example:
+    Examples:
         >>> from marft_envs.dependency import chain
         >>> print(mermaid(chain(), Roster(("solver_0", "actor_0"), frozenset({"actor_0"}))))
         flowchart LR
@@ -96,8 +96,10 @@ def _digraph(plan: RoundPlan, roster: Roster, prefix: str) -> list[str]:
     return lines
 
 
-def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], rounds: int = 1) -> Path:
+def picture(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], rounds: int = 1) -> Path:
     """Write a drawing of the first rounds, a row each; of a table of conditions one row for each of its rows.
+
+    The suffix of the path chooses the format, such as .png or .svg.
 
     Raises:
         ImportError: matplotlib is missing; the message names the extra that brings it.
@@ -107,7 +109,7 @@ def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], ro
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "drawing a dependency as PNG needs matplotlib: pip install 'marft[agents]' (Mermaid and DOT need nothing)"
+            "drawing a dependency needs matplotlib: pip install 'marft[agents]' (Mermaid and DOT text needs nothing)"
         ) from error
     panels = _cases(dependency, roster, 0)
     if len(panels) == 1 and rounds > 1:
@@ -120,7 +122,7 @@ def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], ro
         _draw(figure.add_subplot(len(panels), 1, number + 1), plan, roster, title)
     figure.tight_layout()
     target = Path(path)
-    figure.savefig(target, dpi=120, format="png")
+    figure.savefig(target, dpi=120, format=target.suffix.removeprefix(".") or "png")
     return target
 
 
