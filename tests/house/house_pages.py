@@ -74,10 +74,9 @@ def commands() -> list[tuple[str, str]]:
     found = []
     for block in every_block("bash", "console"):
         for line in block.text.replace("\\\n", " ").splitlines():
+            is_output = block.language == "console" and not line.startswith("$ ")
             command = line.strip().removeprefix("$ ")
-            if block.language == "console" and not line.startswith("$ "):
-                continue  # output
-            if command and not command.startswith("#"):
+            if command and not is_output and not command.startswith("#"):
                 found.append((block.where, command))
     return found
 

@@ -5,6 +5,7 @@ A Python block is executed; each line `$ command` of a console is run. Commands 
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,11 +16,9 @@ SEPARATOR = "=== end of block ==="
 
 def console(text):
     """Run the commands of a console; print each with its output."""
-    for line in text.splitlines():
-        if line.startswith("$ "):
-            print(line)
-            sys.stdout.flush()
-            _run(shlex.split(line.removeprefix("$ ")))
+    for command in re.findall(r"^\$ ((?:.*\\\n)*.*)", text, re.MULTILINE):
+        print(f"$ {command}", flush=True)
+        _run(shlex.split(command.replace("\\\n", " ")))
 
 
 def _run(command):
