@@ -17,10 +17,10 @@ from pathlib import Path
 import yaml
 
 from baselines.documentation import reference_pages
-from baselines.documentation.source_tree import ROOT, assemble
+from baselines.documentation.source_tree import MERMAID, ROOT, assemble
 
 BUILD = ROOT / "build" / "documentation"
-MERMAID = "mermaid@12"  # the version that the theme would load from the network
+PACKAGE = "mermaid@12"  # the version that the theme would load from the network
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,8 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--source-only", action="store_true", help="assemble the source and do not build")
     parsed = parser.parse_args(arguments)
     tree = assemble(reference_pages.pages(), BUILD / "drawings")
+    tree.copied["assets/site.css"] = Path(__file__).with_name("site.css")
     if script := _mermaid(BUILD / "mermaid"):
-        tree.copied["assets/mermaid.min.js"] = script
+        tree.copied[MERMAID] = script
     tree.write(BUILD / "source")
     config = {"INHERIT": "../../mkdocs.yml", "docs_dir": "source", "site_dir": "site", "nav": tree.nav}
     (BUILD / "mkdocs.yml").write_text(yaml.safe_dump(config, allow_unicode=True, sort_keys=False), encoding="utf-8")
@@ -55,7 +56,7 @@ def _mermaid(folder: Path) -> Path | None:
     npm = shutil.which("npm")
     if not script.is_file() and npm:
         folder.mkdir(parents=True, exist_ok=True)
-        packed = subprocess.run([npm, "pack", "--silent", MERMAID], cwd=folder, check=False, capture_output=True)
+        packed = subprocess.run([npm, "pack", "--silent", PACKAGE], cwd=folder, check=False, capture_output=True)
         if packed.returncode:
             return None
         (archive,) = folder.glob("mermaid-*.tgz")

@@ -14,12 +14,14 @@ _FENCE = re.compile(r" *(`{3,})")
 _ITEM = re.compile(r"(?P<marker>[-*+]|\d+\.)(?P<space> +)(?=\S)")
 _FILE_COMMENT = re.compile(r"^( *)<!-- file: (\S+) -->\n( *```\w+)$", re.MULTILINE)
 _LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)\s]+)(?=\))")
+_ROW = re.compile(r"^ *\|.*\|$", re.MULTILINE)  # of a table; its code needs no backslash before |
 _CODE = re.compile(r"(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
 
 
 def python_markdown(text: str) -> str:
     """Return a page in the dialect of Python-Markdown."""
     text = _FILE_COMMENT.sub(r'\3 title="\2"', text)
+    text = _ROW.sub(lambda row: _CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0]), text)
     return "\n".join(_indented(text.splitlines())) + "\n"
 
 
@@ -27,7 +29,7 @@ def _indented(lines: list[str]) -> Iterator[str]:
     """Yield the lines with four spaces per level of a list."""
     contents: list[int] = []  # column of the text of each open list item
     fence, shift = "", 0
-    before = ""
+    after_blank, in_items = True, False  # in_items: the lines since the last blank one began with an item
     for line in lines:
         indent = len(line) - len(line.lstrip())
         if fence:
@@ -37,21 +39,24 @@ def _indented(lines: list[str]) -> Iterator[str]:
             yield " " * max(indent + shift, 0) + line.lstrip() if line.strip() else ""
             continue
         if not line.strip():
-            before = ""
+            after_blank = True
             yield ""
             continue
-        depth = len(contents)
         while contents and indent < contents[-1]:
             contents.pop()
         wanted = 4 * len(contents) + indent - (contents[-1] if contents else 0)
-        if item := _ITEM.match(line, indent):
-            if before and not before.lstrip().startswith("|") and len(contents) == depth and not _ITEM.match(before):
+        item = _ITEM.match(line, indent)
+        if after_blank:
+            in_items = bool(item)
+        if item:
+            if not in_items:
                 yield ""
+            in_items = True
             contents.append(item.end())
         elif opened := _FENCE.match(line):
             fence, shift = opened[1], wanted - indent
-        before = line.lstrip()
-        yield " " * wanted + before
+        after_blank = False
+        yield " " * wanted + line.lstrip()
 
 
 def relinked(text: str, page: str, place: Callable[[str], str]) -> str:

@@ -22,6 +22,7 @@ from marft_agents import metric_names
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 PACKAGES = ("marft_envs", "marft_agents", "baselines")
+MOST_CHOICES = 60  # characters; longer lists of choices stand in the help text
 API = {  # page -> modules whose `__all__` it documents
     "marft_envs": (
         "marft_envs",
@@ -80,7 +81,7 @@ def _command(parser: argparse.ArgumentParser, help_: str, heading: str) -> Itera
 
 def _subcommands(parser: argparse.ArgumentParser) -> dict[str, tuple[argparse.ArgumentParser, str]]:
     """Return parser and help text of each command below a parser."""
-    found = {}
+    found: dict[str, tuple[argparse.ArgumentParser, str]] = {}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -109,9 +110,9 @@ def _required(parser: argparse.ArgumentParser) -> Iterator[str]:
 def _signature(action: argparse.Action) -> str:
     value = ""
     if action.nargs != 0:
-        choices = "|".join(map(str, action.choices)) if action.choices else ""
+        choices = ", ".join(map(str, action.choices)) if action.choices else ""
         metavar = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
-        value = metavar or choices or action.dest.upper()
+        value = metavar or (choices if len(choices) < MOST_CHOICES else "NAME") or action.dest.upper()
     return f"`{', '.join(action.option_strings)} {value}`".replace("` ", "`").replace(" `", "`")
 
 

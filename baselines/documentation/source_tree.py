@@ -30,6 +30,7 @@ MOVED = {  # pages of the repository outside of docs/ -> their place on the site
     "CHANGELOG.md": "project/changes.md",
     "examples/README.md": "examples/index.md",
 }
+MERMAID = "assets/mermaid.min.js"
 LANGUAGES = {".py": "python", ".json": "json", ".toml": "toml", ".jsonl": "json", ".c": "c"}
 GENERATED = {  # pages that have no row in docs/README.md, by the section that they end
     "Reference": {
@@ -89,7 +90,7 @@ def assemble(generated: Mapping[str, str], drawings: Path) -> SourceTree:
     _add_drawings(tree, drawings)
     sections = navigation(tree)
     tree.nav = nav_entries(sections, tree)
-    tree.copied["llms.txt"] = llms(sections, tree)
+    tree.copied["llms.txt"] = llms(sections)
     return tree
 
 
@@ -126,6 +127,9 @@ def _add_page(tree: SourceTree, path: str) -> None:
 
     text = (ROOT / path).read_text(encoding="utf-8")
     tree.pages[here] = python_markdown(relinked(text, path, place))
+    if "```mermaid" in text:
+        depth = here.removesuffix("index.md").removesuffix(".md").count("/") + (not here.endswith("index.md"))
+        tree.pages[here] += f'\n<script src="{"../" * depth}{MERMAID}"></script>\n'
 
 
 def _source_page(path: str) -> str:
@@ -173,8 +177,7 @@ def navigation(tree: SourceTree) -> dict[str, dict[str, str]]:
     A page that no table names stands in the section "More".
     """
     sections: dict[str, dict[str, str]] = {}
-    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    for part in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^## ", _index(), flags=re.MULTILINE)[1:]:
         title = part.partition("\n")[0].partition(":")[0].strip()
         rows = re.findall(r"^\| \[([^\]]+)\]\(([^)#\s]+)\)", part, re.MULTILINE)
         if rows:
@@ -212,8 +215,9 @@ def nav_entries(sections: Mapping[str, Mapping[str, str]], tree: SourceTree) -> 
     return entries
 
 
-def llms(sections: Mapping[str, Mapping[str, str]], tree: SourceTree) -> str:
-    """Return `llms.txt`: the pages of the site by section, with what each is about, for coding agents."""
+def llms(sections: Mapping[str, Mapping[str, str]]) -> str:
+    """Return `llms.txt`: the pages of the site by section, with what each holds, for coding agents."""
+    told = dict(re.findall(r"^\| \[([^\]]+)\]\([^)]+\) \| (.+) \|$", _index(), re.MULTILINE))
     parts = [
         "# MARFT",
         "> Multi-agent reinforcement fine-tuning: PettingZoo environments for teams of language models, and a PPO "
@@ -223,22 +227,14 @@ def llms(sections: Mapping[str, Mapping[str, str]], tree: SourceTree) -> str:
     for title, pages in sections.items():
         lines = []
         for name, place in pages.items():
-            about = _about(tree.pages.get(place, ""))
-            lines.append(
-                f"- [{name}]({re.sub(r'(index)?[.]md$', '', place).rstrip('/')}/)" + (f": {about}" if about else "")
-            )
+            about = f": {told[name]}" if name in told else ""
+            lines.append(f"- [{name}]({re.sub(r'(index)?[.]md$', '', place).rstrip('/')}/){about}")
         parts.append(f"## {title}\n\n" + "\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
-def _about(page: str) -> str:
-    """Return the first sentence of a page."""
-    prose = re.sub(r"<!--.*?-->|^#.*$|^ *`{3,}.*?^ *`{3,}$", "", page, flags=re.MULTILINE | re.DOTALL)
-    paragraphs = [part for part in re.split(r"\n\s*\n", prose) if part.strip() and part.lstrip()[0] not in "|-*!<"]
-    if not paragraphs:
-        return ""
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraphs[0].split()))
-    return re.split(r"(?<=[.:])\s", text)[0]
+def _index() -> str:
+    return (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:

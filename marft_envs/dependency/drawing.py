@@ -116,13 +116,13 @@ def picture(dependency: Dependency, roster: Roster, path: str | os.PathLike[str]
         panels = [(f"round {number + 1}", dependency.plan(roster, number)) for number in range(rounds)]
     width = max(len(plan.layers) for _, plan in panels)
     height = max(len(layer) for _, plan in panels for layer in plan.layers)
-    figure = Figure(figsize=(2.2 * width + 0.6, (1.0 * height + 0.9) * len(panels)))
+    figure = Figure(figsize=(2.2 * width + 0.2, (1.0 * height + 0.3) * len(panels)))
     FigureCanvasAgg(figure)
     for number, (title, plan) in enumerate(panels):
         _draw(figure.add_subplot(len(panels), 1, number + 1), plan, roster, title)
     figure.tight_layout()
     target = Path(path)
-    figure.savefig(target, dpi=120, format=target.suffix.removeprefix(".") or "png")
+    figure.savefig(target, dpi=120, format=target.suffix.removeprefix(".") or "png", bbox_inches="tight")
     return target
 
 
@@ -145,8 +145,8 @@ def _draw(axes: Any, plan: RoundPlan, roster: Roster, title: str) -> None:
         box |= {"edgecolor": "black", "linewidth": 2.0 if answering else 1.0}
         axes.text(x, y, agent, ha="center", va="center", fontsize=10, bbox=box, zorder=3)
     rows = [y for _, y in places.values()]
-    axes.set_xlim(-0.9, max(x for x, _ in places.values()) + 0.9)
-    axes.set_ylim(min(rows) - 0.8, max(rows) + 0.8)
+    axes.set_xlim(-0.7, max(x for x, _ in places.values()) + 0.7)
+    axes.set_ylim(min(rows) - 0.5, max(rows) + 0.5)
     axes.set_title(title, fontsize=9, loc="left")
     axes.axis("off")
 
