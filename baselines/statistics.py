@@ -505,5 +505,5 @@ def pass_hat_k(successes: npt.ArrayLike, samples: npt.ArrayLike, k: int) -> floa
     if not 1 <= k <= taken.min(initial=k):
         raise ValueError(f"k = {k}, wanted 1 <= k <= samples = {taken.min()}")
     if counts.ndim != 1 or not len(counts) or not np.all((counts >= 0) & (counts <= taken) & (counts % 1 == 0)):
-        raise ValueError(f"successes: wanted whole numbers [scenarios] in [0, {samples}]")
+        raise ValueError(f"successes: wanted whole numbers [scenarios] in [0, {taken.max(initial=0)}]")
     return float(np.mean([math.comb(int(c), k) / math.comb(int(n), k) for c, n in zip(counts, taken, strict=True)]))

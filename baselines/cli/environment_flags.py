@@ -71,8 +71,12 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     )
 
 
-def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+def read_keywords(arguments: argparse.Namespace, reward: Any = "success") -> dict[str, Any]:
     """Return the given keywords of `marft_envs.make`, as values that JSON can hold.
+
+    Args:
+        arguments: Parsed flags.
+        reward: Reward that --reward-term adds to where --reward is not given.
 
     Raises:
         ValueError: The value of an --env-arg, or an object given for another flag, is not JSON.
@@ -82,7 +86,7 @@ def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
         if str(found.get(name, "")).lstrip().startswith("{"):
             found[name] = _json(f"--{name}", found[name])
     if terms := getattr(arguments, "reward_term", None):
-        found["reward"] = _with_terms(found.get("reward", "success"), terms)
+        found["reward"] = _with_terms(found.get("reward", reward), terms)
     env_id = arguments.env if hasattr(arguments, "env") else arguments.id
     if (split := getattr(arguments, "default_split", None)) and takes(env_id, "split"):
         found = {"split": split} | found

@@ -9,13 +9,13 @@ Both formats hold everything of a record and read back equal to it. In Parquet t
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from marft_common.atomic_files import replacing
 from marft_envs.records.episode import Episode
 
 _AS_JSON = ("settings", "outcomes", "terms")
@@ -44,17 +44,6 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode], form: str | No
         raise ValueError(f"found the form {form!r}, wanted jsonl or parquet")
     with replacing(path) as part:
         return _write_parquet(part, episodes) if form == "parquet" else _write_lines(part, episodes)
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`, renamed into place at the end; after an error the old file stays."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        yield part
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _write_lines(path: Path, episodes: Iterable[Episode]) -> int:

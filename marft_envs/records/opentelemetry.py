@@ -21,8 +21,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from marft_common.atomic_files import replacing
 from marft_envs.records.episode import Episode
-from marft_envs.records.files import replacing
 from marft_envs.records.turn import Turn
 
 _STEP_NS = 1_000_000
