@@ -71,8 +71,8 @@ class CohortScore(NamedTuple):
         cohort: Name and value of the cohort; None for all scenarios.
         scenarios: Number of scenarios.
         failed: Number of failed episodes among them; they are in no score.
-        average: avg@k, the mean score of the k samples per scenario, with its 95 % interval; accuracy for k = 1.
-        pass_hat: pass^k by k, from 2 to the number of samples, with its 95 % interval. Empty where scores are not
+        average: Mean score of the k samples per scenario (avg@k) with its 95 % interval; accuracy for k = 1.
+        pass_hat: Estimate of pass^k by k, from 2 to the number of samples, with its 95 % interval. Empty where scores are not
             0 or 1.
     """
 

@@ -75,7 +75,7 @@ def read_keywords(arguments: argparse.Namespace, reward: Any = "success") -> dic
     """Return the given keywords of `marft_envs.make`, as values that JSON can hold.
 
     Args:
-        arguments: Parsed flags.
+        arguments: Parsed flags of the command.
         reward: Reward that --reward-term adds to where --reward is not given.
 
     Raises:
