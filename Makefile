@@ -11,7 +11,7 @@ STAMP := $(VENV)/.marft-installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-attacks test-probes test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data mutation install hooks clean
+.PHONY: help quickstart third-party test lint test-attacks test-probes test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,9 @@ bench-gpu: $(STAMP)  ## teams on a GPU, end to end: speed, memory, agreement, le
 data: $(STAMP)  ## rebuild the embedded data sets and check them
 	$(BIN)/python -m envs_data.build
 	$(BIN)/marft data check
+
+docs: $(STAMP)  ## build the documentation site strictly, into build/documentation/site
+	$(BIN)/python -m baselines.documentation
 
 mutation: $(STAMP)  ## change the numeric core one expression at a time: which tests turn red (ARGS="--each 40")
 	$(PIP) --quiet -c constraints.txt -e '.[mutation]'

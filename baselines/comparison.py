@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from baselines.cohorts import Cohort, Cohorts, Mask
 from baselines.statistics import PairedDifference, holm, paired_difference
 
 FILE = "evaluation.json"
@@ -206,7 +207,7 @@ class Row(NamedTuple):
         p_adjusted: Holm-adjusted over all cohort rows; unadjusted for all scenarios, the main hypothesis.
     """
 
-    cohort: tuple[str, str] | None
+    cohort: Cohort | None
     scenarios: int
     a: float
     b: float
@@ -227,10 +228,9 @@ class Comparison:
     b: Sequence[Evaluated]
 
     @property
-    def cohorts(self) -> dict[str, list[str]]:
-        """Value of each scenario by cohort, as text."""
-        told = self.a[0].record.get("cohorts", {})
-        return {name: ["none" if value is None else str(value) for value in values] for name, values in told.items()}
+    def cohorts(self) -> Cohorts:
+        """Properties of the scenarios."""
+        return Cohorts.of(self.a[0].record.get("cohorts", {}))
 
     def grid(self, side: str, metric: str) -> Grid | None:
         """Return float64 [training seeds, scenarios] of side "a" or "b"; None if an evaluation lacks the metric."""
@@ -238,7 +238,7 @@ class Comparison:
         there = [row for row in rows if row is not None]
         return np.stack(there) if len(there) == len(rows) else None
 
-    def difference(self, metric: str, cohort: tuple[str, str] | None = None) -> PairedDifference:
+    def difference(self, metric: str, cohort: Cohort | None = None) -> PairedDifference:
         """Compute B - A of a metric, on one cohort or on all scenarios.
 
         Raises:
@@ -250,29 +250,22 @@ class Comparison:
         chosen = self.chosen(cohort)
         return paired_difference(a[:, chosen], b[:, chosen])
 
-    def chosen(self, cohort: tuple[str, str] | None) -> npt.NDArray[np.bool_]:
+    def chosen(self, cohort: Cohort | None) -> Mask:
         """Return which scenarios belong to a cohort, bool [scenarios]."""
         if cohort is None:
-            return np.ones(len(self.a[0].grids["success"]), bool)
-        name, value = cohort
-        known = self.cohorts
-        if name not in known:
-            raise ComparisonError(f"no cohort {name!r}; there are: {', '.join(known) or 'none'}")
-        if value not in known[name]:
-            raise ComparisonError(f"no scenario has {name}={value}; there are: {', '.join(sorted(set(known[name])))}")
-        return np.array([one == value for one in known[name]])
+            return np.ones(len(self.a[0].grids["success"]), np.bool_)
+        return self.cohorts.chosen(cohort)
 
     def rows(self) -> list[Row]:
         """Compare on all scenarios and on each cohort; cohorts with a single value are left out."""
-        names = [(name, value) for name, values in self.cohorts.items() for value in _in_order(set(values))]
-        names = [(name, value) for name, value in names if len(set(self.cohorts[name])) > 1]
+        names = self.cohorts.rows()
         found = [self.difference("success", cohort) for cohort in names]
         adjusted = holm([one.p_value for one in found])
         whole = self.difference("success")
         rows = [(None, whole, whole.p_value), *zip(names, found, adjusted, strict=True)]
         return [self._row(cohort, difference, p_value) for cohort, difference, p_value in rows]
 
-    def _row(self, cohort: tuple[str, str] | None, difference: PairedDifference, p_value: float) -> Row:
+    def _row(self, cohort: Cohort | None, difference: PairedDifference, p_value: float) -> Row:
         chosen = self.chosen(cohort)
         a, b = (self._mean(side, "success", chosen) for side in "ab")
         return Row(cohort, int(chosen.sum()), a, b, difference, p_value)
@@ -290,11 +283,6 @@ class Comparison:
         failed = {"a": self.a, "b": self.b}
         episodes = {side: float(sum(one.grids["failures"].sum() for one in found)) for side, found in failed.items()}
         return means | {"failed_episodes": episodes}
-
-
-def _in_order(values: set[str]) -> list[str]:
-    """Sort values, numbers by size."""
-    return sorted(values, key=lambda text: (not text.isdecimal(), int(text) if text.isdecimal() else 0, text))
 
 
 def compare(a: Sequence[Evaluated], b: Sequence[Evaluated], allow: Sequence[str] = ()) -> Comparison:

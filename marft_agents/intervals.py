@@ -26,7 +26,7 @@ def wilson(mean: float, count: int) -> Interval:
         mean: Observed share in [0, 1].
         count: Number of independent observations; 0 gives [0, 1].
 
-    Example:
+    Examples:
         >>> str(wilson(0.5, 100))
         '0.500 [0.404, 0.596]'
     """

@@ -6,6 +6,8 @@ metrics of the team, so it gets the prefix `agent_team`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 # Measures of the ledger (`monitoring.cost_ledger`). They count all episodes played for the update: failed ones, further
 # prompt groups and branches too. A measure that nothing counted is missing; 0 means zero.
 LEDGER = {
@@ -25,6 +27,100 @@ TEAM_LEDGER = LEDGER | {
     "judge_calls_sum": "rounds that the task judged, if the environment records them; not those of failed episodes",
 }
 TOKENS_TOTAL = "tokens_total"  # tokens sampled for training since the run began; the only metric without a prefix
+
+AGENT = {
+    "entropy": "mean over tokens, nats",
+    "kl": "k3 estimate of KL(old || new), mean over decisions, nats",
+    "kl_stopped": "1 if early stopping on KL ended the passes",
+    "kl_reference": "mean KL to the base without adapter, nats per token; with a KL penalty",
+    "nll": "mean negative log-likelihood over the tokens of successful actions; with `positive_nll`",
+    "clip_share": "share of decisions whose clip is active",
+    "ratio_max": "largest importance ratio of a decision",
+    "ratio_min": "smallest importance ratio of a decision",
+    "first_pass_log_ratio_max": "largest |log ratio| before the first step; 0 but for float error",
+    "grad_norm": "mean gradient norm before clipping",
+    "importance": "mean importance weight, if another engine sampled",
+    "importance_capped": "share of these weights that reached the cap, if another engine sampled",
+    "advantage_mean": "mean advantage before centring and scaling",
+    "advantage_std": "standard deviation of these advantages",
+    "advantage_min": "smallest of these advantages",
+    "advantage_max": "largest of these advantages",
+    "advantage_zero_share": "share of these advantages that are zero",
+    "return_mean": "mean of the critic's targets",
+    "return_std": "standard deviation of the critic's targets",
+    "explained_variance": "share of the variance of the targets that the values explain",
+    "tokens_mean": "tokens per action",
+    "cap_hit_share": "share of actions that the token limit cut",
+    "prompt_tokens_mean": "mean tokens per prompt",
+    "prompt_tokens_max": "tokens of the longest prompt",
+    "distinct_share": "different texts per action; from eight actions on",
+    "empty_share": "share of actions with nothing but white space; from eight actions on",
+    "copied_share": "share of actions of eight tokens or more that equal a visible earlier action of another agent; "
+    "from eight actions on",
+    "same_share": "share of actions with the most frequent text; from eight actions on, if prompts differ",
+    "alarm_explosion": "1 while the alarm's condition holds",
+    "alarm_collapse": "1 while the alarm's condition holds",
+    "alarm_lazy": "1 while the alarm's condition holds",
+    "alarm_length": "1 while the alarm's condition holds",
+}
+TEAM = {
+    "success": "share of episodes solved, of those that did not fail",
+    "return": "mean team reward per episode",
+    "invalid": "mean number of rounds per episode without a readable answer",
+    "turns": "mean turns per episode",
+    "tokens": "tokens sampled in the first prompt groups",
+    "truncated": "share of episodes that a limit ended",
+    "failed": "share of episodes that failed for reasons outside of the agents",
+    "episodes": "episodes that did not fail",
+    "return_std": "standard deviation of their returns",
+    "group_return_std": "largest standard deviation within a prompt group, if groups have several episodes",
+    "prompts_shortened": "share of prompts that lost tokens to fit the context window",
+    "informative_groups": "share of prompt groups whose outcomes differ",
+    "draws": "prompt groups played, those of dynamic sampling included",
+    "branches": "branches played",
+    "branches_failed": "branches that failed or did not replay",
+    "extra_tokens": "tokens sampled in further prompt groups and branches, without replayed ones",
+    "alarm_stall": "1 while no return differs",
+    "alarm_context": "1 while too many prompts are shortened",
+    "rollbacks": "rollbacks so far; in an update that was rolled back",
+}
+VALIDATION = {
+    "success": "share of held-out tasks solved",
+    "low": "lower end of its 95 % Wilson interval",
+    "high": "upper end of the interval",
+    "tokens": "mean sampled tokens per episode",
+    "episodes": "episodes played",
+    "failed": "episodes that failed for reasons outside of the agents",
+}
+METRICS: Mapping[str, tuple[str, Mapping[str, str]]] = {  # prefix -> about its metrics, content of each
+    "AGENT": ("Of each agent; if agents share an adapter, of the adapter.", AGENT | LEDGER),
+    "team": ("Of the team.", TEAM | TEAM_LEDGER),
+    "critic": (
+        "Of the critic, for algorithms that have one.",
+        {
+            "loss": "mean loss of its passes",
+            "explained_variance": "share of the variance of the targets that the values explain, over all agents",
+            "value_mean": "mean value before the update",
+        },
+    ),
+    "validation": ("Of held-out tasks after the update, with `--validate-every`.", VALIDATION | TEAM_LEDGER),
+    "validation_before": ("The same before the first update, on the first line.", VALIDATION | TEAM_LEDGER),
+    "seconds": (
+        "Durations in seconds.",
+        {
+            "rollout": "playing the episodes of the update",
+            "generation": "policies answering",
+            "environment": "steps of the environments, added up over games",
+            "update": "the learner's update",
+            "validation": "the validation after the update",
+            "validation_before": "the validation before the first update",
+        },
+    ),
+    "": (
+        "Of the run.",
+        {"update": "number of the update, from 0", TOKENS_TOTAL: "tokens sampled for training since the run began"},
+    ),
+}
 
 TAKEN = ("team", "critic", "seconds", "validation", "validation_before")  # prefixes that belong to no agent
 MARK = "agent_"

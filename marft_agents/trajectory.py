@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from marft_common.moved_modules import renamed
 
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]
+TERM = "term_"  # prefix of the infos and metrics that hold terms of the team reward
 
 
 class Shortening(NamedTuple):
@@ -148,9 +149,27 @@ class Trajectory:
         return float(sum(turn.reward for turn in self.turns))
 
     @property
+    def terms(self) -> Mapping[str, float]:
+        """Terms of the team reward, each before weighting: those of `game`, else the infos `term_NAME`."""
+        if self.game is not None and "terms" in self.game:
+            terms: Mapping[str, float] = self.game["terms"]
+            return terms
+        return {key.removeprefix(TERM): value for key, value in self.infos.items() if key.startswith(TERM)}
+
+    @property
     def num_tokens(self) -> int:
         """Number of sampled tokens of all turns, end tokens included."""
         return sum(len(turn.action.token_ids) for turn in self.turns)
+
+
+def mean_terms(trajectories: Iterable[Trajectory]) -> dict[str, float]:
+    """Return the mean of each reward term over the episodes that have it; failed episodes have none."""
+    values: dict[str, list[float]] = {}
+    for trajectory in trajectories:
+        if trajectory.failure is None:
+            for name, value in trajectory.terms.items():
+                values.setdefault(name, []).append(value)
+    return {name: float(np.mean(found)) for name, found in values.items()}
 
 
 def score(trajectory: Trajectory) -> float:

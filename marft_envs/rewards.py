@@ -18,22 +18,36 @@ recomputed from the episode's record, so a logged sum can be checked. Reported s
 | format | 0..1 | fraction of the turns without a fault |
 
 A term that a task does not define counts 0 and is left out of the record.
+
+Terms of your own are functions of the `Episode`, given by import path in the JSON form of a reward:
+
+    {"completion": 1.0, "brevity": {"function": "my_terms:brevity", "weight": -0.1}}
+
+They run in this process, in any thread, and must return a finite number. One that raises or returns anything else fails
+the episode with its cause, like a grader that raises.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
+from marft_common.hand_offs import FREE_PASSES, exchanges
+from marft_common.import_paths import imported
 from marft_envs.records.episode import Episode
+from marft_envs.tasks.base import JudgeFailure
 
 Term = Callable[[Episode], float | None]
+OwnTerm = Callable[[Episode], float]
+
+WANTED_TERM = "a function of the Episode that returns a finite number"
 
 CHARACTERS_PER_TOKEN = 4
 TOKEN_BUDGET = 4096
-FREE_PASSES = 2
 
 
 def completion(episode: Episode) -> float:
@@ -80,7 +94,7 @@ def tool_selection(episode: Episode) -> float | None:
 def handoff_loops(episode: Episode) -> float:
     """Return 0 for up to two passes back and forth, then 1 - 2/passes of the longest such run.
 
-    Example:
+    Examples:
         a→b, b→a, a→b are three passes between a and b: 1 - 2/3.
     """
     longest = longest_exchange([(pass_["agent"], pass_["to"]) for pass_ in _events(episode, "hand_off")])
@@ -90,15 +104,11 @@ def handoff_loops(episode: Episode) -> float:
 def longest_exchange(passes: list[tuple[str, str]]) -> int:
     """Count the passes of the longest run in which control goes back and forth between the same two agents.
 
-    Example:
+    Examples:
         >>> longest_exchange([("a", "b"), ("b", "a"), ("a", "b"), ("b", "c")])
         3
     """
-    longest = run = 0
-    for place, (giver, taker) in enumerate(passes):
-        run = run + 1 if place and passes[place - 1] == (taker, giver) else 1
-        longest = max(longest, run)
-    return longest
+    return max((len(exchange) for exchange in exchanges(passes)), default=0)
 
 
 def format_validity(episode: Episode) -> float:
@@ -131,41 +141,107 @@ class TeamReward:
     """A weighted sum of terms.
 
     Attributes:
-        weights: Weights by name of the term; a weight may be negative.
+        weights: Weights by name of the term; a weight may be negative, and 0 records the term without paying it.
+        own: Functions of terms that are not in `TERMS`, or their import paths `module:function`, by name.
+
+    Raises:
+        ValueError: No term, an unknown one, a weight that is no number, or an own term that cannot be imported.
     """
 
     weights: Mapping[str, float]
+    own: Mapping[str, OwnTerm | str] = field(default_factory=dict)
+    _functions: Mapping[str, OwnTerm] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.weights:
             raise ValueError(f"reward: no term; there are {', '.join(TERMS)}")
         for name, weight in self.weights.items():
-            if name not in TERMS:
-                raise ValueError(f"reward: unknown term {name!r}; there are {', '.join(TERMS)}")
+            if name not in TERMS and name not in self.own:
+                raise ValueError(
+                    f"reward: unknown term {name!r}; there are {', '.join(TERMS)}, and own terms "
+                    '{"function": "module:function", "weight": NUMBER}'
+                )
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"reward: the weight of {name!r} is {weight!r}, wanted a finite number")
+        object.__setattr__(self, "_functions", {name: _own_term(name, term) for name, term in self.own.items()})
 
     @classmethod
-    def of(cls, spec: str | Mapping[str, float]) -> TeamReward:
-        """Return a preset by name, or a reward of weights.
+    def of(cls, spec: str | Mapping[str, Any]) -> TeamReward:
+        """Return a preset by name, or a reward of weights and own terms, the form that `to_dict` returns.
 
         Raises:
-            ValueError: No such preset or term, or a weight that is no number.
+            ValueError: No such preset or term, a weight that is no number, or an own term that cannot be imported.
         """
         if isinstance(spec, str):
             if spec not in PRESETS:
                 raise ValueError(f"reward: found {spec!r}, wanted one of {', '.join(PRESETS)}, or weights by term")
             spec = PRESETS[spec]
-        return cls(dict(spec))
+        weights, own = dict(spec), {}
+        for name, value in spec.items():
+            if isinstance(value, Mapping):
+                if not {"function"} <= value.keys() <= {"function", "weight"}:
+                    raise ValueError(
+                        f"reward: own term {name!r} has {sorted(value)}, wanted function and perhaps weight"
+                    )
+                own[name], weights[name] = value["function"], value.get("weight", 1.0)
+        return cls(weights, own)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form; a function that has no import path is named all the same."""
+        return {
+            name: {"function": _path_of(self.own[name]), "weight": weight} if name in self.own else weight
+            for name, weight in self.weights.items()
+        }
 
     def terms(self, episode: Episode) -> dict[str, float]:
-        """Return the value of each weighted term that the task defines, before weighting."""
-        values = {name: TERMS[name](episode) for name in self.weights}
+        """Return the value of each weighted term that the task defines, before weighting.
+
+        Raises:
+            JudgeFailure: An own term raised, or returned no finite number.
+        """
+        values = {
+            name: _value_of(name, self._functions[name], episode) if name in self.own else TERMS[name](episode)
+            for name in self.weights
+        }
         return {name: value for name, value in values.items() if value is not None}
 
     def total(self, terms: Mapping[str, float]) -> float:
         """Return the weighted sum of the terms returned by `terms`."""
         return math.fsum(self.weights[name] * value for name, value in terms.items())
+
+
+def _own_term(name: str, term: Any) -> OwnTerm:
+    """Return the function of an own term; refuse a name that metrics cannot have or that is taken."""
+    if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) is None or name in TERMS:
+        raise ValueError(f"reward: own term {name!r}: wanted a name of letters, digits and '_' that no term has yet")
+    if isinstance(term, str):
+        try:
+            return imported(term, WANTED_TERM)
+        except ValueError as error:
+            raise ValueError(f"reward: own term {name!r}: {error}") from error
+    if not callable(term):
+        raise ValueError(f"reward: own term {name!r} is {type(term).__name__}, wanted {WANTED_TERM}, or its path")
+    function: OwnTerm = term
+    return function
+
+
+def _value_of(name: str, term: OwnTerm, episode: Episode) -> float:
+    """Return the value of an own term; its faults are those of a judge, and fail the episode."""
+    where = f"reward term {name!r} on task {episode.task_id!r}"
+    try:
+        value: Any = term(episode)
+    except Exception as error:
+        raise JudgeFailure(f"{where}: {type(error).__name__}: {error}") from error
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise JudgeFailure(f"{where}: found {value!r}, wanted a finite number")
+    return float(value)
+
+
+def _path_of(term: OwnTerm | str) -> str:
+    if isinstance(term, str):
+        return term
+    kind = term if hasattr(term, "__qualname__") else type(term)
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _detail(episode: Episode, key: str) -> float | None:

@@ -92,7 +92,7 @@ class UnicodeText(spaces.Text):
         sample_fn: Draws a sample from the space's own generator instead, e.g. plausible answers.
         seed: Seed of `sample()`.
 
-    Example:
+    Examples:
         >>> space = UnicodeText(100)
         >>> "√2 ≤ 中🙂\n" in space, "\ud800" in space, b"bytes" in space
         (True, False, False)
@@ -168,7 +168,7 @@ def is_clean(text: str) -> bool:
 def clean(text: str) -> str:
     r"""Replace each lone surrogate by U+FFFD.
 
-    Example:
+    Examples:
         >>> clean("a\ud800b") == "a\ufffdb"
         True
     """
@@ -180,7 +180,7 @@ def clean(text: str) -> str:
 def fit(text: str, max_chars: int) -> tuple[str, str]:
     """Convert any text to a member of a space; return it and its fault, empty if there was none.
 
-    Example:
+    Examples:
         >>> fit("12345", 3)
         ('123', 'cut from 5 to 3 characters')
     """

@@ -46,7 +46,7 @@ MOST_EXACT = 4  # players; exact Shapley values of n players need 2^n coalitions
 def coalitions(players: Sequence[str], method: Method) -> list[Coalition]:
     """Return the coalitions whose values a method needs: the whole team first, then by decreasing size.
 
-    Example:
+    Examples:
         >>> [sorted(coalition) for coalition in coalitions(["a", "b"], "shapley")]
         [['a', 'b'], ['a'], ['b'], []]
     """

@@ -75,7 +75,7 @@ Heard = list[tuple[str, str]]  # author and text of each message of a teammate, 
 def donors(count: int, seed: int) -> list[int]:
     """Return for each scenario another one whose teammates it hears: one cycle through all, drawn by the seed.
 
-    Example:
+    Examples:
         >>> sorted(donors(4, 0)), any(donor == i for i, donor in enumerate(donors(4, 0)))
         ([0, 1, 2, 3], False)
     """
@@ -237,7 +237,7 @@ def vote_score(samples: Sequence[Trajectory], tasks: VotingTasks) -> float:
 def samples_to_match(team_tokens: float, solo_tokens: float) -> int:
     """Return the number of samples k >= 1 whose output tokens come nearest to the team's.
 
-    Example:
+    Examples:
         >>> samples_to_match(30.0, 11.0), samples_to_match(5.0, 11.0)
         (3, 1)
     """

@@ -77,7 +77,7 @@ class ProbeSession:
 def read(action: str, count: int, first: str = "0") -> int | None:
     """Return the number that an action means, in [0, count); None for a blank one.
 
-    Example:
+    Examples:
         >>> read(" 2", 3), read("c", 11, first="a"), read("5", 3), read("", 3)
         (2, 2, 2, None)
     """

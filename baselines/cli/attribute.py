@@ -144,7 +144,7 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
     path = checkpoint.resolve(arguments.checkpoint)
     trained = experiment_of(path)
     arguments.env = trained.env
-    keywords = {**trained.keywords, **read_keywords(arguments)}
+    keywords = {**trained.keywords, **read_keywords(arguments, trained.keywords.get("reward", "success"))}
     make_env = factory(trained.env, keywords)
     env = make_env()
     refuse_unsuitable(env)

@@ -31,6 +31,7 @@ EXCLUSIVE = (("updates", "epochs"),)  # a flag of a pair replaces either one in 
 EXPERIMENTS = resources.files("baselines").joinpath("experiments")
 PLANS = "bench"  # folder of the plans of `marft bench`, which are no configs
 BY_AGENT = ("model", "models")
+KEYED = ("model", "env_arg", "reward_term")  # repeated flags KEY=VALUE: those given replace those of the file by key
 OPTIONAL = (optional_whole, optional_number)
 
 
@@ -68,7 +69,7 @@ def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) 
     for names in EXCLUSIVE:
         if any(name in given for name in names):
             told = {name: value for name, value in told.items() if name not in names}
-    for name in ("model", "env_arg"):
+    for name in KEYED:
         if name in told:
             told[name] = _merged(told[name], given.pop(name, []))
     return argparse.Namespace(**vars(arguments) | told | given)
@@ -206,6 +207,8 @@ class _Config:
             elif name in SETTINGS and isinstance(value, Mapping):
                 for inner, setting in value.items():
                     self._setting(found, name, inner, setting)
+            elif name == "reward_term":
+                self._put(found, name, key, self._texts(key, [value] if isinstance(value, str) else value))
             elif name == "env_arg":
                 items = [f"{k}={json.dumps(v)}" for k, v in value.items()] if isinstance(value, Mapping) else value
                 self._put(found, name, key, [*found.pop(name, []), *self._texts(key, items)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from marft_envs.communication import FORMS
 from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game
 from marft_envs.registration.factory import takes
 from marft_envs.registration.task_environment import TaskEnvironment
+from marft_envs.rewards import PRESETS
 from marft_envs.teams.team import as_team
 
 KEYWORDS = (
@@ -51,6 +52,13 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     group.add_argument("--dependency", help="independent, chain, full, or a dependency as JSON")
     group.add_argument("--horizon", type=int, metavar="ROUNDS", help="rounds per episode")
     group.add_argument("--reward", help="success, outcome, recipe, or weights of terms as JSON")
+    group.add_argument(
+        "--reward-term",
+        action="append",
+        metavar="NAME=MODULE:FUNCTION[:WEIGHT]",
+        help="add a term of your own to the team reward: a function of the Episode that returns a number. The weight "
+        "is 1 unless given, 0 only records the term; success then pays as the term completion. May be repeated",
+    )
     group.add_argument("--feedback", choices=("none", "verdict"), help="what the team is told of a round's verdict")
     group.add_argument("--communication", help=f"what an edge carries: {', '.join(FORMS)}, or JSON by edge")
     group.add_argument("--max-action-chars", type=int, metavar="N", help="longest action; the rest is cut")
@@ -63,8 +71,12 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     )
 
 
-def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+def read_keywords(arguments: argparse.Namespace, reward: Any = "success") -> dict[str, Any]:
     """Return the given keywords of `marft_envs.make`, as values that JSON can hold.
+
+    Args:
+        arguments: Parsed flags of the command.
+        reward: Reward that --reward-term adds to where --reward is not given.
 
     Raises:
         ValueError: The value of an --env-arg, or an object given for another flag, is not JSON.
@@ -73,6 +85,8 @@ def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in ("dependency", "reward", "communication"):
         if str(found.get(name, "")).lstrip().startswith("{"):
             found[name] = _json(f"--{name}", found[name])
+    if terms := getattr(arguments, "reward_term", None):
+        found["reward"] = _with_terms(found.get("reward", reward), terms)
     env_id = arguments.env if hasattr(arguments, "env") else arguments.id
     if (split := getattr(arguments, "default_split", None)) and takes(env_id, "split"):
         found = {"split": split} | found
@@ -86,6 +100,32 @@ def read_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"--env-arg {item!r}: wanted KEY=JSON, like turns=3 or mode='\"hard\"'")
         found[key] = _json(f"--env-arg {key}", text)
     return found
+
+
+def _with_terms(reward: Any, terms: Sequence[str]) -> dict[str, Any]:
+    """Return a reward as weights of terms, with those of --reward-term added."""
+    if isinstance(reward, str):
+        if reward not in ("success", *PRESETS):
+            raise ValueError(
+                f"--reward-term adds to weights of terms, which --reward {reward} has not: wanted success, "
+                f"{', '.join(PRESETS)}, or weights as JSON"
+            )
+        reward = PRESETS.get(reward, {"completion": 1.0})
+    own: dict[str, Any] = {}
+    for item in terms:
+        name, _, value = item.partition("=")
+        module, _, rest = value.partition(":")
+        function, colon, weight = rest.partition(":")
+        if not (name and module and function) or name in own:
+            wanted = (
+                "each name once" if name in own else "NAME=MODULE:FUNCTION[:WEIGHT], like short=my_terms:short:-0.1"
+            )
+            raise ValueError(f"--reward-term {item!r}: wanted {wanted}")
+        try:
+            own[name] = {"function": f"{module}:{function}", "weight": float(weight) if colon else 1.0}
+        except ValueError as error:
+            raise ValueError(f"--reward-term {item!r}: the weight is {weight!r}, wanted a number") from error
+    return {**reward, **own}
 
 
 def _json(where: str, text: str) -> Any:

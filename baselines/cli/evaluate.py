@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from baselines.cli.config_file import add_config
@@ -30,6 +31,7 @@ from baselines.cli.environment_flags import (
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.train import add_model_flags, device_of
+from baselines.cohorts import Cohorts, CohortScore, cohort_scores
 from baselines.evaluation_scenarios import ScenarioList, scenario_list
 from baselines.evaluation_scenarios import read as read_scenarios
 from baselines.experiment_settings import read_models
@@ -129,8 +131,10 @@ def run(arguments: argparse.Namespace) -> int:
         "scenario_file": None if arguments.scenarios is None else str(arguments.scenarios.resolve()),
         **played.record(),
     }
-    save(arguments.out, result, record)
+    cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
+    save(arguments.out, result, record | {"by_cohort": [row.to_dict() for row in cohorts]})
     print_results({arguments.env: result}, rules=tool_surface is not None)
+    print_details(result, cohorts)
     print(f"results: {arguments.out / 'evaluation.json'}")
     return 0
 
@@ -204,13 +208,17 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
     summary = {
         "accuracy": result.accuracy.mean,
         "interval_95": [result.accuracy.low, result.accuracy.high],
+        "return": result.mean_return,
+        "terms": result.terms,
         "violations": result.violations,
         "prompts_shortened": result.prompts_shortened,
         "prompt_tokens": result.prompt_tokens,
         "tokens_per_episode": result.tokens_per_episode,
         "failures": result.failures,
         "ledger": None if result.ledger is None else result.ledger.to_dict(),
+        "tools": _tools(result),
         "scores": _grid(result.scores),
+        "returns": _grid(result.returns),
         "tokens": _grid(result.tokens),
         "violation": None if result.violation is None else _grid(result.violation),
         "versions": versions(),
@@ -251,7 +259,46 @@ def print_results(
         if gains:
             row.append(str(gains[label]) if label in gains else "")
         table.add_row(*row)
-    (Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)).print(table)
+    _console().print(table)
+
+
+def print_details(result: Evaluation, cohorts: Sequence[CohortScore]) -> None:
+    """Print the return and its terms, tool statistics, and scores by cohort; each only where there is something."""
+    if result.mean_return is not None:
+        terms = "; terms: " + ", ".join(f"{name} {value:.3f}" for name, value in result.terms.items())
+        print(f"mean return {result.mean_return:.3f}" + (terms if result.terms else ""))
+    team, agents = result.tools
+    if team.calls or team.handoffs:
+        table = Table("tools", "calls", "failed", "selection", "hand-offs", "hand-off loops")
+        for name, use in {**agents, "team": team}.items():
+            selection = "-" if use.selection is None else f"{use.selection:.3f}"
+            table.add_row(name, str(use.calls), str(use.failures), selection, str(use.handoffs), str(use.loops))
+        _console().print(table)
+    samples = result.scores.shape[1]
+    if len(cohorts) > 1 or samples > 1:
+        title = "accuracy" if samples == 1 else f"avg@{samples}"
+        table = Table("scenarios of", "number", "failed", f"{title} [95 % interval]")
+        if samples > 1:
+            table.add_column(f"pass^{samples} [95 % interval]")
+        for row in cohorts:
+            name = "all" if row.cohort is None else "=".join(row.cohort)
+            cells = [name, str(row.scenarios), str(row.failed), str(row.average)]
+            if samples > 1:
+                cells.append(str(row.pass_hat.get(samples, "-")))
+            table.add_row(*map(escape, cells))
+        _console().print(table)
+
+
+def _tools(result: Evaluation) -> dict[str, Any] | None:
+    """Return the tool statistics for JSON; None where no episode has a record."""
+    team, agents = result.tools
+    if not team.episodes:
+        return None
+    return {"team": team.to_dict(), "agents": {agent: use.to_dict() for agent, use in agents.items()}}
+
+
+def _console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
 
 
 def _computed(result: Evaluation) -> str:

@@ -26,7 +26,7 @@ def add_envs_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_show_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft show`."""
-    parser.add_argument("id", metavar="ID")
+    parser.add_argument("env", metavar="ID")
     parser.add_argument("--index", type=int, default=0, help="which task to show (default: 0)")
     parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the dependency function")
     add_environment_flags(parser)
@@ -35,7 +35,7 @@ def add_show_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_check_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft check`."""
-    parser.add_argument("id", metavar="ID")
+    parser.add_argument("env", metavar="ID")
     parser.add_argument("--quick", action="store_true", help="leave out what takes seconds")
     parser.add_argument(
         "--needs-team",
@@ -75,14 +75,14 @@ def list_environments(arguments: argparse.Namespace) -> int:
 
 def show_environment(arguments: argparse.Namespace) -> int:
     """Run `marft show`: play one episode with placeholder actions and print each agent's first observation."""
-    env = marft_envs.make(arguments.id, **read_keywords(arguments))
+    env = marft_envs.make(arguments.env, **read_keywords(arguments))
     env.reset(seed=0, options={"index": arguments.index})
     game = dependency_game(env)
-    print(f"{arguments.id}\n")
+    print(f"{arguments.env}\n")
     if game is not None:
         _show_game(game, arguments.png)
     elif arguments.png is not None:
-        raise ValueError(f"{arguments.id} is no Flex-MG: it has no dependency function to draw")
+        raise ValueError(f"{arguments.env} is no Flex-MG: it has no dependency function to draw")
     shown: set[str] = set()
     for agent in env.agent_iter():
         observation, _, terminated, truncated, _ = env.last()
@@ -103,21 +103,21 @@ def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
     roster = game.team.roster
     print(f"\ndependency function of the first round (Mermaid):\n{drawing.mermaid(game.dependency, roster)}\n")
     if png is not None:
-        print(f"drawn to {drawing.png(game.dependency, roster, png, rounds=game.horizon)}\n")
+        print(f"drawn to {drawing.picture(game.dependency, roster, png, rounds=game.horizon)}\n")
 
 
 def check_environment(arguments: argparse.Namespace) -> int:
     """Run `marft check`; return exit code 0 if all checks passed, else 1; with --needs-team 0."""
     from marft_envs.testing import check_environment as run_kit
 
-    marft_envs.spec(arguments.id)  # report an unknown id as an input error, not as a failed check
+    marft_envs.spec(arguments.env)  # report an unknown id as an input error, not as a failed check
     if arguments.needs_team:
         from baselines.bench.needs_team import needs_team
 
         keywords = read_keywords(arguments)
-        print(needs_team(arguments.id, keywords, arguments.policy, limit=arguments.limit, seed=arguments.seed))
+        print(needs_team(arguments.env, keywords, arguments.policy, limit=arguments.limit, seed=arguments.seed))
         return 0
-    make = functools.partial(marft_envs.make, arguments.id, **read_keywords(arguments))
+    make = functools.partial(marft_envs.make, arguments.env, **read_keywords(arguments))
     report = run_kit(make, thorough=not arguments.quick)
     print(report)
     return 0 if report.passed else 1

@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, Command] = {
         "baselines.cli.attribute:add_flags", "measure the contribution of each agent of a trained team"
     ),
     "compare": Command("baselines.cli.compare:add_flags", "paired difference of two teams, with a gate for CI"),
+    "export": Command("baselines.cli.export:add_flags", "write the episodes of a run or an evaluation to a file"),
     "grade-agreement": Command("baselines.cli.label_agreement:add_flags", "Cohen's kappa of a grader and people"),
     "sandbox": Command("baselines.cli.sandbox:add_actions", "build and check the judge's sandbox"),
 }

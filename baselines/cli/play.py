@@ -19,7 +19,7 @@ from marft_agents.trajectory import Action
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft play`."""
-    parser.add_argument("id", metavar="ID")
+    parser.add_argument("env", metavar="ID")
     parser.add_argument(
         "--policy",
         default="scripted",
@@ -49,7 +49,7 @@ class HumanPolicy:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft play`."""
-    env = marft_envs.make(arguments.id, **read_keywords(arguments))
+    env = marft_envs.make(arguments.env, **read_keywords(arguments))
     policy = _policy(arguments.policy, env, arguments.seed)
     env.reset(seed=arguments.seed, options=None if arguments.index is None else {"index": arguments.index})
     for turn, agent in enumerate(env.agent_iter()):

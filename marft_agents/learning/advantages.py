@@ -37,7 +37,7 @@ def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstr
     Returns:
         Float64 [K], the advantages A_k.
 
-    Example:
+    Examples:
         >>> gae(np.array([0., 1.]), np.array([.5, .5]), np.array([1., 0.]), np.ones(2), 0.0).tolist()
         [0.5, 0.5]
     """
@@ -73,7 +73,7 @@ def chain_steps(
     Returns:
         Rewards, discounts and lambdas, each float64 [sum of lengths]; a turn's reward follows its last step.
 
-    Example:
+    Examples:
         >>> [x.tolist() for x in chain_steps(np.ones(2), np.array([2, 1]), discounts=np.array([0.9, 0]), trace_decay=1)]
         [[0.0, 1.0, 1.0], [1.0, 0.9, 0.0], [1.0, 1.0, 1.0]]
     """
@@ -111,7 +111,7 @@ def normalise_nonzero(advantages: Array) -> Array:
     Args:
         advantages: Float64 [N]; all become zero where the nonzero ones are all equal.
 
-    Example:
+    Examples:
         >>> normalise_nonzero(np.array([0.0, 1.0, 3.0])).round(6).tolist()
         [0.0, -1.0, 1.0]
     """
@@ -164,7 +164,7 @@ def group_mean(returns: Array) -> Array:
     Args:
         returns: Float64 [G], the returns of one group.
 
-    Example:
+    Examples:
         >>> group_mean(np.array([0., 1., 2.])).tolist()
         [1.0, 1.0, 1.0]
     """
@@ -182,7 +182,7 @@ def leave_one_out(returns: Array) -> Array:
     Args:
         returns: Float64 [G], the returns of one group; with G = 1 the baseline is the return itself (advantage 0).
 
-    Example:
+    Examples:
         >>> leave_one_out(np.array([0., 1., 2.])).tolist()
         [1.5, 1.0, 0.5]
     """
@@ -210,7 +210,7 @@ def overlong_punishment(length: int, limit: int, share: float) -> float:
         limit: L_max, the most tokens that an action may have.
         share: Punished share s of the limit, in [0, 1]; 0 punishes nothing.
 
-    Example:
+    Examples:
         >>> [overlong_punishment(l, 10, 0.4) for l in (6, 8, 10)]
         [0.0, -0.5, -1.0]
     """

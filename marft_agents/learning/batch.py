@@ -232,7 +232,7 @@ def _integers(numbers: Iterable[int]) -> Index:
 def numbered(keys: Iterable[tuple[int, ...]]) -> Index:
     """Number equal keys alike, in order of first appearance; int64 [N].
 
-    Example:
+    Examples:
         >>> numbered([(7, 0), (7, 1), (7, 0)]).tolist()
         [0, 1, 0]
     """
@@ -243,7 +243,7 @@ def numbered(keys: Iterable[tuple[int, ...]]) -> Index:
 def offsets_of(lengths: Index) -> Index:
     """Return where each of N segments starts, and the end of the last: int64 [N + 1].
 
-    Example:
+    Examples:
         >>> offsets_of(np.array([2, 0, 3])).tolist()
         [0, 2, 2, 5]
     """
@@ -257,7 +257,7 @@ def positions(offsets: Index, index: Index) -> Index:
         offsets: Int64 [N + 1], from `offsets_of`.
         index: Int64 [n], the segments.
 
-    Example:
+    Examples:
         >>> positions(np.array([0, 2, 2, 5]), np.array([2, 0])).tolist()
         [2, 3, 4, 0, 1]
     """
@@ -272,7 +272,7 @@ def count_words(text: str) -> int:
     Text is split at white space; each Han, kana or Hangul character is a word of its own.
     Punctuation beside such characters counts as 0. Other text between them counts as 1 if it holds a letter or digit.
 
-    Example:
+    Examples:
         >>> count_words("Add 2 + 3, then stop."), count_words("  ")
         (6, 0)
         >>> count_words("答案是 5。"), count_words("共有12个苹果，每个3元。")

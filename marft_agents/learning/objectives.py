@@ -117,7 +117,7 @@ def widening_clip(place: int, count: int, start: float) -> float:
         count: Number n of agents that this update trains.
         start: Constant c in [0, 1]; 1 gives all agents the full bounds.
 
-    Example:
+    Examples:
         >>> [widening_clip(k, 2, 0.5) for k in (1, 2)]
         [0.75, 1.0]
     """

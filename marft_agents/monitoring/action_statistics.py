@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marft_agents.metric_names import metric_prefix
+from marft_agents.monitoring.tool_statistics import tool_use
 from marft_agents.trajectory import Action, Trajectory
 
 FEWEST_ACTIONS = 8  # shares over fewer actions are too noisy and are left out
@@ -45,6 +46,11 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     The last four need at least eight actions. The last one also needs different prompts: an agent with one prompt may
     always give the same answer.
 
+    Of the team and of each agent, where the environment records its games (see `tool_statistics`):
+
+    - `tool_selection`: Share of the tool calls whose tool the task's reference uses; missing where no task states one.
+    - `handoff_loops`: Mean number of hand-off loops per episode.
+
     Args:
         trajectories: Episodes of one update. Of a branch only the turn that is compared counts.
     """
@@ -71,6 +77,17 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     for agent, actions in by_agent.items():
         for name, value in _statistics(actions).items():
             found[f"{metric_prefix(agent)}/{name}"] = value
+    return found | _tool_metrics(played)
+
+
+def _tool_metrics(played: Sequence[Trajectory]) -> dict[str, float]:
+    team, agents = tool_use(t for t in played if t.branch is None)
+    found: dict[str, float] = {}
+    for prefix, use in {"team": team, **{metric_prefix(agent): use for agent, use in agents.items()}}.items():
+        if use.episodes:
+            found[f"{prefix}/handoff_loops"] = use.loops_per_episode
+        if use.selection is not None:
+            found[f"{prefix}/tool_selection"] = use.selection
     return found
 
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from marft_agents.metric_names import metric_prefix
 from marft_agents.models.prefix_tree import common_prefix
+from marft_agents.monitoring.tool_statistics import tool_use
 from marft_agents.trajectory import SampledTurn, Trajectory
 
 
@@ -212,16 +213,8 @@ def _critical_path(turns: Sequence[SampledTurn]) -> int | None:
 
 def _tool_calls(trajectory: Trajectory) -> dict[str, AgentLedger]:
     """Return turns = 0 and the tool calls of each agent in the environment's record; empty without a record."""
-    outcomes = _outcomes(trajectory)
-    if outcomes is None:
-        return {}
-    counts = {turn.agent: AgentLedger(0, tool_calls=0, tool_failures=0) for turn in trajectory.turns}
-    for outcome in outcomes:
-        for event in () if outcome is None else outcome.get("events", ()):
-            if event.get("kind") == "call" and event.get("agent") in counts:
-                failed = int(event.get("status") != "ok")
-                counts[event["agent"]] += AgentLedger(0, tool_calls=1, tool_failures=failed)
-    return counts
+    _, agents = tool_use([trajectory])
+    return {agent: AgentLedger(0, tool_calls=use.calls, tool_failures=use.failures) for agent, use in agents.items()}
 
 
 def _outcomes(trajectory: Trajectory) -> Sequence[Mapping[str, Any] | None] | None:

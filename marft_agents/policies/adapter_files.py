@@ -21,7 +21,7 @@ def folder_names(agents: Sequence[str]) -> dict[str, str]:
 
     No two names differ only in upper and lower case, since some file systems treat such names as equal.
 
-    Example:
+    Examples:
         >>> folder_names(["reasoner_0", "a/b"])
         {'reasoner_0': 'reasoner_0', 'a/b': 'a_b-c14cddc0'}
     """
@@ -41,9 +41,15 @@ def folder_names(agents: Sequence[str]) -> dict[str, str]:
 def save_adapter(seat: Seat, folder: Path) -> None:
     """Save one adapter so that `PeftModel.from_pretrained(base, folder)` loads it."""
     name = seat.base.peft_name(str(seat.adapter))
+    # PEFT renders a model card beside the folder that is kept, which takes five times as long as saving the adapter.
+    seat.base.peft.create_or_update_model_card = _no_card
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".adapter-") as scratch:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PEFT cannot look up the vocabulary of a base without a hub id
             seat.base.peft.save_pretrained(scratch, selected_adapters=[name], save_embedding_layers=False)
         unlock_weights(Path(scratch))
         Path(scratch, name).rename(folder)
+
+
+def _no_card(folder: str) -> None:
+    """Write no model card."""

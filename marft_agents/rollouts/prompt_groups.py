@@ -18,7 +18,7 @@ import numpy as np
 from marft_agents.learning.advantages import SMALLEST_SPREAD
 from marft_agents.rollouts.branching import Branches, branch
 from marft_agents.rollouts.rollout import tasks_of_update, training_episodes
-from marft_agents.trajectory import EpisodeStart, Trajectory, score
+from marft_agents.trajectory import TERM, EpisodeStart, Trajectory, mean_terms, score
 
 
 class AllEpisodesFailedError(RuntimeError):
@@ -234,7 +234,9 @@ def _sampled_tokens(trajectory: Trajectory) -> int:
 def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return metrics of episodes: means over those that did not fail.
 
-    `team/success` and `team/return`: means; `team/tokens`: sum; `team/failed`: number of failed episodes.
+    `team/success` and `team/return` (the undiscounted sum of the team reward): means; `team/tokens`: sum;
+    `team/failed`: number of failed episodes; `team/term_NAME`: mean of each term of the team reward before weighting,
+    over the episodes that have it.
     """
     played = [t for t in trajectories if t.failure is None]
     return {
@@ -245,4 +247,5 @@ def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "team/tokens": float(sum(t.num_tokens for t in played)),
         "team/truncated": float(np.mean([t.truncated for t in played])),
         "team/failed": float(len(trajectories) - len(played)),
+        **{f"team/{TERM}{name}": value for name, value in mean_terms(played).items()},
     }

@@ -15,9 +15,10 @@ from marft_agents.intervals import Z_95, Interval, wilson
 from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.monitoring.cost_ledger import Ledger, ledger_of
+from marft_agents.monitoring.tool_statistics import ToolUse, tool_use
 from marft_agents.policies.policy import Policy, TimedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS, EpisodeStart, collect
-from marft_agents.trajectory import Action, Trajectory, score
+from marft_agents.trajectory import Action, Trajectory, mean_terms, score
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,27 @@ class Evaluation:
     def tokens(self) -> npt.NDArray[np.float64]:
         """Sampled tokens of the whole team by episode, float64 [scenarios, seeds]; NaN where it failed."""
         return self._grid([math.nan if t.failure is not None else t.num_tokens for t in self.trajectories])
+
+    @property
+    def returns(self) -> npt.NDArray[np.float64]:
+        """Undiscounted team return by episode, float64 [scenarios, seeds]; NaN where it failed."""
+        return self._grid([math.nan if t.failure is not None else t.team_return for t in self.trajectories])
+
+    @property
+    def mean_return(self) -> float | None:
+        """Mean undiscounted team return over the episodes that did not fail; None if all failed."""
+        returns = [t.team_return for t in self.trajectories if t.failure is None]
+        return float(np.mean(returns)) if returns else None
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """Mean of each term of the team reward before weighting, over the episodes that have it."""
+        return mean_terms(self.trajectories)
+
+    @property
+    def tools(self) -> tuple[ToolUse, Mapping[str, ToolUse]]:
+        """Tool calls and hand-offs of the team, and of each agent that acted."""
+        return tool_use(self.trajectories)
 
     @property
     def violation(self) -> npt.NDArray[np.float64] | None:

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.trajectory import SampledTurn, Trajectory
+from marft_common import atomic_files
 
 PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
 
@@ -28,16 +29,10 @@ class RunFolderError(RuntimeError):
 def replacing(path: Path) -> Iterator[TextIO]:
     """Replace a text file atomically: write beside `path`, sync and rename; the umask sets its mode."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.rename(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with atomic_files.replacing(path) as part, part.open("w", encoding="utf-8") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from marft_agents.policies.policy import Policy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs.evaluation import Interval, evaluate
+from marft_agents.trajectory import TERM
 
 AFTER, BEFORE = "validation", "validation_before"  # prefixes of metrics: after an update, and before the first one
 
@@ -63,8 +64,9 @@ class Validator:
 
         Returns:
             `{prefix}/success`, `low` and `high` (95 % Wilson interval; missing if every episode failed), `tokens`
-            (mean per episode), `episodes`, `failed`, and `seconds/{prefix}`; `{prefix}/prompt_tokens_sum` and the
-            other measures of `metric_names.TEAM_LEDGER`.
+            (mean per episode), `episodes`, `failed`, and `seconds/{prefix}`; `{prefix}/return` and
+            `{prefix}/term_NAME`, means as in training; `{prefix}/prompt_tokens_sum` and the other measures of
+            `metric_names.TEAM_LEDGER`.
         """
         started = time.perf_counter()
         played = evaluate(
@@ -86,6 +88,9 @@ class Validator:
             "episodes": float(len(played.trajectories)),
             "failed": float(len(causes)),
         }
+        if played.mean_return is not None:
+            found["return"] = played.mean_return
+        found |= {f"{TERM}{name}": value for name, value in played.terms.items()}
         named = {f"{prefix}/{name}": value for name, value in found.items()}
         if played.ledger is not None:
             named |= played.ledger.team_metrics(prefix)

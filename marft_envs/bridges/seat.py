@@ -142,7 +142,7 @@ def news(known: Messages, messages: Messages) -> str:
         known: Its previous observation as messages; empty at its first turn.
         messages: Its current observation as messages.
 
-    Example:
+    Examples:
         >>> known = ({"role": "user", "content": "2+2?", "name": "environment"},)
         >>> said = ({"role": "assistant", "content": "5"}, {"role": "user", "content": "no", "name": "critic_0"})
         >>> news(known, known + said)

@@ -34,7 +34,7 @@ def to_trl_environment(
     Raises:
         SeatError: No such agent, or another agent has no partner.
 
-    Example:
+    Examples:
         >>> make_seat = to_trl_environment("marft/math_duo-v0", "actor_0", {"reasoner_0": lambda seen: "It is 4."})
         >>> "reasoner_0: It is 4." in make_seat().reset(seed=0)
         True

@@ -48,7 +48,7 @@ def full(said: Sequence[Utterance]) -> list[str | None]:
 def last(said: Sequence[Utterance]) -> list[str | None]:
     """Carry the most recent action only.
 
-    Example:
+    Examples:
         >>> last([Utterance("old"), Utterance("new")])
         [None, 'new']
     """
@@ -61,7 +61,7 @@ def last(said: Sequence[Utterance]) -> list[str | None]:
 def summary(said: Sequence[Utterance]) -> list[str | None]:
     r"""Carry the summary at the end of every action.
 
-    Example:
+    Examples:
         >>> summary([Utterance("2 + 3 = 5, then 5 * 2 = 10.\n\nSummary: it is 10")])
         ['Summary: it is 10']
     """
@@ -77,7 +77,7 @@ def summary(said: Sequence[Utterance]) -> list[str | None]:
 def tail(said: Sequence[Utterance], *, characters: int) -> list[str | None]:
     """Carry the end of every action.
 
-    Example:
+    Examples:
         >>> tail([Utterance("12345"), Utterance("1")], characters=2)
         ['45', '1']
     """

@@ -14,9 +14,9 @@ Source: MARFT, the Flex-MG ⟨V, N, S, O, A, T, R, γ, D⟩.
 | `ordering` | the plan of a round from its edges: topological order, cycles |
 | `fixed`, `schedule`, `routed` | the kinds: constant edges; by round or by state; chosen by an orchestrator |
 | `kinds` | the kinds by name, and their JSON form; `register_kind` adds one |
-| `drawing` | Mermaid, DOT and PNG |
+| `drawing` | Mermaid, DOT, PNG and SVG |
 
-Example:
+Examples:
     >>> team = Roster(("planner_0", "solver_0", "actor_0"), frozenset({"actor_0"}))
     >>> full().plan(team).edges
     (('planner_0', 'solver_0'), ('planner_0', 'actor_0'), ('solver_0', 'actor_0'))

@@ -1,8 +1,8 @@
-"""Drawings of a dependency: Mermaid and DOT as text, PNG through matplotlib.
+"""Drawings of a dependency: Mermaid and DOT as text, PNG and SVG through matplotlib.
 
 Solid arrows run from an agent to those that see its action in the same round, dashed ones to those that see
 it from the next round on. Agents of one layer, which may generate at the same time, stand in one column.
-Answering agents have a double (in PNG a thick) border.
+Answering agents have a double border (in pictures a thick one).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from marft_envs.dependency.time_varying import StateTable
 def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
     """Return a Mermaid flowchart of a round.
 
-    Example:
+    Examples:
         >>> from marft_envs.dependency import chain
         >>> print(mermaid(chain(), Roster(("solver_0", "actor_0"), frozenset({"actor_0"}))))
         flowchart LR
@@ -96,8 +96,10 @@ def _digraph(plan: RoundPlan, roster: Roster, prefix: str) -> list[str]:
     return lines
 
 
-def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], rounds: int = 1) -> Path:
+def picture(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], rounds: int = 1) -> Path:
     """Write a drawing of the first rounds, a row each; of a table of conditions one row for each of its rows.
+
+    The suffix of the path chooses the format, such as .png or .svg.
 
     Raises:
         ImportError: matplotlib is missing; the message names the extra that brings it.
@@ -107,20 +109,20 @@ def png(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], ro
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "drawing a dependency as PNG needs matplotlib: pip install 'marft[agents]' (Mermaid and DOT need nothing)"
+            "drawing a dependency needs matplotlib: pip install 'marft[agents]' (Mermaid and DOT text needs nothing)"
         ) from error
     panels = _cases(dependency, roster, 0)
     if len(panels) == 1 and rounds > 1:
         panels = [(f"round {number + 1}", dependency.plan(roster, number)) for number in range(rounds)]
     width = max(len(plan.layers) for _, plan in panels)
     height = max(len(layer) for _, plan in panels for layer in plan.layers)
-    figure = Figure(figsize=(2.2 * width + 0.6, (1.0 * height + 0.9) * len(panels)))
+    figure = Figure(figsize=(2.2 * width + 0.2, (1.0 * height + 0.3) * len(panels)))
     FigureCanvasAgg(figure)
     for number, (title, plan) in enumerate(panels):
         _draw(figure.add_subplot(len(panels), 1, number + 1), plan, roster, title)
     figure.tight_layout()
     target = Path(path)
-    figure.savefig(target, dpi=120, format="png")
+    figure.savefig(target, dpi=120, format=target.suffix.removeprefix(".") or "png", bbox_inches="tight")
     return target
 
 
@@ -143,8 +145,8 @@ def _draw(axes: Any, plan: RoundPlan, roster: Roster, title: str) -> None:
         box |= {"edgecolor": "black", "linewidth": 2.0 if answering else 1.0}
         axes.text(x, y, agent, ha="center", va="center", fontsize=10, bbox=box, zorder=3)
     rows = [y for _, y in places.values()]
-    axes.set_xlim(-0.9, max(x for x, _ in places.values()) + 0.9)
-    axes.set_ylim(min(rows) - 0.8, max(rows) + 0.8)
+    axes.set_xlim(-0.7, max(x for x, _ in places.values()) + 0.7)
+    axes.set_ylim(min(rows) - 0.5, max(rows) + 0.5)
     axes.set_title(title, fontsize=9, loc="left")
     axes.axis("off")
 

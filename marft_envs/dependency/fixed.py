@@ -22,7 +22,7 @@ class Fixed(Dependency):
     Attributes:
         kind: "independent" (no edges: a DEC-POMDP), "chain" (each sees its predecessor), "full" (each sees
             all before it) or "matrix".
-        rows: D for kind "matrix": rows[i][j] = 1 where j sees i.
+        rows: D for kind "matrix": `rows[i][j]` is 1 where j sees i.
         agents: Names of the rows and columns of `rows` and `delayed`; None is team order.
         active: Agents that act; None is all. Chain and full run over the active agents in team order.
         delayed: E, visible from the next round on; "all": every agent sees everything of earlier rounds.
@@ -170,7 +170,7 @@ def matrix(
     active: Iterable[str] | None = None,
     delayed: Any = None,
 ) -> Fixed:
-    """Make a dependency from D itself: nested sequences or an array, rows[i][j] = 1 where agent j sees agent i.
+    """Make a dependency from D itself: nested sequences or an array, `rows[i][j]` is 1 where agent j sees agent i.
 
     Raises:
         DependencyError: Not square, not binary, or with an agent that would see itself.

@@ -47,7 +47,7 @@ def make_plan(
 def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tuple[str, ...]:
     """Sort topologically; ties are broken by team order.
 
-    Example:
+    Examples:
         >>> turn_order(["a_0", "b_0", "c_0"], {"a_0": {"c_0"}, "b_0": set(), "c_0": set()})
         ('b_0', 'c_0', 'a_0')
 

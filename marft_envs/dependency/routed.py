@@ -186,7 +186,7 @@ def read_route(text: str, agents: Sequence[str] = ()) -> Route:
         text: Action of the orchestrator.
         agents: Agents of the team, whose names may leave out the number or the arrow.
 
-    Example:
+    Examples:
         >>> read_route("First solve, then answer.\n-> solver_0, actor_0").act
         ('solver_0', 'actor_0')
         >>> read_route("solver", ["solver_0", "actor_0"]).act

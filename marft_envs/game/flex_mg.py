@@ -24,7 +24,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from operator import index as as_index
 from typing import Any, ClassVar
@@ -56,7 +56,7 @@ from marft_envs.tasks.base import (
 )
 from marft_envs.teams.team import Team, as_team
 
-Reward = str | Mapping[str, float] | TeamReward | Callable[[Outcome], float]
+Reward = str | Mapping[str, Any] | TeamReward | Callable[[Outcome], float]
 
 INFO_KEYS: Mapping[str, str] = {
     "success": "1 once the task is solved",
@@ -174,7 +174,7 @@ class FlexMG(AECEnv[str, Any, Any]):
             dependency = "code"
         reward: Any = self.reward
         if isinstance(reward, TeamReward):
-            reward = dict(reward.weights)
+            reward = reward.to_dict()
         elif not isinstance(reward, str):
             reward = getattr(reward, "__qualname__", "code")
         own = self.tasks.settings if isinstance(self.tasks, DescribedTasks) else {}
@@ -196,7 +196,8 @@ class FlexMG(AECEnv[str, Any, Any]):
 
         Args:
             seed: Seed of the environment's own generator; with None it continues.
-            options: "task_id" (takes precedence) or "index" selects the task; unknown keys are ignored.
+            options: "task_id" (takes precedence) or "index" selects the task. "outcomes" are the recorded outcomes of
+                the rounds, to play a record again without judging or calling tools. Unknown keys are ignored.
 
         Raises:
             UnknownTaskError: No task of that id; the message names close ones.
@@ -218,6 +219,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._terms: dict[str, float] = {}
         self._invalid = 0
         self._visible = dict.fromkeys(self.agents, 0)
+        self._recorded: Sequence[Outcome | None] | None = (options or {}).get("outcomes")
         self._session: Session = self._begin_session(self.task, self._roster, self.np_random)
         self._briefings = {agent: clean(text) for agent, text in self._session.opening.items()}
         self._begin_round(clean(self.task.prompt), {})
@@ -317,7 +319,10 @@ class FlexMG(AECEnv[str, Any, Any]):
     def _finish_round(self, played: RoundHistory) -> None:
         number = len(self._rounds) - 1
         last_round = number + 1 == self.horizon
-        outcome = self._session.advance(played.turns, round=number, last_round=last_round)
+        if self._recorded is None:
+            outcome = self._session.advance(played.turns, round=number, last_round=last_round)
+        else:
+            outcome = self._recorded[number]
         if outcome is not None and outcome.invalid:
             self._invalid += 1
         self._outcomes.append(outcome)

@@ -46,7 +46,7 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> Agreem
     Raises:
         ValueError: No items, or not equally many.
 
-    Example:
+    Examples:
         >>> round(cohen_kappa([1, 1, 0, 0, 1], [1, 0, 0, 0, 1]).kappa, 4)
         0.6154
     """

@@ -56,7 +56,7 @@ def boxed_answers(text: str) -> list[str]:
     Returns:
         The stripped contents; empty boxes are kept as empty strings.
 
-    Example:
+    Examples:
         >>> boxed_answers(r"so \boxed{\frac{1}{2}} or \boxed{2}, not \boxed{3")
         ['\\frac{1}{2}', '2']
     """
@@ -77,7 +77,7 @@ def last_boxed(solution: str) -> str | None:
 
     If several boxes differ (`differing_boxes`), the last may be incomplete: check such rows by hand.
 
-    Example:
+    Examples:
         >>> last_boxed(r"First $\boxed{3}$, so \boxed{\frac{1}{2}}.")
         '\\frac{1}{2}'
     """
@@ -93,7 +93,7 @@ def differing_boxes(solution: str) -> list[str]:
 def split_elements(text: str) -> list[str]:
     r"""Split an answer at the commas, semicolons, "and" and "or" outside its brackets.
 
-    Example:
+    Examples:
         >>> split_elements(r"(1,2), (3,4) \text{ and } \{5,6\}")
         ['(1,2)', '(3,4)', '\\{5,6\\}']
     """

@@ -80,7 +80,7 @@ def grade_math(
     Raises:
         ValueError: Blank gold answer, or unknown language, mode or method.
 
-    Example:
+    Examples:
         >>> grade_math(r"so it is $\boxed{\frac{2}{4}}$", "0.5").correct
         True
         >>> grade_math("it is 0.5", "0.5").method
@@ -98,7 +98,7 @@ def grade_math(
 def equivalent(gold: str, answer: str, language: Language = "en") -> bool:
     r"""True if two answers are equivalent; symmetric, and reflexive for any text that is not blank.
 
-    Example:
+    Examples:
         >>> equivalent(r"\frac{1}{2}", "0.5"), equivalent("50", "0.5"), equivalent("[1,2)", "(1,2]")
         (True, False, False)
     """

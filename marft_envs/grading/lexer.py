@@ -65,7 +65,7 @@ _RATIO_WORD = re.compile(r"(?<=[\d})])\s?比\s?(?=[\d\\(])")
 def plain_characters(text: str) -> str:
     r"""Rewrite typographic characters in ASCII and LaTeX; full-width forms are normalized (NFKC).
 
-    Example:
+    Examples:
         >>> plain_characters("２√３ ≤ x²")
         '2\\sqrt 3 \\le  x^{2}'
     """

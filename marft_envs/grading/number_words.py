@@ -43,7 +43,7 @@ _ENGLISH = {
 def chinese_to_digits(text: str) -> str:
     r"""Rewrite the Chinese numerals of a text in digits and LaTeX.
 
-    Example:
+    Examples:
         >>> chinese_to_digits("负二又三分之一"), chinese_to_digits("1.5万元"), chinese_to_digits("百分之四十")
         ('-2\\frac{1}{3}', '15000元', '40\\%')
     """

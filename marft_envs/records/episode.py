@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -72,14 +72,19 @@ class Episode:
             for turn in plain["turns"]:
                 visible = tuple((place[0], place[1]) for place in turn["visible"])
                 turns.append(Turn(**{**turn, "visible": visible, "shortened": tuple(turn.get("shortened", ()))}))
-            outcomes = []
-            for outcome in plain["outcomes"]:
-                events = () if outcome is None else tuple(outcome.get("events", ()))
-                outcomes.append(None if outcome is None else Outcome(**{**outcome, "events": events}))
-            plain.update(turns=tuple(turns), outcomes=tuple(outcomes), rewards=tuple(plain["rewards"]))
+            outcomes = cls.outcomes_of(plain["outcomes"])
+            plain.update(turns=tuple(turns), outcomes=outcomes, rewards=tuple(plain["rewards"]))
             return cls(**plain)
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"this is no record of an episode: {type(error).__name__}: {error}") from error
+
+    @staticmethod
+    def outcomes_of(plain: Iterable[Mapping[str, Any] | None]) -> tuple[Outcome | None, ...]:
+        """Read the JSON form of `outcomes`."""
+        return tuple(
+            None if outcome is None else Outcome(**{**outcome, "events": tuple(outcome.get("events", ()))})
+            for outcome in plain
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Episode:

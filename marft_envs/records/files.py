@@ -10,38 +10,49 @@ Both formats hold everything of a record and read back equal to it. In Parquet t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from marft_common.atomic_files import replacing
 from marft_envs.records.episode import Episode
 
 _AS_JSON = ("settings", "outcomes", "terms")
+ROW_GROUP = 256
 
 
-def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
-    """Write records to a temporary name and rename it into place.
+def write_episodes(path: str | Path, episodes: Iterable[Episode], form: str | None = None) -> int:
+    """Write records to a temporary name and rename it into place; return their number.
+
+    Records are written as they come: only a few are held in memory.
 
     Args:
-        path: Path that ends with .jsonl or .parquet.
+        path: Path of the file.
         episodes: Records of the episodes.
+        form: "jsonl" or "parquet"; None is that of the path's ending.
 
     Raises:
-        ValueError: Another ending.
+        ValueError: Another form or ending.
         ImportError: Parquet without the extra `data`.
     """
     path = Path(path)
-    if path.suffix not in (".jsonl", ".parquet"):
+    if form is None and path.suffix not in (".jsonl", ".parquet"):
         raise ValueError(f"{path}: found the ending {path.suffix!r}, wanted .jsonl or .parquet")
-    part = path.with_name(f".{path.name}.part")
-    try:
-        if path.suffix == ".parquet":
-            _write_parquet(part, list(episodes))
-        else:
-            part.write_text("".join(episode.to_json() + "\n" for episode in episodes), encoding="utf-8")
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
+    form = path.suffix.removeprefix(".") if form is None else form
+    if form not in ("jsonl", "parquet"):
+        raise ValueError(f"found the form {form!r}, wanted jsonl or parquet")
+    with replacing(path) as part:
+        return _write_parquet(part, episodes) if form == "parquet" else _write_lines(part, episodes)
+
+
+def _write_lines(path: Path, episodes: Iterable[Episode]) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8") as stream:
+        for episode in episodes:
+            stream.write(episode.to_json() + "\n")
+            count += 1
+    return count
 
 
 def read_episodes(path: str | Path) -> list[Episode]:
@@ -66,9 +77,19 @@ def read_episodes(path: str | Path) -> list[Episode]:
     return episodes
 
 
-def _write_parquet(path: Path, episodes: Sequence[Episode]) -> None:
+def _write_parquet(path: Path, episodes: Iterable[Episode]) -> int:
     arrow, parquet = _arrow()
+    schema, rows, count = _schema(arrow), iter(map(_to_row, episodes)), 0
+    with parquet.ParquetWriter(path, schema) as writer:
+        while group := list(islice(rows, ROW_GROUP)):
+            writer.write_table(arrow.Table.from_pylist(group, schema))
+            count += len(group)
+    return count
+
+
+def _schema(arrow: Any) -> Any:
     place = arrow.struct([("round", arrow.int32()), ("agent", arrow.string())])
+    shortened = arrow.struct([("author", arrow.string()), ("round", arrow.int32()), ("removed", arrow.int32())])
     turn = arrow.struct(
         [
             ("agent", arrow.string()),
@@ -79,9 +100,10 @@ def _write_parquet(path: Path, episodes: Sequence[Episode]) -> None:
             ("action", arrow.string()),
             ("fault", arrow.string()),
             ("tokens", arrow.int32()),
+            ("shortened", arrow.list_(shortened)),
         ]
     )
-    schema = arrow.schema(
+    return arrow.schema(
         [
             ("env_id", arrow.string()),
             ("settings", arrow.string()),
@@ -96,7 +118,6 @@ def _write_parquet(path: Path, episodes: Sequence[Episode]) -> None:
             ("terms", arrow.string()),
         ]
     )
-    parquet.write_table(arrow.Table.from_pylist([_to_row(episode) for episode in episodes], schema), path)
 
 
 def _to_row(episode: Episode) -> dict[str, Any]:
@@ -109,6 +130,7 @@ def _to_row(episode: Episode) -> dict[str, Any]:
 def _from_row(row: dict[str, Any]) -> Episode:
     for turn in row["turns"]:
         turn["visible"] = [(place["round"], place["agent"]) for place in turn["visible"]]
+        turn["shortened"] = turn.get("shortened") or ()
     return Episode.from_dict(row | {name: json.loads(row[name]) for name in _AS_JSON})
 
 

@@ -7,15 +7,21 @@
 Names and attributes follow the GenAI conventions 1.41 (status: development); our own start with `marft.`. A
 record holds no times, so that equal games have equal records. Spans therefore get times of their own, in the order of
 the turns, a millisecond each. Texts are left out unless asked for: they may hold data that must not leave the machine.
+
+`write_spans` writes the OTLP JSON file format, one trace a line, which the OpenTelemetry Collector reads
+(`otlpjsonfile` receiver).
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from marft_common.atomic_files import replacing
 from marft_envs.records.episode import Episode
 from marft_envs.records.turn import Turn
 
@@ -34,10 +40,7 @@ def export_spans(episode: Episode, tracer: Any = None, *, texts: bool = False, s
     Raises:
         ImportError: OpenTelemetry is missing; names the extra.
     """
-    try:
-        from opentelemetry import trace as api
-    except ImportError as error:
-        raise ImportError("spans need: pip install 'marft[telemetry]'") from error
+    api = _package("opentelemetry.trace")
     tracer = api.get_tracer("marft_envs") if tracer is None else tracer
     begin = time.time_ns() if start_ns is None else start_ns
     root = tracer.start_span(
@@ -62,6 +65,76 @@ def export_spans(episode: Episode, tracer: Any = None, *, texts: bool = False, s
         now += _STEP_NS
         span.end(now)
     root.end(max(now, begin + 1))
+
+
+def write_spans(path: str | Path, episodes: Iterable[Episode], *, texts: bool = False) -> int:
+    """Write the spans of episodes to a file, one trace a line; return the number of episodes.
+
+    The file is written to a temporary name and renamed into place. Episodes follow each other in time.
+
+    Args:
+        path: Path of the file.
+        episodes: Records of the episodes.
+        texts: True to include observations, actions and the arguments of calls.
+
+    Raises:
+        ImportError: OpenTelemetry's SDK is missing; names the extra.
+    """
+    sdk, export = _package("opentelemetry.sdk.trace"), _package("opentelemetry.sdk.trace.export")
+    memory = _package("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(memory))
+    count, now = 0, time.time_ns()
+    with replacing(Path(path)) as part, part.open("w", encoding="utf-8") as stream:
+        for episode in episodes:
+            export_spans(episode, provider.get_tracer("marft_envs"), texts=texts, start_ns=now)
+            spans = memory.get_finished_spans()
+            memory.clear()
+            count, now = count + 1, max(span.end_time for span in spans)
+            scope = {"scope": {"name": "marft_envs"}, "spans": [_otlp_span(span) for span in spans]}
+            resource = {"attributes": _otlp_attributes({"service.name": "marft"})}
+            stream.write(json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}) + "\n")
+    return count
+
+
+def _otlp_span(span: Any) -> dict[str, Any]:
+    """Return a finished span in OTLP's JSON encoding: ids in hexadecimal, 64-bit numbers as text."""
+    parent = {} if span.parent is None else {"parentSpanId": f"{span.parent.span_id:016x}"}
+    failed = {} if span.status.is_unset else {"status": {"code": 2}}  # STATUS_CODE_ERROR
+    return {
+        "traceId": f"{span.context.trace_id:032x}",
+        "spanId": f"{span.context.span_id:016x}",
+        **parent,
+        "name": span.name,
+        "kind": 1,  # SPAN_KIND_INTERNAL
+        "startTimeUnixNano": str(span.start_time),
+        "endTimeUnixNano": str(span.end_time),
+        "attributes": _otlp_attributes(span.attributes),
+        **failed,
+    }
+
+
+def _otlp_attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _otlp_value(value)} for key, value in attributes.items()]
+
+
+def _otlp_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    return {"arrayValue": {"values": [_otlp_value(one) for one in value]}}
+
+
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError("spans need: pip install 'marft[telemetry]'") from error
 
 
 def _workflow_attributes(episode: Episode) -> dict[str, Any]:

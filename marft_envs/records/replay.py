@@ -1,7 +1,12 @@
-"""Replay of a record: (seed, task id, list of actions) rebuilds every observation byte for byte."""
+"""Replay of a record: (seed, task id, list of actions) rebuilds every observation byte for byte.
+
+`replay` plays a whole record again and judges again. `rebuild` fills in what the short records of training leave out;
+it takes the recorded outcomes, so that no judge and no tool runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marft_envs.records.episode import Episode
@@ -35,6 +40,33 @@ def replay(env: Any, record: Episode) -> list[str]:
         differences += _compare_texts(f"turn {number} ({turn.agent})", turn.observation, str(env.observe(turn.agent)))
         env.step(turn.action)
     return differences + _compare_ends(record, game.episode(), bool(differences))
+
+
+def rebuild(
+    env: Any, *, seed: int | None, task_id: str, actions: Sequence[str], outcomes: Sequence[Mapping[str, Any] | None]
+) -> Episode:
+    """Return the whole record of a game from its actions and outcomes.
+
+    Args:
+        env: A Flex-MG made as the recorded one was.
+        seed: Seed of the reset.
+        task_id: Id of the task.
+        actions: Actions of all turns, in order.
+        outcomes: Outcome of each round in its JSON form; None for a round that was not judged.
+
+    Raises:
+        ValueError: The actions do not fit: the game is over before the last one, or not over after it.
+    """
+    known = Episode.outcomes_of(outcomes)
+    env.reset(seed=seed, options={"task_id": task_id, "outcomes": known})
+    for number, action in enumerate(actions):
+        if not _is_live(env):
+            raise ValueError(f"task {task_id!r}: {len(actions)} actions are recorded, the game is over after {number}")
+        env.step(action)
+    if _is_live(env):
+        raise ValueError(f"task {task_id!r}: after the {len(actions)} recorded actions the game is not over")
+    episode: Episode = env.unwrapped.episode()
+    return episode
 
 
 def _compare_ends(record: Episode, now: Episode, differs: bool) -> list[str]:

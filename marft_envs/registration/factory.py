@@ -39,7 +39,7 @@ def make(env_id: str, **kwargs: Any) -> AnyAEC:
         UnknownEnvironmentError: No such id; names the close ones.
         TypeError: An unknown keyword; names the close ones.
 
-    Example:
+    Examples:
         >>> env = make("marft/math_duo-v0", horizon=2)  # doctest: +SKIP
     """
     return OrderEnforcingWrapper(_make_bare(env_id, kwargs))
@@ -77,7 +77,7 @@ def make_vec(
         autoreset: A game that ended begins anew.
         **kwargs: Keywords for the environment.
 
-    Example:
+    Examples:
         >>> with make_vec("marft/math_duo-v0", 2) as games:
         ...     [(turn.index, turn.agent) for turn in games.reset(seeds=0)]
         [(0, 'reasoner_0'), (1, 'reasoner_0')]

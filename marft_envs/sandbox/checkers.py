@@ -168,7 +168,7 @@ def read_checker(spec: str | AnyChecker) -> AnyChecker:
     Raises:
         ValueError: Unknown checker, or invalid tolerances.
 
-    Example:
+    Examples:
         >>> read_checker("floats:1e-4").check(b"", b"0.33334", b"0.333333").score
         1.0
     """

@@ -3,7 +3,7 @@
 A judge uses the backend that was asked for, or the strongest that withstands attacks on this host. `shared_judge` gives
 one judge per process and backend, created at first use and closed at exit.
 
-Example:
+Examples:
     with Judge() as judge:
         judgement = judge.run("print(int(input()) * 2)", tests=[Test(b"21", b"42")])
         print(judgement.verdict, judgement.passed, judge.report)

@@ -142,7 +142,7 @@ class UtteranceView(TextView):
 def as_index(action: Any, size: int) -> int | None:
     """Read an action as a whole number from 0 to size - 1; None if it is not one.
 
-    Example:
+    Examples:
         >>> as_index(np.array([2]), 3), as_index(3, 3), as_index(1.5, 3)
         (2, None, None)
     """

@@ -50,7 +50,7 @@ class CandidateAction(UtteranceView):
     Raises:
         ValueError: The actions of `env` are no text, `k` is missing or too small, or the game proposes nothing.
 
-    Example:
+    Examples:
         >>> env = CandidateAction(env, ["\\boxed{1}", "\\boxed{2}"])  # doctest: +SKIP
     """
 

@@ -35,7 +35,7 @@ def drain(env: Any) -> None:
 def team_reward(rewards: Mapping[str, float], num_agents: int) -> float:
     """Return the team reward: the mean over its agents, or the reward itself if all share it.
 
-    Example:
+    Examples:
         >>> team_reward({"a_0": 0.1, "b_0": 0.1, "c_0": 0.1}, 3), team_reward({"a_0": 1.0}, 2)
         (0.1, 0.5)
     """

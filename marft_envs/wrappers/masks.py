@@ -86,7 +86,7 @@ class ActionMask(TextView):
         obs_key: With "obs": the key of the observation.
         mask_key: The key of the mask.
 
-    Example:
+    Examples:
         >>> env = ActionMask(CandidateAction(env, ["yes", "no"]), mask="obs")  # doctest: +SKIP
     """
 

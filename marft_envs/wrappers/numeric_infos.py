@@ -23,7 +23,7 @@ class NumericInfos:
     def of(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return new infos: non-numeric entries are left out; missing ones and those of another shape are zero.
 
-        Example:
+        Examples:
             >>> numeric = NumericInfos()
             >>> numeric.of({"a_0": {"turn": 1, "author": "b_0", "score": None}})
             {'a_0': {'turn': 1}}

@@ -145,7 +145,7 @@ class HashedNgrams:
         dim: Number of components of the vector.
         orders: Values of n; runs of letters are words, every other character is one of its own.
 
-    Example:
+    Examples:
         >>> embed = HashedNgrams(dim=64)
         >>> embed("12 cups").shape, [bool(np.all(embed("12 cups") == embed(other))) for other in ("12 CUPS", "21 cups")]
         ((64,), [True, False])

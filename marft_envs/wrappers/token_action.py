@@ -41,7 +41,7 @@ class TokenAction(UtteranceView):
     Raises:
         ValueError: The actions of `env` are no text, or a number makes no sense.
 
-    Example:
+    Examples:
         >>> digits = VocabularyTokenizer("0123456789")  # doctest: +SKIP
         >>> env = TokenAction(env, digits, max_new_tokens=3)  # doctest: +SKIP
     """

@@ -30,7 +30,7 @@ class VocabularyTokenizer:
     Raises:
         ValueError: A token is empty or there twice.
 
-    Example:
+    Examples:
         >>> tokenizer = VocabularyTokenizer(["box", "b", "{", "}", "1"])
         >>> tokenizer.encode("box{1b}?"), tokenizer.decode([0, 2, 4, 3]), tokenizer.eos_token_id
         ([0, 2, 4, 1, 3], 'box{1}', 5)

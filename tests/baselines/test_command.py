@@ -48,6 +48,15 @@ def test_show_prints_prompts_dependency_and_settings(capsys, tmp_path):
     assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("command", [["show"], ["play"], ["check", "--quick"]], ids=lambda command: command[0])
+def test_a_team_from_a_file_can_be_shown_played_and_checked(capsys, tmp_path, command):
+    team = marft_envs.Team.preset("trio").to_dict() | {"dependency": {"kind": "independent"}}
+    (tmp_path / "team.json").write_text(json.dumps(team), encoding="utf-8")
+    code, out, error = run(capsys, *command, DUO, "--team", tmp_path / "team.json")
+    assert code == 0, error
+    assert "verifier_0" in out or command[0] == "check"
+
+
 def test_check_passes_on_our_own_and_says_so(capsys, short_benchmark):
     code, out, _ = run(capsys, "check", "marft/math_solo-v0")
     assert code == 0
@@ -91,7 +100,7 @@ def test_every_command_has_complete_help():
     [subparsers] = [a for a in build_parser()._actions if hasattr(a, "choices") and isinstance(a.choices, dict)]
     assert set(subparsers.choices) == {
         *("envs", "show", "check", "data", "play", "train", "eval", "attribute", "grade-agreement", "sandbox", "new"),
-        *("bench", "compare"),
+        *("bench", "compare", "export"),
     }
     for parser in subparsers.choices.values():
         assert parser.format_help()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = (
-    *("README.md", "CONTRIBUTING.md", "SECURITY.md"),
-    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").glob("*.md"))),
-)
+DOCS = tuple(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md", *DOCS)
+QUOTING = tuple(page for page in DOCS if page.startswith("docs/libraries/"))  # their Python is quoted from scripts
+INDEX = "docs/README.md"
 _FENCE = re.compile(
-    r"(?:<!-- file: (?P<file>[\w.]+) -->\n)?"
-    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
+    r"(?:<!-- file: (?P<file>[\w./]+) -->\n)?"
+    r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -69,10 +70,21 @@ def shown_output(block: Block) -> str | None:
 
 
 def commands() -> list[tuple[str, str]]:
-    """All commands of shell blocks, as (where, command); continued lines joined."""
-    return [
-        (block.where, line.strip())
-        for block in every_block("bash")
-        for line in block.text.replace("\\\n", " ").splitlines()
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
+    """All commands of shell blocks and consoles, as (where, command); continued lines joined."""
+    found = []
+    for block in every_block("bash", "console"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            is_output = block.language == "console" and not line.startswith("$ ")
+            command = line.strip().removeprefix("$ ")
+            if command and not is_output and not command.startswith("#"):
+                found.append((block.where, command))
+    return found
+
+
+def rows_of_the_index(heading: str = "") -> list[str]:
+    """Pages that the tables of docs/README.md name, relative to the repository; those of one section, or all."""
+    text = (ROOT / INDEX).read_text(encoding="utf-8")
+    if heading:
+        text = text.partition(f"\n## {heading}")[2].partition("\n## ")[0]
+    targets = re.findall(r"^\| \[[^\]]+\]\(([^)#\s]+)", text, re.MULTILINE)
+    return [os.path.normpath(os.path.join("docs", target)) for target in targets]

@@ -11,9 +11,24 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from doctest import ELLIPSIS, OutputChecker
+from itertools import chain
+from pathlib import Path
 
 import pytest
-from house_pages import PAGES, ROOT, blocks, commands, every_block, shown_output
+from house_pages import (
+    DOCS,
+    INDEX,
+    PAGES,
+    QUOTING,
+    ROOT,
+    blocks,
+    commands,
+    every_block,
+    rows_of_the_index,
+    shown_output,
+)
+from run_page import SEPARATOR
 
 import envs_data
 import marft_envs
@@ -21,35 +36,63 @@ from baselines.benchmarks.communication_token_cost import FORMS as benchmarked
 from baselines.cli.main import build_parser
 from marft_envs.communication import FORMS
 
-SEPARATOR = "=== end of block ==="
+AGENTS = ("docs/agents.md",)  # test_agents_page.py follows it
+TUTORIAL = tuple(rows_of_the_index("Tutorial"))
+RUN = [(page,) for page in PAGES if page not in (*TUTORIAL, *QUOTING, *AGENTS)] + [TUTORIAL]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(b.language == "python" for b in blocks(page))])
-def test_examples_run_in_order_and_print_what_is_shown(page, tmp_path):
-    """One process per page: later examples may use the names of earlier ones, as a reader's session would."""
-    for block in blocks(page):
+def _runs(block):
+    return block.language in ("python", "console")
+
+
+@pytest.mark.parametrize("pages", [pages for pages in RUN if any(map(_runs, chain(*map(blocks, pages))))], ids=str)
+def test_examples_run_in_order_and_print_what_is_shown(pages, tmp_path):
+    """One process per page, and one for the tutorial: later examples may use what earlier ones made, as readers do."""
+    everything = [block for page in pages for block in blocks(page)]
+    for block in everything:
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
-    python = [block for block in blocks(page) if block.language == "python"]
-    code = [f"import {block.file.removesuffix('.py')}" if block.file else block.text for block in python]
-    done = _run_python(f"\nprint({SEPARATOR!r})\n".join(code), tmp_path)
-    assert done.returncode == 0, f"{page}:\n{done.stderr}"
-    printed = done.stdout.split(SEPARATOR + "\n")
-    for block, output in zip(python, printed, strict=True):
-        shown = shown_output(block)
-        assert output == (shown or ""), f"{block.where} prints something else than the page shows"
+    examples = [block for block in everything if _runs(block)]
+    texts = [f"import {Path(block.file).stem}" if block.file else block.text for block in examples]
+    described = [
+        {"language": block.language, "text": text, "where": block.where}
+        for block, text in zip(examples, texts, strict=True)
+    ]
+    (tmp_path / "blocks.json").write_text(json.dumps(described), encoding="utf-8")
+    done = _run_python([str(ROOT / "tests/house/run_page.py"), "blocks.json"], tmp_path)
+    assert done.returncode == 0, f"{pages}:\n{done.stderr}"
+    printed = done.stdout.split(SEPARATOR + "\n")[:-1]
+    for block, output in zip(examples, printed, strict=True):
+        shown = block.text if block.language == "console" else shown_output(block) or ""
+        same = OutputChecker().check_output(shown, output, ELLIPSIS if block.language == "console" else 0)
+        assert same, f"{block.where} prints something else than the page shows:\n{output}"
 
 
-def _run_python(code, folder):
+def _run_python(arguments, folder):
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", "error", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}",
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "100",
+            "NO_COLOR": "1",
+        },
         capture_output=True,
         encoding="utf-8",
         timeout=240,
         check=False,
     )
+
+
+@pytest.mark.parametrize("page", QUOTING)
+def test_lines_of_code_on_the_pages_of_libraries_are_those_of_the_scripts(page):
+    scripts = {path.read_text(encoding="utf-8") for path in (ROOT / "baselines/third_party").glob("*.py")}
+    for block in blocks(page):
+        if block.language == "python":
+            lines = [line.strip() for line in block.text.splitlines() if line.strip() not in ("", "...")]
+            assert any(all(line in script for line in lines) for script in scripts), block.where
 
 
 def test_the_first_example_and_the_task_of_the_readme_have_at_most_fifteen_lines():
@@ -77,7 +120,7 @@ print(env.possible_agents, env.rewards)
 report = check_environment(make, cycles=5)
 assert report.passed, str(report)
 """
-    done = _run_python(played, tmp_path)
+    done = _run_python(["-c", played], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "['speller_0', 'writer_0'] {'speller_0': 1.0, 'writer_0': 1.0}\n"
 
@@ -93,7 +136,7 @@ def test_json_and_toml_blocks_are_wellformed():
 
 
 def test_every_block_has_a_known_language():
-    known = {"python", "text", "bash", "json", "toml", "mermaid", "math"}
+    known = {"python", "text", "bash", "console", "json", "toml", "mermaid", "math"}
     unknown = [block.where for page in PAGES for block in blocks(page) if block.language not in known]
     assert unknown == []
 
@@ -120,24 +163,41 @@ def targets():
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 
+@pytest.fixture(scope="module")
+def extras():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return set(project["optional-dependencies"])
+
+
 @pytest.mark.parametrize(("where", "command"), commands())
-def test_every_command_of_the_pages_exists(where, command, parser, targets):
+def test_every_command_of_the_pages_exists(where, command, parser, targets, extras):
     program, *arguments = shlex.split(command, comments=True)
     if program == "marft":
         _assert_parses(parser, arguments)
+        parser.parse_args(arguments)
     elif program == "make":
-        assert set(arguments) <= targets
+        assert {argument for argument in arguments if not argument.startswith("ARGS=")} <= targets
+    elif program == "pip":
+        wanted = re.search(r"^marft\[([\w,]+)\]$", arguments[-1])
+        assert arguments[0] == "install", where
+        assert wanted is None or set(wanted[1].split(",")) <= extras, where
+    elif program == ".":
+        assert arguments == [".venv/bin/activate"]
     else:
         assert program in ("python", ".venv/bin/python"), f"{where}: a program that no test knows"
-        assert arguments[0] == "-m", where
-        assert importlib.util.find_spec(arguments[1]) is not None
+        if arguments[0] == "-m":
+            assert importlib.util.find_spec(arguments[1]) is not None
+        else:
+            assert (ROOT / arguments[0]).is_file() or where.startswith(AGENTS), where
 
 
 def _assert_parses(parser, arguments):
     flags = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
-    subparser = parser._subparsers._group_actions[0].choices[arguments[0]]
-    assert flags <= set(subparser._option_string_actions), "a flag that there is not, or an abbreviated one"
-    parser.parse_args(arguments)
+    known, rest = set(), list(arguments)
+    while parser._subparsers and rest:
+        parser = parser._subparsers._group_actions[0].choices[rest.pop(0)]
+        known |= set(parser._option_string_actions)
+    assert flags <= known, "a flag that there is not, or an abbreviated one"
 
 
 def test_commands_within_sentences_exist(parser):
@@ -232,8 +292,9 @@ def _anchors(text):
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_readme_links_to_every_page():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for page in PAGES:
-        if page.startswith("docs/"):
-            assert f"({page}" in text
+def test_the_index_has_a_row_for_every_page():
+    """The rows are the navigation of the site. A folder with an index of its own needs one row."""
+    assert f"({INDEX})" in (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = set(rows_of_the_index())
+    folders = tuple(row.removesuffix("README.md") for row in rows if row.endswith("/README.md"))
+    assert [page for page in DOCS if page not in rows and page != INDEX and not page.startswith(folders)] == []

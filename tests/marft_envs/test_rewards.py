@@ -9,6 +9,7 @@ from marft_envs import Outcome
 from marft_envs.records.episode import Episode
 from marft_envs.records.turn import Turn
 from marft_envs.rewards import PRESETS, TERMS, TeamReward, longest_exchange
+from marft_envs.tasks.base import JudgeFailure
 
 
 def call(status="ok", round=0, agent="a_0"):
@@ -97,3 +98,70 @@ def test_a_game_pays_at_its_end_and_logs_every_term():
     assert record.terms == reward.terms(record) == {"completion": 1.0, "steps": 1.0}
     assert reward.total(record.terms) == pytest.approx(sum(record.rewards))
     assert env.infos["actor_0"]["term_completion"] == 1.0
+
+
+# ------------------------------------------------------------------ own terms
+
+
+def mean_length(episode):
+    return sum(len(turn.action) for turn in episode.turns) / len(episode.turns)
+
+
+def test_an_own_term_gets_the_episode_and_travels_as_data(monkeypatch, tmp_path):
+    (tmp_path / "marft_length_term.py").write_text("def turns(episode):\n    return len(episode.turns)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = {"completion": 1.0, "turns": {"function": "marft_length_term:turns", "weight": -0.25}}
+    env = marft_envs.make("marft/math_duo-v0", reward=spec)
+    env.reset(seed=0)
+    assert env.infos["actor_0"]["term_turns"] == 0.0
+    env.step("think")
+    env.step(f"\\boxed{{{env.unwrapped.task.answer}}}")
+    assert set(env.rewards.values()) == {0.5}
+    record = Episode.from_json(env.unwrapped.episode().to_json())
+    assert record.terms == {"completion": 1.0, "turns": 2.0}
+    assert record.settings["reward"] == spec
+    again = TeamReward.of(record.settings["reward"])
+    assert again == TeamReward.of(spec)
+    assert again.total(again.terms(record)) == 0.5
+
+
+def test_an_own_term_may_be_a_function_and_weighs_1_unless_said_otherwise():
+    reward = TeamReward({"length": 0.0}, {"length": mean_length})
+    assert reward.terms(episode(actions=("ab", "abcd"))) == {"length": 3.0}
+    assert reward.to_dict()["length"]["function"].endswith("test_rewards:mean_length")
+    assert TeamReward.of({"size": {"function": "builtins:len"}}).weights == {"size": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("term", "cause"),
+    [
+        (lambda episode: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda episode: float("nan"), "found nan, wanted a finite number"),
+        (lambda episode: float("inf"), "found inf, wanted a finite number"),
+        (lambda episode: None, "found None, wanted a finite number"),
+        (lambda episode: "1", "found '1', wanted a finite number"),
+        (lambda: 1.0, "TypeError"),
+    ],
+)
+def test_a_faulty_own_term_fails_the_episode_with_its_cause(term, cause):
+    env = marft_envs.make("marft/math_solo-v0", reward=TeamReward({"mine": 1.0}, {"mine": term}))
+    env.reset(seed=0)
+    with pytest.raises(JudgeFailure, match=f"reward term 'mine' on task '{env.unwrapped.task.id}': {cause}"):
+        env.step("1")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"mine": {"function": "math"}}, "own term 'mine': found 'math', wanted a function of the Episode"),
+        ({"mine": {"function": "no_such_module_here:f"}}, "own term 'mine': .*cannot be imported"),
+        ({"mine": {"function": 3}}, "own term 'mine' is int, wanted a function"),
+        ({"mine": {"weight": 3}}, "own term 'mine' has .'weight'., wanted function and perhaps weight"),
+        ({"mine": {"function": "builtins:len", "weight": "much"}}, "the weight of 'mine' is 'much'"),
+        ({"steps": {"function": "builtins:len"}}, "own term 'steps': wanted a name .* that no term has yet"),
+        ({"a/b": {"function": "builtins:len"}}, "own term 'a/b': wanted a name of letters"),
+    ],
+)
+def test_a_bad_own_term_is_refused_before_any_game(spec, message):
+    with pytest.raises(ValueError, match=message):
+        marft_envs.make("marft/math_solo-v0", reward=spec)

@@ -79,7 +79,7 @@ def learner_settings(name: str, preset: Mapping[str, Any] | None = None, /, **gi
     Raises:
         SettingsError: The name is unknown, or a given setting contradicts the algorithm or has no effect on it.
 
-    Example:
+    Examples:
         >>> learner_settings("gspo", policy_lr=1e-4).normalisation
         'token'
     """

@@ -46,7 +46,7 @@ def extract_program(answer: str, languages: Collection[str] = ("python", "c++"))
         answer: Any text; the last block may lack its end (a truncated answer).
         languages: Allowed languages: "python", "c++"; blocks in others are skipped.
 
-    Example:
+    Examples:
         >>> extract_program("First I read n.\n```python\nprint(int(input()) * 2)\n```").source
         'print(int(input()) * 2)\n'
     """

@@ -33,7 +33,7 @@ def action_record(action: str, events: Sequence[Mapping[str, Any]] = ()) -> str:
         events: Events of its author in that round, once it is over: of kind "call" with name, arguments, status and
             changed (pairs of path and new value), and of kind "hand_off" with to and message.
 
-    Example:
+    Examples:
         >>> print(action_record("I look it up.\nget_order(order_id='W3')"))
         did: get_order(order_id="W3")
         >>> print(action_record("So it is \\boxed{42}."))

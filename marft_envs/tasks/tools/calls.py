@@ -47,7 +47,7 @@ def read_calls(text: str, formats: Sequence[str] = ("tags", "json", "python")) -
     Raises:
         CallError: A call cannot be read, or there are too many, too long or too deep ones.
 
-    Example:
+    Examples:
         >>> read_calls("I look it up.\nget_order(id=7)")
         [Call(name='get_order', arguments={'id': 7}, positional=())]
     """

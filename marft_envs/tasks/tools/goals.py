@@ -62,7 +62,7 @@ class StateGrade(NamedTuple):
 def path_of(*keys: str | int) -> str:
     """Join keys to a path.
 
-    Example:
+    Examples:
         >>> path_of("files", "/notes/a.txt", "content")
         'files/~1notes~1a.txt/content'
     """
@@ -72,7 +72,7 @@ def path_of(*keys: str | int) -> str:
 def find(state: Any, path: str) -> Any:
     """Return the value at a path, or ABSENT.
 
-    Example:
+    Examples:
         >>> find({"orders": [{"id": 7}]}, "orders/0/id")
         7
     """
@@ -93,7 +93,7 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
     If the type of a container changed, only its own path is yielded. Numbers are compared as in JSON: 1 and 1.0 are
     equal, 1 and True are not. None differs from an absent path.
 
-    Example:
+    Examples:
         >>> list(changes({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3, "d": {"e": 4}}}))
         ['b/c', 'b/d/e']
     """
@@ -117,7 +117,7 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
 def changed(before: Any, after: Any) -> list[list[Any]]:
     """Return the first leaves that differ, as [path, new value]; the value of a removed one is None.
 
-    Example:
+    Examples:
         >>> changed({"a": 1, "b": 2}, {"a": 1, "b": 3})
         [['b', 3]]
     """
@@ -165,7 +165,7 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
 def follows(reference: Sequence[Call], made: Sequence[Call]) -> float:
     """Return the fraction of a reference that the calls contain in order (longest common subsequence).
 
-    Example:
+    Examples:
         >>> a, b, c = Call("a"), Call("b"), Call("c")
         >>> follows([a, b], [a, c, b]), follows([a, b], [b, a])
         (1.0, 0.5)
@@ -182,7 +182,7 @@ def follows(reference: Sequence[Call], made: Sequence[Call]) -> float:
 def same_answer(given: str, gold: str) -> bool:
     """Compare two short answers: as numbers if both are, else without case, outer blanks and full stop.
 
-    Example:
+    Examples:
         >>> same_answer(" 12.50 ", "12.5"), same_answer("Gold.", "gold"), same_answer("nan", "NaN")
         (True, True, True)
     """

@@ -28,7 +28,7 @@ def schema_of(annotation: Any) -> dict[str, Any]:
     Raises:
         TypeError: It is anything else.
 
-    Example:
+    Examples:
         >>> schema_of(list[int] | None)
         {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
     """
@@ -108,7 +108,7 @@ def _say(error: Any, schema: Schema) -> list[str]:
 def wanted(schema: Schema) -> str:
     """Describe a schema in a few words.
 
-    Example:
+    Examples:
         >>> wanted(schema_of(list[str] | None))
         'list of string or null'
     """

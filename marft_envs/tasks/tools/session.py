@@ -94,6 +94,8 @@ class WorldSession:
     def _answer(self, call: Call, agent: str, before: Sequence[Event]) -> Event:
         """Run one call; `before` are the events of this turn."""
         event: Event = {"kind": "call", "name": call.name[:_NAME_CHARS], "arguments": dict(call.arguments)}
+        if self.task.reference and call.name not in (HAND_OFF, FINISH.name):
+            event["expected"] = any(wanted.name == call.name for wanted in self.task.reference)
         tool = self._tools(agent).get(call.name)
         if tool is None:
             return event | not_owned(self._tools(agent))

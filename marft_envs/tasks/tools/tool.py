@@ -86,7 +86,7 @@ class Tool:
     def signature(self) -> str:
         """Name and parameters on one line.
 
-        Example:
+        Examples:
             `get_order(order_id: string, verbose?: boolean)`
         """
         required = self.parameters.get("required", ())

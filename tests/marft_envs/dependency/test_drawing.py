@@ -7,7 +7,7 @@ from toy_games import toy_team
 
 from marft_envs import Team
 from marft_envs.dependency import chain, full, independent, routed, schedule
-from marft_envs.dependency.drawing import dot, mermaid, png
+from marft_envs.dependency.drawing import dot, mermaid, picture
 
 TRIO = Team.preset("trio")
 
@@ -37,7 +37,7 @@ def test_delayed_and_open_edges_look_otherwise():
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_png(tmp_path, rounds):
     dependency = schedule([full(delayed="all"), independent()])
-    path = png(dependency, TRIO.roster, tmp_path / "d.png", rounds=rounds)
+    path = picture(dependency, TRIO.roster, tmp_path / "d.png", rounds=rounds)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert path.stat().st_size > 2000
 
@@ -45,4 +45,4 @@ def test_png(tmp_path, rounds):
 def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"marft\[agents\]"):
-        png(full(), TRIO.roster, tmp_path / "d.png")
+        picture(full(), TRIO.roster, tmp_path / "d.png")

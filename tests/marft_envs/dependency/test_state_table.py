@@ -9,7 +9,7 @@ from toy_games import play_out, toy_game, toy_team
 
 from baselines.cli.main import main
 from marft_envs.dependency import DependencyError, Roster, as_dependency, by_state, chain, from_dict, full, schedule
-from marft_envs.dependency.drawing import dot, mermaid, png
+from marft_envs.dependency.drawing import dot, mermaid, picture
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay
 
@@ -138,7 +138,7 @@ def test_drawings_have_a_part_for_each_row(tmp_path):
     assert mermaid(full(), TRIO).startswith('flowchart LR\n  subgraph layer_0["layer 0"]\n    a_0["a_0"]\n  end')
     assert 'label="if round >= 1";' in dot(table, TRIO)
     assert '"case_1_b_0" -> "case_1_c_0";' in dot(table, TRIO)
-    assert png(table, TRIO, tmp_path / "table.png").stat().st_size > 1000
+    assert picture(table, TRIO, tmp_path / "table.png").stat().st_size > 1000
 
 
 def test_marft_show_prints_the_table(tmp_path, capsys):

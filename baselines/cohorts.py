@@ -1,0 +1,128 @@
+"""Scores by cohort: scenarios grouped by a property of their task, such as level, subject, grade or world.
+
+`marft eval` and `marft compare` group alike. A property with one value for all scenarios makes no cohorts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from baselines.statistics import pass_hat_k
+from marft_agents.intervals import Interval, wilson
+
+Cohort = tuple[str, str]
+Mask = npt.NDArray[np.bool_]
+
+
+class CohortError(ValueError):
+    """A cohort that no scenario belongs to; the message lists those there are."""
+
+
+@dataclass(frozen=True)
+class Cohorts:
+    """Properties of the scenarios of an evaluation.
+
+    Attributes:
+        values: Value of each scenario by property, as text; "none" where its task has none.
+    """
+
+    values: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, record: Mapping[str, Sequence[Any]]) -> Cohorts:
+        """Read the entry "cohorts" of an evaluation or of a scenario list."""
+        return cls({name: ["none" if value is None else str(value) for value in told] for name, told in record.items()})
+
+    def rows(self) -> list[Cohort]:
+        """Return the cohorts of the properties with several values, in order."""
+        names = [name for name, told in self.values.items() if len(set(told)) > 1]
+        return [(name, value) for name in names for value in _in_order(set(self.values[name]))]
+
+    def chosen(self, cohort: Cohort) -> Mask:
+        """Return which scenarios belong to a cohort, bool [scenarios].
+
+        Raises:
+            CohortError: None does.
+        """
+        name, value = cohort
+        if name not in self.values:
+            raise CohortError(f"no cohort {name!r}; there are: {', '.join(self.values) or 'none'}")
+        if value not in self.values[name]:
+            there = ", ".join(_in_order(set(self.values[name])))
+            raise CohortError(f"no scenario has {name}={value}; there are: {there}")
+        return np.array([one == value for one in self.values[name]])
+
+
+def _in_order(values: set[str]) -> list[str]:
+    """Sort values, numbers by size."""
+    return sorted(values, key=lambda text: (not text.isdecimal(), int(text) if text.isdecimal() else 0, text))
+
+
+class CohortScore(NamedTuple):
+    """Scores of one cohort.
+
+    Attributes:
+        cohort: Name and value of the cohort; None for all scenarios.
+        scenarios: Number of scenarios.
+        failed: Number of failed episodes among them; they are in no score.
+        average: Mean score of the k samples per scenario (avg@k) with its 95 % interval; accuracy for k = 1.
+        pass_hat: Estimate of pass^k by k, from 2 to the number of samples, with its 95 % interval. Empty where scores are not
+            0 or 1.
+    """
+
+    cohort: Cohort | None
+    scenarios: int
+    failed: int
+    average: Interval
+    pass_hat: Mapping[int, Interval]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form; NaN is null."""
+        return {
+            "cohort": None if self.cohort is None else dict([self.cohort]),
+            "scenarios": self.scenarios,
+            "failed_episodes": self.failed,
+            "avg_at_k": _plain(self.average),
+            "pass_hat_k": {str(k): _plain(found) for k, found in self.pass_hat.items()},
+        }
+
+
+def _plain(found: Interval) -> dict[str, Any]:
+    return {"mean": None if math.isnan(found.mean) else found.mean, "interval_95": [found.low, found.high]}
+
+
+def cohort_scores(scores: npt.NDArray[np.float64], cohorts: Cohorts) -> list[CohortScore]:
+    """Return the scores of all scenarios, then of each cohort.
+
+    The intervals are Wilson's, with the scenario as the unit: the samples of one scenario are not independent. They
+    hold for means of values between 0 and 1, and are conservative where such values are no shares of 0 and 1.
+
+    Args:
+        scores: Float64 [scenarios, samples]; NaN is a failed episode.
+        cohorts: Properties of the scenarios.
+    """
+    whole = np.ones(len(scores), np.bool_)
+    rows: list[tuple[Cohort | None, Mask]] = [(None, whole)]
+    rows += [(cohort, cohorts.chosen(cohort)) for cohort in cohorts.rows()]
+    return [_score(cohort, scores[chosen]) for cohort, chosen in rows]
+
+
+def _score(cohort: Cohort | None, scores: npt.NDArray[np.float64]) -> CohortScore:
+    scored = ~np.isnan(scores)
+    samples = scored.sum(axis=1)
+    sums = np.where(scored, scores, 0.0).sum(axis=1)
+    means = sums[samples > 0] / samples[samples > 0]
+    average = wilson(float(means.mean()) if len(means) else math.nan, len(means))
+    pass_hat = {}
+    if np.isin(scores[scored], (0.0, 1.0)).all():
+        for k in range(2, scores.shape[1] + 1):
+            enough = samples >= k
+            if enough.any():
+                pass_hat[k] = wilson(pass_hat_k(sums[enough], samples[enough], k), int(enough.sum()))
+    return CohortScore(cohort, len(scores), int((~scored).sum()), average, pass_hat)

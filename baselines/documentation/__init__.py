@@ -1,0 +1,1 @@
+"""Build of the documentation site; part of the repository, not of the wheel."""

@@ -1,0 +1,73 @@
+"""Build the documentation site: `python -m baselines.documentation`, or `make docs`.
+
+The source is assembled in build/documentation/source, the site lies in build/documentation/site. The build is strict:
+a link or an anchor that leads nowhere fails it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from baselines.documentation import reference_pages
+from baselines.documentation.source_tree import MERMAID, ROOT, assemble
+
+BUILD = ROOT / "build" / "documentation"
+PACKAGE = "mermaid@12"  # the version that the theme would load from the network
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Assemble the source and build the site; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m baselines.documentation", description="Build the site.")
+    parser.add_argument("--source-only", action="store_true", help="assemble the source and do not build")
+    parsed = parser.parse_args(arguments)
+    tree = assemble(reference_pages.pages(), BUILD / "drawings")
+    tree.copied["assets/site.css"] = Path(__file__).with_name("site.css")
+    if script := _mermaid(BUILD / "mermaid"):
+        tree.copied[MERMAID] = script
+    tree.write(BUILD / "source")
+    config = {"INHERIT": "../../mkdocs.yml", "docs_dir": "source", "site_dir": "site", "nav": tree.nav}
+    (BUILD / "mkdocs.yml").write_text(yaml.safe_dump(config, allow_unicode=True, sort_keys=False), encoding="utf-8")
+    if parsed.source_only:
+        return 0
+    command = [
+        sys.executable,
+        "-m",
+        "zensical",
+        "build",
+        "--strict",
+        "--clean",
+        "--config-file",
+        str(BUILD / "mkdocs.yml"),
+    ]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def _mermaid(folder: Path) -> Path | None:
+    """Return the script that draws diagrams, fetched through npm once; None without npm: browsers then fetch it."""
+    script = folder / "mermaid.min.js"
+    npm = shutil.which("npm")
+    if not script.is_file() and npm:
+        folder.mkdir(parents=True, exist_ok=True)
+        packed = subprocess.run([npm, "pack", "--silent", PACKAGE], cwd=folder, check=False, capture_output=True)
+        if packed.returncode:
+            return None
+        (archive,) = folder.glob("mermaid-*.tgz")
+        with tarfile.open(archive) as package, (folder / "part").open("wb") as part:
+            content = package.extractfile("package/dist/mermaid.min.js")
+            assert content is not None
+            shutil.copyfileobj(content, part)
+        archive.unlink()
+        (folder / "part").rename(script)
+    return script if script.is_file() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""Functions named by import path, `module:function`, as flags and config files give them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def imported(path: str, wanted: str) -> Callable[..., Any]:
+    """Import a function; the working directory is searched too, after all other places.
+
+    Args:
+        path: Import path, like "my_package.rewards:brevity".
+        wanted: Description of the function for error messages, like "a function of the Episode".
+
+    Raises:
+        ValueError: The path has another form, the module cannot be imported, or it has no such function.
+    """
+    module, colon, names = path.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), *names.split("."))):
+        raise ValueError(f"found {path!r}, wanted {wanted} as MODULE:FUNCTION")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # a console script does not search it
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:
+        raise ValueError(f"{path!r}: {module} cannot be imported ({type(error).__name__}: {error})") from error
+    for name in names.split("."):
+        if not hasattr(found, name):
+            raise ValueError(f"{path!r}: {module} has no {names}; wanted {wanted}")
+        found = getattr(found, name)
+    if not callable(found):
+        raise ValueError(f"{path!r} is {type(found).__name__}, wanted {wanted}")
+    function: Callable[..., Any] = found
+    return function
