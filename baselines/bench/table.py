@@ -389,7 +389,10 @@ def notes_of(table: TaskTable) -> list[str]:
 
 
 def overview(tables: Sequence[TaskTable]) -> str:
-    """Return success by task and arm as one Markdown table, the task on which the team is worst first."""
+    """Return success by task and arm as one Markdown table, the task on which the team is worst first.
+
+    The last two columns are the difference of the team to the reference, and its minimum detectable effect.
+    """
     arms = sorted({row.arm for table in tables for row in table.rows}, key=lambda arm: (arm != "team", arm))
     lines = []
     for table in tables:
@@ -397,10 +400,14 @@ def overview(tables: Sequence[TaskTable]) -> str:
         for team, algorithm in dict.fromkeys((row.team, row.algorithm) for row in table.rows if row.algorithm):
             rows = [found.get((arm, team, algorithm)) or found.get((arm, team, "")) for arm in arms]
             told = ["-" if row is None else _interval(row.success) for row in rows]
-            worst = next((row.success[0] for row in rows if row is not None), math.inf)
+            first = next(row for row in rows if row is not None)
+            told.append("-" if first.difference is None else _interval(first.difference, sign=True))
+            told.append(_number(first.detectable, ".3f"))
+            worst = first.success[0]
             lines.append((worst, f"| {table.task} | {team} | {algorithm} | {' | '.join(told)} |"))
-    head = ["### Success [95 %] of all tasks", "", f"| task | team | algorithm | {' | '.join(arms)} |"]
-    return "\n".join([*head, f"|{'---|' * 3}{'---:|' * len(arms)}", *(line for _, line in sorted(lines))])
+    columns = ["task", "team", "algorithm", *arms, f"{arms[0]} - {tables[0].reference}", "MDE"]
+    head = ["### Success [95 %] of all tasks", "", f"| {' | '.join(columns)} |"]
+    return "\n".join([*head, f"|{'---|' * 3}{'---:|' * (len(arms) + 2)}", *(line for _, line in sorted(lines))])
 
 
 def markdown(tables: Sequence[TaskTable]) -> str:

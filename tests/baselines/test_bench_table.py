@@ -110,9 +110,9 @@ def test_above_several_tables_stands_an_overview_with_the_worst_task_first():
     easy = [record("team", 0, ones, task="easy"), record("untrained", None, zeros, task="easy")]
     hard = [record("team", 0, zeros, task="hard", cell="hard")]
     shown = markdown(tables_of([*easy, *hard])).splitlines()
-    assert shown[2] == "| task | team | algorithm | team | untrained |"
+    assert shown[2] == "| task | team | algorithm | team | untrained | team - solo@tokens | MDE |"
     assert [line.split(" | ")[0] for line in shown[4:6]] == ["| hard", "| easy"]
-    assert shown[4].endswith("| - |")
+    assert shown[4].endswith("| - | - | - |")  # no untrained team, and no agent to compare with
     assert markdown(tables_of(easy)).startswith("### easy")
 
 
