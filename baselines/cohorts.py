@@ -72,8 +72,8 @@ class CohortScore(NamedTuple):
         scenarios: Number of scenarios.
         failed: Number of failed episodes among them; they are in no score.
         average: Mean score of the k samples per scenario (avg@k) with its 95 % interval; accuracy for k = 1.
-        pass_hat: Estimate of pass^k by k, from 2 to the number of samples, with its 95 % interval. Empty where scores are not
-            0 or 1.
+        pass_hat: Estimate of pass^k by k, from 2 to the number of samples, with its 95 % interval. Empty where scores
+            are not 0 or 1.
     """
 
     cohort: Cohort | None

@@ -65,7 +65,8 @@ AGENT = {
 }
 TEAM = {
     "success": "share of episodes solved, of those that did not fail",
-    "return": "mean team reward per episode",
+    "return": "mean undiscounted team return per episode",
+    "term_NAME": "mean of a term of the team reward before weighting",
     "invalid": "mean number of rounds per episode without a readable answer",
     "turns": "mean turns per episode",
     "tokens": "tokens sampled in the first prompt groups",
@@ -88,13 +89,19 @@ VALIDATION = {
     "success": "share of held-out tasks solved",
     "low": "lower end of its 95 % Wilson interval",
     "high": "upper end of the interval",
+    "return": "mean undiscounted team return per episode",
+    "term_NAME": "mean of a term of the team reward before weighting",
     "tokens": "mean sampled tokens per episode",
     "episodes": "episodes played",
     "failed": "episodes that failed for reasons outside of the agents",
 }
+TOOLS = {
+    "tool_selection": "share of the choices of tools that were expected, where the task says which are",
+    "handoff_loops": "mean number of hand-off loops per episode",
+}
 METRICS: Mapping[str, tuple[str, Mapping[str, str]]] = {  # prefix -> about its metrics, content of each
-    "AGENT": ("Of each agent; if agents share an adapter, of the adapter.", AGENT | LEDGER),
-    "team": ("Of the team.", TEAM | TEAM_LEDGER),
+    "AGENT": ("Of each agent; if agents share an adapter, of the adapter.", AGENT | TOOLS | LEDGER),
+    "team": ("Of the team.", TEAM | TOOLS | TEAM_LEDGER),
     "critic": (
         "Of the critic, for algorithms that have one.",
         {

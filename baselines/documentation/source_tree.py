@@ -82,7 +82,7 @@ def assemble(generated: Mapping[str, str], drawings: Path) -> SourceTree:
         generated: Text of the generated pages by path on the site.
         drawings: Folder to write the pictures of *D* to.
     """
-    tree = SourceTree(pages=dict(generated))
+    tree = SourceTree(pages={place: python_markdown(text) for place, text in generated.items()})
     for path in [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / page for page in MOVED)]:
         _add_page(tree, path.relative_to(ROOT).as_posix())
     for path in (ROOT / "docs" / "schemas").glob("*.json"):

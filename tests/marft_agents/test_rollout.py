@@ -133,7 +133,7 @@ def test_the_team_trains_on_the_third_party_game():
         market(rounds=2),
         team,
         Learner(team, settings),
-        TrainingSchedule(updates=20, groups=16, group_size=1),
+        TrainingSchedule(updates=12, groups=16, group_size=1),
         on_update=lambda update, metrics: history.append(metrics["team/return"]),
     )
     before = adapters(team)
