@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
 from baselines.bench.plan import ARMS, PlanError, plan_of, read_plan
 from baselines.bench.run import open_folder
 from baselines.bench.units import Cell, Training, cells_of, units_of
+from baselines.cli.bench import PLANS, bundled_plans
 from marft_agents.runs.run_folder import RunFolderError
 from marft_envs import register_task
 from marft_envs.registration.registry import _REGISTRY
@@ -35,6 +37,14 @@ def refusal(task=None, **top):
     with pytest.raises(PlanError) as refused:
         plan(task, **top)
     return str(refused.value)
+
+
+@pytest.mark.slow  # reads the tokenizer of SmolLM2
+@pytest.mark.parametrize("name", bundled_plans())
+def test_the_plans_that_come_with_marft_can_be_run(name):
+    found = read_plan(Path(str(PLANS.joinpath(f"{name.removeprefix('bench/')}.toml"))))
+    assert name == f"bench/{found.name}"
+    assert cells_of(found)
 
 
 def test_some_tasks_of_a_plan_can_run_alone():
