@@ -31,7 +31,7 @@ def new_game(**keywords):
 def play(env, index, say):
     """Play a task; return the record."""
     env.reset(seed=index, options={"index": index})
-    while not env.infos[ORCHESTRATOR]["success"] and not env.truncations[ORCHESTRATOR]:
+    while not env.terminations[ORCHESTRATOR]:
         env.step(say(env.agent_selection, env.observe(env.agent_selection)))
     return env.unwrapped.episode()
 
