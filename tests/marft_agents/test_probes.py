@@ -12,6 +12,7 @@ import functools
 import sys
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def train(make, team, settings: LearnerSettings, seed: int, updates: int) -> flo
     sampled = [0.0] * 5
     while trainer.learner.updates < updates and sum(sampled[-5:]) < 5 * 0.95:
         sampled.append(trainer.step()["team/success"])
-    greedy = team.under(SamplingParams(temperature=0, max_new_tokens=2))
+    greedy = team.under(replace(team.law, temperature=0))
     return evaluate(make, greedy, [{"seed": 10**6 + i} for i in range(200)]).accuracy.mean
 
 
