@@ -12,6 +12,7 @@ import envs_data
 from marft_envs.dependency.routed import Routed
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game import FlexMG
+from marft_envs.graders import bare_tasks
 from marft_envs.tasks.tools.bfcl import oracle_policy as bfcl
 from marft_envs.tasks.tools.bfcl.multi_turn import MultiTurnTasks
 from marft_envs.tasks.tools.bfcl.single_turn import BfclTasks
@@ -61,11 +62,11 @@ def oracle_of(env: Any) -> Oracle:
     game = dependency_game(env)
     if game is None:
         raise NoOracleError("no scripted oracle: it plays gold answers and needs a Flex-MG; use random or a model")
-    tasks = game.tasks
+    tasks = bare_tasks(game.tasks)
     if isinstance(tasks, ToolTasks):
-        return lambda game, agent, _: worlds.next_action(game, agent)
+        return lambda game, agent, _: worlds.next_action(tasks, game, agent)
     if isinstance(tasks, BfclTasks | MultiTurnTasks):
-        return lambda game, agent, _: bfcl.next_action(game, agent)
+        return lambda game, agent, _: bfcl.next_action(tasks, game, agent)
     own: Callable[[Any, str, Any], str] | None = getattr(tasks, "oracle", None)
     if own is not None:
         return lambda game, agent, observation: own(game.task, agent, observation)

@@ -23,6 +23,7 @@ from marft_agents.policies.policy import Policy
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from marft_agents.runs.evaluation import Evaluation, evaluate
 from marft_envs.environment_capabilities import dependency_game
+from marft_envs.graders import bare_tasks
 from marft_envs.registration.factory import takes
 from marft_envs.tasks.tools.calls import CallError, read_calls
 from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
@@ -206,7 +207,7 @@ def _oracle_of(env: Any) -> Callable[[str, Any], str]:
     """Return a policy that solves the tasks of an environment; with hand-offs, from what each agent sees and hears."""
     game = dependency_game(env)
     assert game is not None  # `_check` requires a Flex-MG
-    if isinstance(game.tasks, ToolTasks):
+    if isinstance(bare_tasks(game.tasks), ToolTasks):
         return _tool_oracle
     try:
         oracle = oracle_of(env)

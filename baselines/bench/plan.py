@@ -37,6 +37,7 @@ from marft_envs.teams.team import Team, as_team
 
 TEAM, SOLO, VOTE, SHARED, UNTRAINED = "team", "solo@tokens", "vote@tokens", "shared", "untrained"
 MUTED, ANONYMOUS, SHUFFLED = "muted", "anonymous", "shuffled"
+RANDOM_ROUTER = "random_router"
 ARMS: Mapping[str, str] = {
     TEAM: "the trained team",
     UNTRAINED: "the team before training",
@@ -45,6 +46,7 @@ ARMS: Mapping[str, str] = {
     MUTED: "the trained team with D = 0: no agent is shown an action of another",
     ANONYMOUS: "the trained team without role names and profiles: all agents get the profile of the one agent",
     SHUFFLED: "the trained team, each agent hearing the teammates of another episode",
+    RANDOM_ROUTER: "the trained team, each route of its orchestrator drawn at random; of routed teams only",
     SHARED: "the team trained with one adapter for all roles",
 }
 OF_THE_BENCH = ("data", "split", "team", "horizon", "feedback")  # keywords that are keys of a task's table
@@ -163,6 +165,11 @@ class BenchTask:
         own |= {"team": dict(team), "horizon": self.horizon, "feedback": plan.feedback}
         return own | ({"split": split} if takes(plan.env, "split") else {}) | dict(plan.keywords)
 
+    def is_routed(self, team: str) -> bool:
+        """Return True if an orchestrator decides who acts in a team."""
+        dependency = self.plan.keywords.get("dependency", self.teams[team].get("dependency"))
+        return isinstance(dependency, Mapping) and dependency.get("kind") == "routed"
+
     def scenarios(self, env: Any) -> list[dict[str, Any]]:
         """Return the reset options of the test problems."""
         return scenarios(env, self.plan.problems or None)
@@ -250,12 +257,15 @@ class BenchPlan:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+_FOR_ANY_TEAM = tuple(arm for arm in ARMS if arm != RANDOM_ROUTER)
+
+
 @dataclass(frozen=True)
 class _File:
     """Top level of a plan file."""
 
     name: str = knob("", "name of the plan", _is_name, "letters, digits, '_', '.', '-'")
-    arms: tuple[str, ...] = knob(tuple(ARMS), "arms to play", _are_names, f"a list of {', '.join(ARMS)}")
+    arms: tuple[str, ...] = knob(_FOR_ANY_TEAM, "arms to play", _are_names, f"a list of {', '.join(ARMS)}")
     algorithms: tuple[str, ...] = knob(("marft-a",), "algorithms of the teams", _are_names, "a list of algorithms")
     solo_algorithms: tuple[str, ...] = knob(
         (), "algorithms of the one agent; empty: those of the teams", _are_texts, "a list of algorithms"
@@ -311,6 +321,8 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
     algorithms = top.solo_algorithms or top.algorithms
     for name in (*top.algorithms, *algorithms):
         _or_refuse(where, partial(algorithm, name))
+    if RANDOM_ROUTER in top.arms and TEAM not in top.arms:
+        raise PlanError(f"{where}: {RANDOM_ROUTER} is compared with the arm {TEAM}: wanted both among the arms")
     if VOTE in top.arms and not {TEAM, SOLO} <= set(top.arms):
         raise PlanError(
             f"{where}: {VOTE} takes as many samples as match the measured tokens of the arms {TEAM} and {SOLO}: "
@@ -326,6 +338,8 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
         training_seeds=top.training_seeds,
         evaluation_seeds=top.evaluation_seeds,
     )
+    if RANDOM_ROUTER in plan.arms and not any(task.is_routed(team) for task in tasks for team in task.teams):
+        raise PlanError(f"{where}: {RANDOM_ROUTER}: no team is `routed`, so there are no routes to draw")
     for task in tasks:
         _or_refuse(f"{where}: task {task.name!r}", partial(_check_task, plan, task))
     return plan

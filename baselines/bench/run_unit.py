@@ -26,7 +26,8 @@ from baselines.bench.controls import (
     vote_score,
     voting_tasks,
 )
-from baselines.bench.plan import ANONYMOUS, MUTED, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
+from baselines.bench.plan import ANONYMOUS, MUTED, RANDOM_ROUTER, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
+from baselines.bench.random_router import RandomRouter
 from baselines.bench.units import Cell, Training, Unit
 from baselines.cli.environment_flags import factory
 from baselines.cli.train import train
@@ -191,7 +192,7 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
     """Play an arm; return scores, cohorts, ledger and what was measured."""
     task = plan.task(cell.task)
     stage = _stage(plan, cell, folder)
-    play = {SHUFFLED: _play_shuffled, VOTE: _play_vote}.get(cell.arm, _play_plainly)
+    play = {SHUFFLED: _play_shuffled, VOTE: _play_vote, RANDOM_ROUTER: _play_random_router}.get(cell.arm, _play_plainly)
     scores, trajectories, extra = play(plan, cell, folder, stage)
     training = folder.read(cell.training) if cell.training else None
     causes = [trajectory.failure for trajectory in trajectories if trajectory.failure is not None]
@@ -282,6 +283,16 @@ def _play_shuffled(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) ->
         columns.append(result.scores)
         trajectories += result.trajectories
     return np.concatenate(columns, axis=1), trajectories, {}
+
+
+def _play_random_router(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:
+    """Play every problem once per seed, with routes drawn by that seed."""
+    results = [
+        stage.play([seed], lambda seed=seed: RandomRouter(stage.make_env(), seed))  # type: ignore[misc]
+        for seed in plan.evaluation_seeds
+    ]
+    trajectories = [trajectory for result in results for trajectory in result.trajectories]
+    return np.concatenate([result.scores for result in results], axis=1), trajectories, {}
 
 
 def _play_vote(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from baselines.bench.plan import (
     ANONYMOUS,
     MUTED,
+    RANDOM_ROUTER,
     SHARED,
     SHUFFLED,
     SOLO,
@@ -23,7 +24,7 @@ from baselines.bench.plan import (
 )
 from marft_agents.policies.language_model import Sharing
 
-TRAINED_ARMS = (TEAM, MUTED, ANONYMOUS, SHUFFLED)  # evaluations of one and the same trained team
+TRAINED_ARMS = (TEAM, MUTED, ANONYMOUS, SHUFFLED, RANDOM_ROUTER)  # evaluations of one and the same trained team
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _units_of_task(plan: BenchPlan, task: BenchTask) -> Iterator[Unit]:
 
 
 def _units_of_team(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> Iterator[Unit]:
-    arms = [arm for arm in plan.arms if arm in TRAINED_ARMS]
+    arms = [arm for arm in plan.arms if arm in TRAINED_ARMS and (arm != RANDOM_ROUTER or task.is_routed(team))]
     counted = {SOLO, VOTE} & set(plan.arms) and not task.plan.training_tokens  # the solo's budget is the team's count
     for algorithm in plan.algorithms:
         if arms or (counted and algorithm == plan.algorithms[0]):

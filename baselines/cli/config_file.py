@@ -26,7 +26,7 @@ from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
 NOT_IN_FILES = ("help", "config", "resume", "print_config")
-JSON_FLAGS = ("dependency", "reward", "communication")  # these flags take a table as JSON text
+JSON_FLAGS = ("dependency", "reward", "communication", "grader")  # these flags take a table as JSON text
 EXCLUSIVE = (("updates", "epochs"),)  # a flag of a pair replaces either one in the file
 EXPERIMENTS = resources.files("baselines").joinpath("experiments")
 PLANS = "bench"  # folder of the plans of `marft bench`, which are no configs

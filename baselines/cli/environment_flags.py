@@ -12,6 +12,7 @@ from typing import Any
 import marft_envs
 from marft_envs.communication import FORMS
 from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game
+from marft_envs.graders import GradedTasks, GraderSettings
 from marft_envs.registration.factory import takes
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.rewards import PRESETS
@@ -28,6 +29,8 @@ KEYWORDS = (
     "communication",
     "max_action_chars",
     "judge",
+    "grader",
+    "tools",
 )
 
 
@@ -64,6 +67,11 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     group.add_argument("--max-action-chars", type=int, metavar="N", help="longest action; the rest is cut")
     group.add_argument("--judge", metavar="BACKEND", help="of codeforces: auto, docker, bubblewrap, landlock or unsafe")
     group.add_argument(
+        "--grader",
+        help="text, number, endpoint:URL, model:URL#NAME, MODULE:FUNCTION, a TOML file, or settings as JSON",
+    )
+    group.add_argument("--tools", metavar="FILE", help="TOML file with a world of HTTP endpoints and MCP servers")
+    group.add_argument(
         "--env-arg",
         action="append",
         metavar="KEY=JSON",
@@ -82,11 +90,15 @@ def read_keywords(arguments: argparse.Namespace, reward: Any = "success") -> dic
         ValueError: The value of an --env-arg, or an object given for another flag, is not JSON.
     """
     found = {name: getattr(arguments, name) for name in KEYWORDS if getattr(arguments, name, None) is not None}
-    for name in ("dependency", "reward", "communication"):
+    for name in ("dependency", "reward", "communication", "grader"):
         if str(found.get(name, "")).lstrip().startswith("{"):
             found[name] = _json(f"--{name}", found[name])
     if terms := getattr(arguments, "reward_term", None):
         found["reward"] = _with_terms(found.get("reward", reward), terms)
+    if "grader" in found:  # as data, so that a record does not depend on a file
+        found["grader"] = GraderSettings.of(found["grader"]).to_dict()
+    if "tools" in found:  # a path, since the file may hold secrets; absolute, so that a run can be resumed anywhere
+        found["tools"] = str(Path(found["tools"]).expanduser().resolve())
     env_id = arguments.env if hasattr(arguments, "env") else arguments.id
     if (split := getattr(arguments, "default_split", None)) and takes(env_id, "split"):
         found = {"split": split} | found
@@ -142,6 +154,13 @@ def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
         KeyError, TypeError, ValueError: Raised by `marft_envs.make`.
     """
     return independent_games(partial(marft_envs.make, env_id, **keywords))
+
+
+def keep_grades(env: Any, folder: Path) -> None:
+    """Keep the grades of `--grader` in a folder, for all games of the environment: `grades.jsonl`."""
+    game = listing_game(env)
+    if game is not None and isinstance(game.tasks, GradedTasks):
+        game.tasks.keep_grades(folder / "grades.jsonl")
 
 
 def versioned_id(env_id: str) -> str:

@@ -22,6 +22,7 @@ from baselines.cli.environment_flags import (
     add_environment_flags,
     add_run_flags,
     factory,
+    keep_grades,
     notes_of,
     read_keywords,
     scenarios,
@@ -105,6 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     keywords = read_keywords(arguments)
     make_env = factory(arguments.env, keywords)
     env = make_env()
+    keep_grades(env, arguments.out)
     refuse_unsuitable(env)
     tool_surface = notes_of(env).get("tool_surface")
     if arguments.checkpoint is not None:

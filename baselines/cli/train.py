@@ -13,7 +13,14 @@ from typing import Any
 import torch
 
 from baselines.cli.config_file import add_config, to_toml
-from baselines.cli.environment_flags import add_environment_flags, add_run_flags, factory, notes_of, tasks_of
+from baselines.cli.environment_flags import (
+    add_environment_flags,
+    add_run_flags,
+    factory,
+    keep_grades,
+    notes_of,
+    tasks_of,
+)
 from baselines.cli.held_out_validation import held_out_tasks
 from baselines.cli.progress import TrainingTable
 from baselines.cli.sampler_flags import OWN, add_sampler_flag, open_sampler
@@ -205,6 +212,7 @@ def train(
         check_free(out)
     make_env = factory(experiment.env, experiment.keywords)
     env = make_env()
+    keep_grades(env, out)
     experiment = experiment.scheduled(env)
     if resume:
         _refuse_shorter(experiment, out)

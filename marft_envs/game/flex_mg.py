@@ -344,7 +344,8 @@ class FlexMG(AECEnv[str, Any, Any]):
             opening.append(outcome.observation)
             if self.feedback == "verdict":
                 opening.append(outcome.verdict)
-        if isinstance(self._session, JudgedSession):  # a world speaks for itself
+        own = getattr(self._session, "inner", self._session)  # without a grader around it
+        if isinstance(own, JudgedSession):  # a world speaks for itself
             opening.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
         self._begin_round(clean("\n".join(part for part in opening if part)), outcome.private if outcome else {})
         # A delayed edge shows the whole round from now on, except for what its viewer saw within the round.

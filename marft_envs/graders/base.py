@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from marft_envs.grading import boxed_answers
 from marft_envs.tasks.base import JudgeFailure, Task
+
+Trajectory = Sequence[Mapping[str, Any]]
+"""The turns of an episode so far, as JSON: agent, round, action, and events (tool calls and their results)."""
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _MOST_DIGITS = 1000
@@ -22,10 +26,12 @@ class Score:
     Attributes:
         value: 0 (wrong) to 1 (right).
         reason: Explanation for people; must not hold the gold answer.
+        tokens: Tokens that the grade cost; None: not counted.
     """
 
     value: float
     reason: str = ""
+    tokens: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.value <= 1.0:  # also not a NaN
@@ -35,12 +41,40 @@ class Score:
 class Grader(Protocol):
     """Grades an answer to a task, in any thread.
 
+    A grader with an attribute `trajectory` that is true gets the trajectory as its third argument; see `ask`.
+
     Raises:
         JudgeFailure: Our own infrastructure failed: the answer is ungraded, not wrong.
     """
 
     def __call__(self, answer: str, task: Task, /) -> Score:
         """Return the score of an answer."""
+
+
+def sees_trajectory(grader: Grader) -> bool:
+    """Return True for a grader that grades the whole trajectory, not the answer alone."""
+    return bool(getattr(grader, "trajectory", False))
+
+
+def ask(grader: Any, answer: str, task: Task, trajectory: Trajectory) -> Score:
+    """Return the score of an answer; a grader that sees the trajectory is shown it.
+
+    Raises:
+        JudgeFailure: From the grader.
+    """
+    score: Score = grader(answer, task, trajectory) if sees_trajectory(grader) else grader(answer, task)
+    return score
+
+
+@dataclass(frozen=True)
+class LastBox:
+    r"""Grade the last `\boxed{}` of an answer with another grader; an answer without one is graded whole."""
+
+    grader: Grader
+
+    def __call__(self, answer: str, task: Task, /) -> Score:
+        """Grade the content of the box."""
+        return self.grader((boxed_answers(answer) or [answer])[-1], task)
 
 
 @dataclass(frozen=True)
@@ -108,15 +142,17 @@ class FunctionGrader:
 
     Attributes:
         function: The function; an exception in it is a `JudgeFailure`, not a wrong answer.
+        trajectory: True if it takes the trajectory as a third argument.
     """
 
-    function: Callable[[str, Task], Score | float | bool]
+    function: Callable[..., Score | float | bool]
+    trajectory: bool = False
 
-    def __call__(self, answer: str, task: Task, /) -> Score:
+    def __call__(self, answer: str, task: Task, trajectory: Trajectory = (), /) -> Score:
         """Call the function."""
         name = getattr(self.function, "__qualname__", repr(self.function))
         try:
-            found = self.function(answer, task)
+            found = self.function(answer, task, *([trajectory] if self.trajectory else []))
             return found if isinstance(found, Score) else Score(float(found), name)
         except Exception as error:
             raise JudgeFailure(f"grader {name} on task {task.id!r}: {type(error).__name__}: {error}") from error

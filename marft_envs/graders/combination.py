@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from marft_envs.graders.base import Grader, Score
+from marft_envs.graders.base import Grader, Score, Trajectory, ask, sees_trajectory
 from marft_envs.tasks.base import Task
 
 
@@ -33,9 +33,14 @@ class Combination:
                 f"weights {weights}: wanted {len(self.graders)} finite numbers, none negative and not all of them 0"
             )
 
-    def __call__(self, answer: str, task: Task, /) -> Score:
+    @property
+    def trajectory(self) -> bool:
+        """True if one of the graders sees the trajectory."""
+        return any(map(sees_trajectory, self.graders))
+
+    def __call__(self, answer: str, task: Task, trajectory: Trajectory = (), /) -> Score:
         """Grade with all and combine."""
-        scores = [grader(answer, task) for grader in self.graders]
+        scores = [ask(grader, answer, task, trajectory) for grader in self.graders]
         reason = "; ".join(f"{score.value:g} ({score.reason})" for score in scores)
         if self.weights is None:
             return Score(min(score.value for score in scores), reason)

@@ -2,6 +2,9 @@
 
     POST {"task_id", "prompt", "gold", "answer"}   ->   200 {"score": 0..1, "reason": "..."}
 
+With `trajectory=True` the question also holds "trajectory": a list of turns (agent, round, action, events). The reply
+may hold "tokens", the cost of the grade.
+
 A failed request (no connection, timeout, any other reply) is tried again and then is a `JudgeFailure`. The answer stays
 ungraded and is never counted as wrong.
 """
@@ -16,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from marft_envs.graders.base import Score
+from marft_envs.graders.base import Score, Trajectory
 from marft_envs.tasks.base import JudgeFailure, Task
 
 _MOST_BYTES = 2**20
@@ -33,6 +36,7 @@ class EndpointGrader:
         retries: Further tries after a failed one.
         pause_s: Seconds before the first further try; doubled for each next one.
         headers: Sent with each request (an authorisation, ...); not shown in messages.
+        trajectory: True to send the whole trajectory.
     """
 
     url: str
@@ -40,6 +44,7 @@ class EndpointGrader:
     retries: int = 3
     pause_s: float = 0.5
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    trajectory: bool = False
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
@@ -47,9 +52,16 @@ class EndpointGrader:
         if self.timeout_s <= 0 or self.retries < 0 or self.pause_s < 0:
             raise ValueError("EndpointGrader: wanted timeout_s > 0, retries >= 0 and pause_s >= 0")
 
-    def __call__(self, answer: str, task: Task, /) -> Score:
+    def __call__(self, answer: str, task: Task, trajectory: Trajectory = (), /) -> Score:
         """Request the score of an answer."""
-        question = {"task_id": task.id, "prompt": task.prompt, "gold": task.answer, "answer": answer}
+        question: dict[str, Any] = {
+            "task_id": task.id,
+            "prompt": task.prompt,
+            "gold": task.answer,
+            "answer": answer,
+        }
+        if self.trajectory:
+            question["trajectory"] = list(trajectory)
         for left in range(self.retries, -1, -1):
             try:
                 return read_score(self._post(question))
@@ -76,7 +88,7 @@ class EndpointGrader:
 
 
 def read_score(text: str) -> Score:
-    """Read `{"score": 0..1, "reason": "..."}`.
+    """Read `{"score": 0..1, "reason": "...", "tokens": N}`; the score alone is required.
 
     Raises:
         ValueError: It is something else.
@@ -85,5 +97,6 @@ def read_score(text: str) -> Score:
     score = found.get("score") if isinstance(found, dict) else None
     if isinstance(score, bool) or not isinstance(score, int | float):
         raise ValueError(f'found {text[:200]!r}, wanted an object with a number "score" from 0 to 1')
-    reason = found.get("reason", "")
-    return Score(float(score), reason[:1000] if isinstance(reason, str) else "")
+    reason, tokens = found.get("reason", ""), found.get("tokens")
+    shown = reason[:1000] if isinstance(reason, str) else ""
+    return Score(float(score), shown, tokens if type(tokens) is int and tokens >= 0 else None)

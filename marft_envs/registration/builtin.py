@@ -57,7 +57,7 @@ def register_builtin() -> None:
         "tools",
         _load_tools,
         family="tools",
-        keywords=("listing", "limits"),
+        keywords=("listing", "limits", "tools"),
         description="requests to a shop, a desk, a travel agency and a price list, solved with tools",
         force=True,
         horizon=20,
@@ -91,11 +91,19 @@ def _load_code(
     )
 
 
-def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: Any = None) -> Tasks:
-    """Load the tasks of the worlds."""
+def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: Any = None, tools: Any = None) -> Tasks:
+    """Load the tasks of the worlds.
+
+    Args:
+        data: As for every environment.
+        split: Split of the data.
+        listing: Format in which agents are told of their tools: "schema", "signature" or "names".
+        limits: Limits of agents and tools: a `ToolLimits`, or its fields as a dict.
+        tools: A TOML file with a world of HTTP endpoints and MCP servers, in place of the worlds that come with marft.
+    """
     from marft_envs.tasks.worlds import load
 
-    return load(data, split, listing=listing, limits=limits)
+    return load(data, split, listing=listing, limits=limits, tools=tools)
 
 
 def _load_bfcl(data: Any, split: str, *, listing: str = "schema") -> Tasks:

@@ -14,7 +14,7 @@ from marft_envs.tasks.base import Tasks, TeamBound
 from marft_envs.teams.team import PRESETS, Team, as_team
 
 _OF_THE_GAME = frozenset(inspect.signature(FlexMG).parameters) - {"tasks", "name"}
-_OF_ANY_TASK = frozenset({"data", "split", "team"})
+_OF_ANY_TASK = frozenset({"data", "split", "team", "grader"})
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ class TaskEnvironment:
     rules: Mapping[str, Any] = field(default_factory=dict, repr=False)
     solo: Team | str = field(default="solo", repr=False)
 
-    def __call__(self, *, data: Any = "embedded", split: str = "train", team: Any = None, **kwargs: Any) -> FlexMG:
+    def __call__(
+        self, *, data: Any = "embedded", split: str = "train", team: Any = None, grader: Any = None, **kwargs: Any
+    ) -> FlexMG:
         """Make the bare game.
 
         Args:
@@ -49,6 +51,8 @@ class TaskEnvironment:
                 split, "hub:owner/name", or a set of tasks itself.
             split: Split of the data.
             team: A `Team`, its JSON form, a path or the name of another preset; None is the preset.
+            grader: Grader in place of the task's own, or beside it: "text", "number", "endpoint:URL", "model:URL#NAME",
+                "module:function", the path of a TOML file, or the fields of `GraderSettings`. None is the task's own.
             **kwargs: Keywords of `FlexMG` and of the factory.
 
         Raises:
@@ -65,6 +69,10 @@ class TaskEnvironment:
         if isinstance(tasks, TeamBound):
             dependency = kwargs.get("dependency")
             tasks = tasks.for_team(playing, None if dependency is None else as_dependency(dependency))
+        if grader is not None:
+            from marft_envs.graders import GradedTasks
+
+            tasks = GradedTasks(tasks, grader)
         return FlexMG(tasks, playing, name=self.id, **kwargs)
 
     def read_team(self, team: Team | Mapping[str, Any] | str) -> Team:

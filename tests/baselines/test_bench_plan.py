@@ -62,7 +62,7 @@ def test_every_arm_becomes_cells_after_what_they_need():
         assert set(unit.needs) <= seen
         seen.add(name)
     arms = [unit.arm for unit in units.values() if isinstance(unit, Cell)]
-    assert {arm: arms.count(arm) for arm in ARMS} == dict.fromkeys(ARMS, 2) | {"untrained": 1}
+    assert {arm: arms.count(arm) for arm in ARMS} == dict.fromkeys(ARMS, 2) | {"untrained": 1, "random_router": 0}
     trainings = [unit for unit in units.values() if isinstance(unit, Training)]
     assert [(t.solo, t.sharing, t.seed, t.max_new_tokens) for t in trainings] == [
         (False, "separate", 0, 3),

@@ -8,9 +8,11 @@ by the two adapters from one team reward. Success is measured with greedy polici
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the command above 
 
 from fakes import CopyDigit, Probe, RelayDigit, RouteToExpert, SumDigits, word_team
 
+import marft_envs
+from baselines.bench import routing_probe
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
@@ -31,6 +35,16 @@ from marft_agents.runs.trainer import Trainer, TrainingSchedule
 GAMES = {"copy": CopyDigit, "sum": SumDigits, "route": RouteToExpert, "relay": RelayDigit}
 UPDATES = 80  # at most
 # Two hand-offs: with the settings of the other games two digits become one message (docs/learner.md, "Hand-offs").
+SHARED = {
+    "policy_lr": 5e-3,
+    "critic_lr": 1e-2,
+    "discount": 1.0,
+    "entropy_bonus": 0.1,
+    "ppo_epochs": 2,
+    "micro_batch": 256,
+    "value_epochs": 2,
+    "value_mini_batches": 1,
+}
 SETTINGS = {"relay": {"policy_lr": 2e-3, "ppo_epochs": 4, "trace_decay": 1.0}}
 
 
@@ -39,24 +53,19 @@ def learn(name: str, level: str, seed: int = 0, *, mute: bool = False, updates: 
     game = GAMES[name]
     # the experts share an adapter: one learns to read a value, whoever is asked
     team = word_team({a: "experts" if a.startswith("expert") else a for a in game.speakers}, seed=seed, hidden=64)
-    shared = {
-        "policy_lr": 5e-3,
-        "critic_lr": 1e-2,
-        "discount": 1.0,
-        "entropy_bonus": 0.1,
-        "ppo_epochs": 2,
-        "micro_batch": 256,
-        "value_epochs": 2,
-        "value_mini_batches": 1,
-    }
-    settings = LearnerSettings(level=level, **(shared | SETTINGS.get(name, {})))
+    settings = LearnerSettings(level=level, **(SHARED | SETTINGS.get(name, {})))
+    return train(lambda: game(mute), team, settings, seed, updates)
+
+
+def train(make, team, settings: LearnerSettings, seed: int, updates: int) -> float:
+    """Train a team until its game is learned, at most `updates`; return its greedy success."""
     schedule = TrainingSchedule(updates=updates, groups=128, group_size=1, num_envs=128, seed=seed)
-    trainer = Trainer(lambda: game(mute), team, Learner(team, settings, seed=seed), schedule)
+    trainer = Trainer(make, team, Learner(team, settings, seed=seed), schedule)
     sampled = [0.0] * 5
     while trainer.learner.updates < updates and sum(sampled[-5:]) < 5 * 0.95:
         sampled.append(trainer.step()["team/success"])
-    greedy = team.under(SamplingParams(temperature=0, max_new_tokens=2))
-    return evaluate(lambda: game(mute), greedy, [{"seed": 10**6 + i} for i in range(200)]).accuracy.mean
+    greedy = team.under(replace(team.law, temperature=0))
+    return evaluate(make, greedy, [{"seed": 10**6 + i} for i in range(200)]).accuracy.mean
 
 
 def best_without_cooperation(game: type) -> float:
@@ -100,6 +109,26 @@ def test_a_team_learns_to_cooperate(name, level, wanted):
 @pytest.mark.parametrize("name", GAMES)
 def test_a_mute_team_stays_at_chance(name):
     assert learn(name, "action", mute=True, updates=60) <= GAMES[name].chance + 0.1
+
+
+def learn_routing(seed: int = 0, *, mute: bool = False, updates: int = 40) -> float:
+    """Train an orchestrator through Flex-MG's own `routed` to ask the expert who knows; return the greedy success."""
+    seats = {routing_probe.ORCHESTRATOR: routing_probe.ORCHESTRATOR} | dict.fromkeys(routing_probe.EXPERTS, "experts")
+    team = word_team(seats, seed=seed, hidden=64, law=SamplingParams(max_new_tokens=1))
+    make = functools.partial(marft_envs.make, "baselines.bench.routing_probe:probe/ask_routed-v0", mute=mute)
+    return train(make, team, LearnerSettings(level="action", **SHARED), seed, updates)
+
+
+@pytest.mark.probes
+def test_an_orchestrator_learns_whom_to_ask():
+    """The ceiling without using the topic is computed in tests/baselines/test_routing_bench.py."""
+    assert pytest.approx(2 / 3) == routing_probe.CHANCE
+    assert learn_routing() >= 0.95
+
+
+@pytest.mark.probes
+def test_an_orchestrator_that_is_told_no_topic_stays_at_chance():
+    assert learn_routing(mute=True, updates=20) <= routing_probe.CHANCE + 0.1
 
 
 class Solo(Probe):

@@ -1,8 +1,9 @@
 """Execution of one call: on a copy of the state, in a thread, with bounded time and a bounded result.
 
-A tool may raise, hang or return 100 MB: the caller always gets an `Executed`. The state changes only if the call
-succeeded. Measured for a state of 6 kB: 0.15 ms for the copy through JSON, 0.06 ms for the thread. This protects from
-mistakes, not from attacks: a tool is trusted code, or lives on a server.
+A tool may raise, hang or return 100 MB: the caller gets an `Executed`. Only a back end that breaks its declared schema
+fails the episode. The state changes only if the call succeeded. Measured for a state of 6 kB: 0.15 ms for the copy
+through JSON, 0.06 ms for the thread. This protects from mistakes, not from attacks: a tool is trusted code, or lives on
+a server.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from marft_envs.spaces import clean
+from marft_envs.tasks.base import JudgeFailure
 from marft_envs.tasks.tools.tool import Tool, ToolError
 from marft_envs.tasks.tools.world import WorldKind
 
@@ -82,12 +84,18 @@ def execute(
         limits: Limits of time and size.
         caller: Name of the calling agent.
         rollout: Id unique to the running game.
+
+    Raises:
+        JudgeFailure: The back end of the tool is at fault, so the episode fails.
     """
     done: list[Executed] = []
+    failures: list[JudgeFailure] = []
 
     def work() -> None:
         try:
             done.append(_run(kind, tool, arguments, state, limits, caller, rollout))
+        except JudgeFailure as error:
+            failures.append(error)
         except ToolError as error:
             done.append(Executed("error", _cut(str(error)), state))
         except BaseException as error:
@@ -96,6 +104,8 @@ def execute(
     worker = threading.Thread(target=work, name=f"tool {tool.name}", daemon=True)
     worker.start()
     worker.join(limits.timeout_s)
+    if failures:
+        raise failures[0]
     if done:
         return done[0]
     _stop(worker)

@@ -9,10 +9,20 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin
 
+from marft_envs.tasks.base import JudgeFailure
+
 Schema = Mapping[str, Any]
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _SHOWN_CHARS = 60
+
+
+class BrokenSchemaError(JudgeFailure):
+    """A back end broke the schema that it declares, so the episode fails: the team is not at fault."""
+
+
+class ToolDefinitionError(TypeError):
+    """The function cannot be a tool; the message names it and says what to do."""
 
 
 class ArgumentError(ValueError):
@@ -51,6 +61,39 @@ def schema_of(annotation: Any) -> dict[str, Any]:
         f"found the type {annotation!r}, wanted str, int, float, bool, list[T], dict[str, T], Literal[...] or a "
         "union of these"
     )
+
+
+def check_schema(schema: Any, where: str) -> None:
+    """Require a JSON Schema.
+
+    Raises:
+        ToolDefinitionError: It is none.
+    """
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ToolDefinitionError(f"{where}: its schema is no JSON Schema: {error.message[:200]}") from error
+
+
+def check_result(result: Any, schema: Schema, where: str) -> None:
+    """Require a result of the schema that its back end declares.
+
+    Raises:
+        BrokenSchemaError: It is another; the message has the first difference.
+    """
+    from referencing.exceptions import Unresolvable
+
+    try:
+        error = next(_validator(json.dumps(schema)).iter_errors(result), None)
+    except Unresolvable as fault:
+        raise BrokenSchemaError(f"{where}: its schema refers to {fault.ref!r}, which is not there") from fault
+    if error is not None:
+        place = "".join(f"[{key!r}]" for key in error.absolute_path)
+        raise BrokenSchemaError(
+            f"{where} returned {shown(result)}, which is not what its schema declares: {place}{error.message[:200]}"
+        )
 
 
 def check_arguments(arguments: Mapping[str, Any], schema: Schema, where: str) -> None:

@@ -21,7 +21,14 @@ from functools import cached_property
 from typing import Any, TypeVar, get_type_hints
 
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.schema import ArgumentError, Schema, check_arguments, schema_of, wanted
+from marft_envs.tasks.tools.schema import (
+    ArgumentError,
+    Schema,
+    ToolDefinitionError,
+    check_arguments,
+    schema_of,
+    wanted,
+)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__marft_tool__"
@@ -31,10 +38,6 @@ _SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Example|Examples|
 
 class ToolError(Exception):
     """An error that a tool reports to the calling agent; all changes of the call are discarded."""
-
-
-class ToolDefinitionError(TypeError):
-    """The function cannot be a tool; the message names it and says what to do."""
 
 
 @dataclass(frozen=True)

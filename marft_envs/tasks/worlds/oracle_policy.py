@@ -19,6 +19,7 @@ from marft_envs.tasks.tools.tool_access import FINISH
 
 if TYPE_CHECKING:
     from marft_envs.game import FlexMG
+    from marft_envs.tasks.tools.task_set import ToolTasks
 
 Action = tuple[str, str]
 IDLE = "I have nothing to add."
@@ -39,7 +40,8 @@ def script(env: Any, calls: Sequence[Call] | None = None) -> list[Action]:
         ValueError: No agent owns a tool that is needed.
     """
     game = env.unwrapped
-    owned, holder = game.tasks.surface.owned[game.task.world], env.agent_selection
+    tasks = getattr(game.tasks, "graded", game.tasks)  # without a grader around them
+    owned, holder = tasks.surface.owned[game.task.world], env.agent_selection
     left = list(game.task.reference if calls is None else calls)
     actions: list[Action] = []
     while True:
@@ -50,21 +52,21 @@ def script(env: Any, calls: Sequence[Call] | None = None) -> list[Action]:
         holder, left = owner, left[1:] if owner == holder else left
 
 
-def next_action(game: FlexMG, agent: str) -> str:
+def next_action(tasks: ToolTasks, game: FlexMG, agent: str) -> str:
     """Return the action with which an agent plays its part of the reference, given what was called so far.
 
     Without hand-offs several agents act in a round. Then the owner of the next call makes it, and others are idle. An
     orchestrator routes to the owner.
 
     Args:
-        game: Game with tasks of a world, after reset.
+        tasks: The tasks, bound to the team.
+        game: Game with these tasks, after reset.
         agent: Agent whose turn it is.
 
     Raises:
         ValueError: No agent owns a tool that is needed.
     """
-    task: Any = game.task
-    tasks: Any = game.tasks
+    task = tasks[game.task_index]
     owned = tasks.surface.owned[task.world]
     left = _left(game, task.reference)
     owner = _owner(owned, agent, left)

@@ -17,6 +17,7 @@ from envs_data import DataError
 from marft_envs.data.files import Row
 from marft_envs.data.sources import Hub, installed_hub, open_source
 from marft_envs.tasks.tools.calls import Call
+from marft_envs.tasks.tools.connectors.tool_file import ConnectedTasks, ToolFile
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal, path_of
 from marft_envs.tasks.tools.task import ToolTask
@@ -37,6 +38,7 @@ def load(
     *,
     listing: str | None = None,
     limits: ToolLimits | Mapping[str, float] | None = None,
+    tools: str | os.PathLike[str] | Mapping[str, Any] | None = None,
 ) -> ToolTasks:
     """Load the tasks of one split as a `ToolTasks`.
 
@@ -46,13 +48,21 @@ def load(
         listing: Format in which agents are told of their tools: "signature", "schema" or "names". None is "names" where
             all tasks are of the world lookup, which very small models play, else "signature".
         limits: Limits of agents and tools, also as a dict of the fields of `ToolLimits` that differ from its defaults.
+        tools: A tool file, or its content: its world stands in place of the worlds here. With `data` "embedded" the
+            tasks are those of the file.
 
     Raises:
         DataError: No such data or split, or a row that holds no task.
+        ToolFileError: A tool file that cannot be used, or a back end of it that does not answer.
         TypeError: An unknown field of the limits.
         ValueError: A limit that is not more than 0.
     """
     bounds = limits if isinstance(limits, ToolLimits) else ToolLimits(**(limits or {}))  # type: ignore[arg-type]
+    if tools is not None:
+        given = None if data == "embedded" else load_tasks(data, split)
+        own_limits = None if limits is None else bounds
+        file = ToolFile.read(tools)
+        return ConnectedTasks(file, given, split=split, limits=own_limits, listing=listing or "signature")
     tasks = load_tasks(data, split)
     usual = "names" if all(task.world == Lookup.name for task in tasks) else "signature"
     return ToolTasks("tools", WORLDS, tasks, limits=bounds, listing=listing or usual)
@@ -129,7 +139,7 @@ def _task(row: Row, split: str) -> ToolTask:
     return ToolTask(
         id=columns["id"],
         prompt=columns["instruction"],
-        answer="",
+        answer=str(columns.get("answer") or ""),
         split=split,
         meta={"world": columns["world"], "difficulty": columns.get("difficulty", 0), "calls": len(calls)},
         world=columns["world"],

@@ -19,21 +19,20 @@ if TYPE_CHECKING:
 NO_CALL = "Nothing is to be called."
 
 
-def next_action(game: FlexMG, agent: str) -> str:
+def next_action(tasks: BfclTasks | MultiTurnTasks, game: FlexMG, agent: str) -> str:
     """Return the action with which an agent plays its part of the solution.
 
     Args:
-        game: Game with BFCL tasks, after reset.
+        tasks: The tasks, bound to the team.
+        game: Game with these tasks, after reset.
         agent: Agent whose turn it is.
     """
-    tasks: Any = game.tasks
     if isinstance(game.dependency, Routed) and agent == game.dependency.by:
         return f"-> {max(game.team.roster.answering - {agent})}"
     if not set(tasks.surface.owned[game.task.id][agent]) - {HAND_OFF}:
         return "The agent with the functions makes the calls."
     if isinstance(tasks, MultiTurnTasks):
         return _next_request(game, tasks)
-    assert isinstance(tasks, BfclTasks)
     entry = tasks.entry(game.task.id)
     return _written((call.name, call.arguments) for call in gold_calls(entry.functions, entry.truth))
 

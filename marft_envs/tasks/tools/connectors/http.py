@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from marft_envs.tasks.tools.schema import Schema
+from marft_envs.tasks.tools.schema import Schema, check_result
 from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError, ToolError
 from marft_envs.tasks.tools.world import World
 
@@ -46,6 +46,7 @@ class HttpCall:
         retries: Number of further tries after a refused connection, a timeout or a status 429, 502, 503 or 504.
         pause_s: Seconds before the first retry; doubles with each.
         max_bytes: Largest answer in bytes; a longer one is an error.
+        result: JSON Schema of the result; empty: any.
     """
 
     url: str
@@ -54,6 +55,7 @@ class HttpCall:
     retries: int = 1
     pause_s: float = 0.1
     max_bytes: int = 65536
+    result: Schema = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
@@ -66,6 +68,7 @@ class HttpCall:
 
         Raises:
             ToolError: It cannot be reached, answers with an error, too late or too much.
+            BrokenSchemaError: The result is not of its declared schema.
         """
         own = {"X-Marft-Rollout": world.rollout, "X-Marft-Agent": world.caller, "Idempotency-Key": uuid.uuid4().hex}
         headers = {"Content-Type": "application/json", **self.headers, **own}
@@ -73,7 +76,9 @@ class HttpCall:
         for left in reversed(range(self.retries + 1)):
             request = urllib.request.Request(self.url, body, headers, method="POST")
             try:
-                return self._ask(request)
+                result = self._ask(request)
+                check_result(result, self.result, f"the back end at {self.url}")
+                return result
             except urllib.error.HTTPError as error:
                 with error:
                     if error.code not in _RETRIED or not left:

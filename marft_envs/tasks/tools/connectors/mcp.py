@@ -3,28 +3,35 @@
     server = McpServer("files", ["npx", "server-files"])        # or McpServer("files", "http://127.0.0.1:8000/mcp")
     tasks = ToolTasks("files", [server], [...])
 
-A server is a world with its own tool names, descriptions and schemas. All calls of a process share one connection,
-which the first call opens. Each call carries in its `_meta` the keys `marft/rollout`, unique to the running game, and
-`marft/agent`. Use `isolated=True` for a server that keeps state by connection. Each running game then has its own
-connection (for stdio: a process). The oldest is closed when there are more than `max_connections`.
+A server is a world with its own tool names, descriptions and schemas. All calls of a process share one connection to a
+target, which the first call opens; it is opened again after the server closed it. Each call carries in its `_meta` the
+keys `marft/rollout`, unique to the running game, and `marft/agent`. Use `isolated=True` for a server that keeps state
+by connection. Each running game then has its own connection (for stdio: a process). The oldest is closed when there
+are more than `max_connections`.
 
 Needs the extra: pip install 'marft[mcp]'.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError, ToolError
+from marft_envs.tasks.tools.schema import BrokenSchemaError, check_schema
+from marft_envs.tasks.tools.tool import Tool, ToolError
 from marft_envs.tasks.tools.world import State, World
 
 _MAX_TOOLS = 1000
+_BROKEN = "structured content"
+_CLOSED = ("ClosedResourceError", "BrokenResourceError", "EndOfStream")
 
 
 class McpServer:
@@ -34,7 +41,7 @@ class McpServer:
         name: Name of the world.
         target: The address of a streamable HTTP endpoint, or the command that starts a local server.
         env: Environment variables of a local server, beside the few that the SDK passes on.
-        timeout_s: Seconds allowed for one request.
+        timeout_s: Seconds allowed for one request; a connection may take twice as long.
         isolated: True for a connection per running game.
         max_connections: Most connections open at the same time, if isolated.
         handbook: Private text by tool name; only the owners of the tool are told it.
@@ -59,12 +66,6 @@ class McpServer:
         self.max_connections = max_connections
         self.handbook = dict(handbook or {})
         self._tools: dict[str, Tool] = {}
-        self._forget()
-
-    def _forget(self) -> None:
-        self._lock = threading.RLock()
-        self._stack: ExitStack | None = None
-        self._open: OrderedDict[str, tuple[ExitStack, Any]] = OrderedDict()
 
     def tools(self) -> Mapping[str, Tool]:
         """Return the server's tools, fetched once.
@@ -74,10 +75,9 @@ class McpServer:
             ToolDefinitionError: A schema that is none, or that refers to another document.
             OSError: The server cannot be reached.
         """
-        with self._lock:
-            if not self._tools:
-                self._tools = {found.name: self._tool(found) for found in self._list()}
-            return self._tools
+        if not self._tools:
+            self._tools = {found.name: self._tool(found) for found in self._list()}
+        return self._tools
 
     def __call__(self, state: State, /, *, caller: str, rollout: str) -> World:
         """Open the world on a state for one call."""
@@ -88,13 +88,19 @@ class McpServer:
 
         Raises:
             ToolError: The tool or the server reports an error, or there is no answer.
+            BrokenSchemaError: The result does not have the schema that the server declares for it.
         """
-        portal, client = self._connect(rollout if self.isolated else "")
+        key = rollout if self.isolated else ""
+        portal, client = self._connect(key)
         meta = {"marft/rollout": rollout, "marft/agent": caller}
         request = partial(client.call_tool, name, dict(arguments), self.timeout_s, meta=meta)
         try:
             result = portal.call(request)
         except Exception as error:
+            if isinstance(error, RuntimeError) and _BROKEN in str(error):  # so the SDK reports it
+                raise BrokenSchemaError(f"tool {name!r} of {self.name}: {str(error)[:300]}") from error
+            if type(error).__name__ in _CLOSED or "Connection closed" in str(error):
+                self._pool.close(key)
             raise ToolError(f"the server gives no answer: {str(error)[:200] or type(error).__name__}") from error
         text = "\n".join(getattr(part, "text", f"[{part.type}]") for part in result.content)
         if result.is_error:
@@ -102,30 +108,23 @@ class McpServer:
         return text if result.structured_content is None else result.structured_content
 
     def close(self) -> None:
-        """Close all connections and end the local server; a later call opens new ones."""
-        with self._lock:
-            while self._open:
-                self._open.popitem()[1][0].close()
-            if self._stack is not None:
-                self._stack.close()
-            self._forget()
+        """Close all connections to the target and end the local server; a later call opens new ones."""
+        self._pool.close()
+
+    @property
+    def _pool(self) -> _Connections:
+        """The connections of this process to the target."""
+        environment = tuple(sorted(self.env.items()))
+        return _connections(os.getpid(), (self.target, environment, self.isolated))
 
     def _connect(self, key: str) -> tuple[Any, Any]:
         """Return the event loop's portal and the connection of a rollout."""
-        with self._lock:
-            if self._stack is None:
-                from anyio.from_thread import start_blocking_portal
+        portal = _portal(os.getpid())
 
-                self._stack = ExitStack()
-                self._portal = self._stack.enter_context(start_blocking_portal())
-            portal = self._portal
-            if key not in self._open:
-                while len(self._open) >= self.max_connections:
-                    self._open.popitem(last=False)[1][0].close()
-                stack = ExitStack()
-                self._open[key] = stack, stack.enter_context(portal.wrap_async_context_manager(self._client()))
-            self._open.move_to_end(key)
-            return portal, self._open[key][1]
+        def connect() -> Any:
+            return portal.wrap_async_context_manager(_opened(self._client(), 2 * self.timeout_s))
+
+        return portal, self._pool.get(key, connect, self.max_connections)
 
     def _client(self) -> Any:
         try:
@@ -150,17 +149,56 @@ class McpServer:
         return found
 
     def _tool(self, found: Any) -> Tool:
-        _check_schema(found.name, found.input_schema)
+        check_schema(found.input_schema, found.name)
         description = " ".join((found.description or found.title or found.name).split())
         return Tool(found.name, description, found.input_schema, McpCall(self, found.name), takes_world=True)
 
-    def __getstate__(self) -> dict[str, Any]:
-        open_here = {"_lock", "_stack", "_open", "_portal"}
-        return {name: value for name, value in self.__dict__.items() if name not in open_here}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._forget()
+class _Connections:
+    """Open connections to one target, by key; the oldest is closed for a new one where there are too many."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._open: OrderedDict[str, tuple[ExitStack, Any]] = OrderedDict()
+
+    def get(self, key: str, connect: Callable[[], Any], most: int) -> Any:
+        """Return the connection of a key; `connect` makes the context manager of a new one."""
+        with self._lock:
+            if key not in self._open:
+                while len(self._open) >= most:
+                    self._open.popitem(last=False)[1][0].close()
+                stack = ExitStack()
+                self._open[key] = stack, stack.enter_context(connect())
+            self._open.move_to_end(key)
+            return self._open[key][1]
+
+    def close(self, key: str | None = None) -> None:
+        """Close the connection of a key; None closes all."""
+        with self._lock:
+            for name in list(self._open) if key is None else [key] if key in self._open else []:
+                self._open.pop(name)[0].close()
+
+
+@cache
+def _connections(process: int, target: Hashable) -> _Connections:
+    return _Connections()
+
+
+@cache
+def _portal(process: int) -> Any:
+    """Return the portal to the event loop of this process, whose daemon thread does not delay the exit."""
+    import anyio
+    from anyio.from_thread import BlockingPortal
+
+    ready: Future[Any] = Future()
+
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            ready.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    threading.Thread(target=anyio.run, args=(serve,), name="marft mcp", daemon=True).start()
+    return ready.result()
 
 
 @dataclass(frozen=True)
@@ -175,10 +213,18 @@ class McpCall:
         return self.server.ask(self.name, arguments, caller=world.caller, rollout=world.rollout)
 
 
-def _check_schema(name: str, schema: Any) -> None:
-    from jsonschema import Draft202012Validator, SchemaError
+@asynccontextmanager
+async def _opened(client: Any, seconds: float) -> AsyncIterator[Any]:
+    """Open a connection within bounded time; it stays open as long as it is used.
 
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise ToolDefinitionError(f"{name}: its schema is no JSON Schema: {error.message[:200]}") from error
+    Raises:
+        TimeoutError: The server does not answer in time.
+    """
+    import anyio
+
+    with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+        async with client as connection:
+            scope.deadline = math.inf
+            yield connection
+    if scope.cancelled_caught:
+        raise TimeoutError(f"no connection in {seconds:g} s")
