@@ -203,11 +203,12 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
             "env": task.plan.env,
             "data": task.plan.data,
             "model": task.plan.model,
+            **({"models": dict(task.plan.models)} if task.plan.models else {}),
             "horizon": task.horizon,
             "feedback": task.plan.feedback,
             "max_new_tokens": stage.players.law.max_new_tokens,
             "temperature": stage.players.law.temperature,
-            "agents": len(stage.players.seats),
+            "agents": len(stage.players.agents),
         },
         "scenarios": {"count": len(stage.options), "checksum": played.checksum},
         "cohorts": {name: list(values) for name, values in played.cohorts.items()},
@@ -257,12 +258,12 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
         sharing=experiment.sharing,
         seed=experiment.schedule.seed,
         context=experiment.context,
+        remote=experiment.remote,
     )
     if cell.training:
         checkpoint.load_adapters(folder.run(cell.training), players)
     if old_names:
-        seats = {new: players.seats[old] for new, old in old_names.items()}
-        players = LanguageModelTeam(seats, players.law, context=players.context, max_batch=players.max_batch)
+        players = players.renamed(old_names)
     return Stage(make_env, task.scenarios(make_env()), players, experiment.schedule.max_turns)
 
 
