@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,14 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.monitoring.alarm_rules import HealthSettings
-from marft_agents.policies.language_model import LanguageModelTeam, Sharing, build_team, check_first_prompts
+from marft_agents.policies.language_model import (
+    LanguageModelTeam,
+    Sharing,
+    build_team,
+    check_first_prompts,
+    models_of,
+)
+from marft_agents.policies.partners import RemoteSettings, agent_model, split_item
 from marft_agents.runs.run_folder import RunFolderError
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
@@ -37,6 +44,7 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "lora": (LoraSettings, "adapters"),
     "health": (HealthSettings, "stability"),
     "validation": (ValidationSettings, "validation"),
+    "remote": (RemoteSettings, "remote agents"),
 }
 
 
@@ -48,7 +56,7 @@ class Experiment:
         env: Id of the environment, with its version.
         keywords: Keywords for `marft_envs.make`, as values that JSON can hold.
         algorithm: Name of a training algorithm in `marft_agents.learning.algorithms.ALGORITHMS`.
-        models: Model name by agent; the key "*" stands for all other agents.
+        models: Model name by agent (see `policies.partners`); the key "*" stands for all other agents.
         sharing: "separate" gives each agent a LoRA adapter, "shared" one adapter to all.
         learner: Settings of the policy and value updates.
         schedule: Number of updates, budget of tokens, prompt groups and parallel environments, and the seed.
@@ -58,6 +66,7 @@ class Experiment:
         validation: Held-out tasks to play during training, and their interval in updates.
         sampler: Engine of the training episodes: "own", "vllm" or the URL of a server.
         context: Context window in tokens, and the treatment of longer prompts.
+        remote: Limits of requests to remote agents.
     """
 
     env: str
@@ -73,6 +82,7 @@ class Experiment:
     validation: ValidationSettings = ValidationSettings()
     sampler: str = OWN
     context: ContextSettings = ContextSettings()
+    remote: RemoteSettings = RemoteSettings()
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
@@ -140,6 +150,10 @@ class Experiment:
             return self
         return dataclasses.replace(self, schedule=self.schedule.for_tasks(len(tasks_of(env, "epochs"))))
 
+    def learners(self, agents: Sequence[str]) -> list[str]:
+        """Return the agents of a team that are trained, neither frozen nor remote."""
+        return [agent for agent, model in models_of(agents, self.models).items() if not model.kind]
+
     def check(self, env: Any = None) -> LearnerSettings:
         """Check all that needs no model; return the learner's settings with those that the algorithm fixes.
 
@@ -149,21 +163,28 @@ class Experiment:
         Raises:
             SettingsError: The settings cannot be trained in this environment.
             SamplerError: The sampler cannot play this team.
+            RemoteError: A remote agent does not answer.
         """
         env = env or factory(self.env, self.keywords)()
         refuse_unsuitable(env)
+        learners = self.learners(env.possible_agents)
+        if not learners:
+            raise SettingsError(
+                f"all agents are frozen or remote ({', '.join(env.possible_agents)}): wanted at least one to train; "
+                "marft eval plays such a team"
+            )
         settings = settings_for(
             self.algorithm,
             self.learner,
-            len(env.possible_agents),
+            len(learners),
             group_size=self.schedule.group_size,
             updates=self.scheduled(env).schedule.updates,
             shared=self.sharing == "shared",
         )
         if self.law.greedy:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
-        models = {self.models.get(agent, self.models.get("*", "")) for agent in env.possible_agents}
-        check_play(self.sampler, models, self.law)
+        models = models_of(env.possible_agents, self.models).values()
+        check_play(self.sampler, {model.source for model in models if model.local}, self.law)
         check_first_prompts(env, self.models, self.law, self.context)
         return settings
 
@@ -192,6 +213,7 @@ class Experiment:
             seed=self.schedule.seed,
             device=device,
             context=self.context,
+            remote=self.remote,
         )
         updates = self.scheduled(env).schedule.max_updates
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates)
@@ -208,13 +230,22 @@ def read_models(given: list[str]) -> dict[str, str]:
     """Read `--model NAME` or repeated `--model AGENT=NAME` into model names by agent.
 
     Raises:
-        ValueError: Two models are given for one agent.
+        ValueError: Two models are given for one agent, or the name of a partner is not of its form.
     """
     models: dict[str, str] = {}
     for item in given:
-        agent, sign, name = item.partition("=")
-        key, value = (agent, name) if sign else ("*", item)
+        key, value = split_item(item)
         if key in models:
             raise ValueError(f"--model names {'the team' if key == '*' else key} twice: {models[key]} and {value}")
-        models[key] = model_folder_or_name(value)
+        models[key] = read_model(value)
     return models
+
+
+def read_model(name: str) -> str:
+    """Return a model name; make the path of a local model absolute.
+
+    Raises:
+        ValueError: The name of a partner is not of its form.
+    """
+    model = agent_model(name)
+    return str(dataclasses.replace(model, source=model_folder_or_name(model.source))) if model.local else name

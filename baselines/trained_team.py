@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.language_model import LanguageModelTeam, Sharing, build_team, check_first_prompts
+from marft_agents.policies.partners import RemoteSettings
 from marft_agents.runs import checkpoint
 
 
@@ -22,12 +24,13 @@ class TeamSettings:
     """Settings with which a team is loaded for evaluation.
 
     Attributes:
-        models: Model name by agent; the key "*" stands for all other agents.
+        models: Model name by agent (see `policies.partners`); the key "*" stands for all other agents.
         law: Sampling parameters of all agents.
         context: Context window in tokens, and the treatment of longer prompts.
         lora: Settings of the LoRA adapters.
         sharing: "separate" for one adapter per agent, "shared" for one for all.
         checkpoint: Checkpoint or run whose adapters are loaded; None is the untrained team.
+        remote: Limits of requests to remote agents.
     """
 
     models: Mapping[str, str]
@@ -36,6 +39,27 @@ class TeamSettings:
     lora: LoraSettings = LoraSettings()
     sharing: Sharing = "separate"
     checkpoint: Path | None = None
+    remote: RemoteSettings = RemoteSettings()
+
+    @classmethod
+    def of_run(cls, experiment: Experiment, path: Path) -> TeamSettings:
+        """Return the settings of a trained team as it was trained.
+
+        Args:
+            experiment: Experiment of the run.
+            path: Checkpoint whose adapters are loaded.
+        """
+        # Prompts that are too long are shortened: a single one must not end a program that plays many.
+        context = dataclasses.replace(experiment.context, overflow="shorten")
+        return cls(
+            models=dict(experiment.models),
+            law=experiment.law,
+            context=context,
+            lora=experiment.lora,
+            sharing=experiment.sharing,
+            checkpoint=path,
+            remote=experiment.remote,
+        )
 
     def check(self, env: Any) -> None:
         """Refuse an environment that the team cannot play, before any model is loaded.
@@ -45,7 +69,7 @@ class TeamSettings:
 
         Raises:
             CheckpointError: The checkpoint is of another team.
-            ContextOverflowError, ModelError, SettingsError: See `check_first_prompts`.
+            ContextOverflowError, ModelError, RemoteError, SettingsError: See `check_first_prompts`.
         """
         if self.checkpoint is not None:
             checkpoint.check_agents(self.checkpoint, env.possible_agents)
@@ -66,6 +90,7 @@ class TeamSettings:
             sharing=self.sharing,
             device=device,
             context=self.context,
+            remote=self.remote,
         )
         if self.checkpoint is not None:
             checkpoint.load_adapters(self.checkpoint, team)

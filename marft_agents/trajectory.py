@@ -33,6 +33,18 @@ class Shortening(NamedTuple):
     later: int
 
 
+class TokenCounts(NamedTuple):
+    """Token counts of an action whose tokens are not known, as a remote agent reports them.
+
+    Attributes:
+        prompt: Tokens of the prompt.
+        output: Tokens of the action.
+    """
+
+    prompt: int
+    output: int
+
+
 @dataclass(frozen=True)
 class EpisodeStart:
     """An episode to be played: its start state, and a prefix of fixed actions.
@@ -70,6 +82,7 @@ class Action:
         shortened: Messages of the observation that lost tokens to fit the context window; see
             `models.context_window`.
         failure: Cause if the policy could not act; the episode then fails with this cause. None if it acted.
+        reported: Token counts that a remote agent reports for an action without tokens; None if it reports none.
     """
 
     text: str
@@ -81,6 +94,12 @@ class Action:
     exact: bool = True
     shortened: tuple[Shortening, ...] = ()
     failure: str | None = None
+    reported: TokenCounts | None = None
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of sampled tokens, end token included; of a remote agent as it reports them, else 0."""
+        return len(self.token_ids) or (self.reported.output if self.reported else 0)
 
 
 @dataclass(frozen=True)
@@ -159,7 +178,7 @@ class Trajectory:
     @property
     def num_tokens(self) -> int:
         """Number of sampled tokens of all turns, end tokens included."""
-        return sum(len(turn.action.token_ids) for turn in self.turns)
+        return sum(turn.action.num_tokens for turn in self.turns)
 
 
 def mean_terms(trajectories: Iterable[Trajectory]) -> dict[str, float]:

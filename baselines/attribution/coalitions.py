@@ -126,7 +126,7 @@ def untrained(make_env: MakeEnv, team: LanguageModelTeam) -> Replacement:
 
     def replaced(agents: Coalition) -> Game:
         seats = {agent: Seat(seat.base, None) if agent in agents else seat for agent, seat in team.seats.items()}
-        return make_env, LanguageModelTeam(seats, team.law, context=team.context, max_batch=team.max_batch)
+        return make_env, team.seated(seats)
 
     return replaced
 

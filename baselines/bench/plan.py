@@ -20,9 +20,9 @@ from typing import Any
 
 import marft_envs
 from baselines.bench.controls import anonymous, voting_tasks
-from baselines.cli.environment_flags import factory, model_folder_or_name, scenarios, versioned_id
+from baselines.cli.environment_flags import factory, scenarios, versioned_id
 from baselines.cli.settings_flags import from_record
-from baselines.experiment_settings import SETTINGS, Experiment
+from baselines.experiment_settings import SETTINGS, Experiment, read_model
 from baselines.presets import PRESETS
 from marft_agents.learning.algorithms import algorithm, learner_settings
 from marft_agents.learning.settings import LearnerSettings
@@ -69,6 +69,10 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and all(isinstance(item, str) for item in value)
 
 
+def _are_models(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_text(model) and model for model in value.values())
+
+
 def _are_texts(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
 
@@ -97,6 +101,12 @@ class TaskPlan:
     env: str = knob("", "id of the environment", lambda v: _is_text(v) and bool(v), "the id of an environment")
     data: str = knob("", "data of the environment; empty: its own", _is_text, "a text")
     model: str = knob("smollm2-135m", "model of all agents", _is_text, "the name of a model")
+    models: Mapping[str, str] = knob(
+        None,
+        "models of single agents of the teams, by agent: MODEL, frozen:MODEL, endpoint:URL#NAME or a2a:URL",
+        _are_models,
+        "a table of agents and models",
+    )
     teams: tuple[str, ...] = knob(
         (), "presets or files of the teams; empty: the environment's own team", _are_texts, "a list of presets or files"
     )
@@ -128,7 +138,7 @@ class TaskPlan:
     )
 
     def __post_init__(self) -> None:
-        for name in ("settings", "keywords"):
+        for name in ("models", "settings", "keywords"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, {})
         check_knobs(self)
@@ -197,6 +207,8 @@ class BenchTask:
         given = {**self.plan.settings, "seed": seed, "max_new_tokens": max_new_tokens}
         if budget:
             given |= {"budget_tokens": budget}
+        agents = [] if team == self.solo else [profile["name"] for profile in team["profiles"]]
+        own_models = {agent: read_model(model) for agent, model in self.plan.models.items() if agent in agents}
         parts: dict[str, Any] = {}
         for name, (kind, _) in SETTINGS.items():
             own = {key: value for key, value in given.items() if key in _fields(kind)}
@@ -209,7 +221,7 @@ class BenchTask:
             env=versioned_id(self.plan.env),
             keywords=self.keywords(self.plan.train_split, team),
             algorithm=algorithm,
-            models={"*": model_folder_or_name(self.plan.model)},
+            models={"*": read_model(self.plan.model), **own_models},
             sharing=sharing,
             **parts,
         )
@@ -248,6 +260,9 @@ class BenchPlan:
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as a record for JSON, with all teams written out."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        for task in plain["tasks"]:
+            if not task["plan"]["models"]:  # plans without it keep their checksum
+                del task["plan"]["models"]
         return plain
 
     @cached_property
@@ -425,6 +440,8 @@ def _resolved(table: TaskPlan) -> BenchTask:
         if not _is_name(team.name):
             raise PlanError(f"teams: the name {team.name!r} cannot be part of a file name: wanted {_NAME.pattern}")
         teams[team.name] = team
+    agents = list(dict.fromkeys(profile.name for team in teams.values() for profile in team.profiles))
+    _known("agent", table.models, agents, "models")
     solo = read(table.solo or getattr(entry, "solo", "solo"))
     if len(solo.profiles) != 1:
         raise PlanError(f"solo: {solo.name} has {len(solo.profiles)} agents, wanted 1")

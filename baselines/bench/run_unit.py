@@ -203,11 +203,12 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
             "env": task.plan.env,
             "data": task.plan.data,
             "model": task.plan.model,
+            **({"models": dict(task.plan.models)} if task.plan.models else {}),
             "horizon": task.horizon,
             "feedback": task.plan.feedback,
             "max_new_tokens": stage.players.law.max_new_tokens,
             "temperature": stage.players.law.temperature,
-            "agents": len(stage.players.seats),
+            "agents": len(stage.players.agents),
         },
         "scenarios": {"count": len(stage.options), "checksum": played.checksum},
         "cohorts": {name: list(values) for name, values in played.cohorts.items()},
@@ -247,6 +248,7 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
         experiment.lora,
         experiment.sharing,
         folder.run(cell.training) if cell.training else None,
+        experiment.remote,
     ).load([profile["name"] for profile in team["profiles"]])
     keywords = task.keywords(task.plan.test_split, team)
     if cell.arm == MUTED:
@@ -254,8 +256,7 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
     if cell.arm == ANONYMOUS:
         team, old_names = anonymous(team, task.solo)
         keywords = renamed_keywords({**keywords, "team": team}, old_names)
-        seats = {new: players.seats[old] for new, old in old_names.items()}
-        players = LanguageModelTeam(seats, players.law, context=players.context, max_batch=players.max_batch)
+        players = players.renamed(old_names)
     make_env = factory(experiment.env, keywords)
     return Stage(make_env, task.scenarios(make_env()), players, experiment.schedule.max_turns)
 

@@ -74,7 +74,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help=f"exact Shapley values, or leave-one-out (default: shapley for up to {MOST_EXACT} agents, else loo)",
     )
     parser.add_argument(
-        "--agents", metavar="NAME,NAME", help="agents to measure; the others always play trained (default: all)"
+        "--agents",
+        metavar="NAME,NAME",
+        help="agents to measure; the others always play as they are (default: all that were trained)",
     )
     parser.add_argument(
         "--influence",
@@ -159,9 +161,10 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
         context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context)),
         lora=trained.lora,
         sharing=trained.sharing,
+        remote=trained.remote,
         checkpoint=path,
     )
-    players = read_players(arguments.agents, env.possible_agents)
+    players = read_players(arguments.agents, env.possible_agents, trained.learners(env.possible_agents))
     method: Method = arguments.method or ("shapley" if len(players) <= MOST_EXACT else "loo")
     if method == "shapley" and len(players) > MOST_EXACT:
         raise ValueError(
@@ -199,12 +202,13 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
     return settings, make_env, plan
 
 
-def read_players(given: str | None, agents: Sequence[str]) -> tuple[str, ...]:
+def read_players(given: str | None, agents: Sequence[str], learners: Sequence[str]) -> tuple[str, ...]:
     """Return the agents to measure, in team order.
 
     Args:
-        given: Value of --agents; None means all.
+        given: Value of --agents; None means all that were trained.
         agents: Agents of the team.
+        learners: Agents that were trained.
 
     Raises:
         ValueError: There is one agent only, or a name is unknown.
@@ -212,7 +216,7 @@ def read_players(given: str | None, agents: Sequence[str]) -> tuple[str, ...]:
     if len(agents) < 2:
         raise ValueError(f"one agent ({', '.join(agents)}) made the whole result: attribution needs a team of several")
     if given is None:
-        return tuple(agents)
+        return tuple(learners)
     wanted = [name.strip() for name in given.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in agents]
     if unknown or not wanted:
@@ -232,7 +236,7 @@ def replacement(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelTea
     """Return the replacement that a plan names."""
     if plan.replace == "untrained":
         return untrained(make_env, team)
-    return (silent if plan.replace == "silence" else oracle)(make_env, team, team.seats)
+    return (silent if plan.replace == "silence" else oracle)(make_env, team, team.agents)
 
 
 def measured_cost(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelTeam) -> EpisodeCost:

@@ -23,6 +23,7 @@ from baselines.cli.environment_flags import KEYWORDS
 from baselines.cli.settings_flags import flag, number, optional_number, optional_whole
 from baselines.experiment_settings import SETTINGS, Experiment
 from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
+from marft_agents.policies.partners import split_item
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
 NOT_IN_FILES = ("help", "config", "resume", "print_config")
@@ -77,8 +78,8 @@ def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) 
 
 def _merged(told: Sequence[str], given: Sequence[str]) -> list[str]:
     """Merge KEY=VALUE items of file and flags; a flag replaces its key, a flag without a key replaces all."""
-    keys = {item.partition("=")[0] if "=" in item else "*" for item in given}
-    return [item for item in told if not keys & {"*", item.partition("=")[0]}] + list(given)
+    keys = {split_item(item)[0] for item in given}
+    return [item for item in told if not keys & {"*", split_item(item)[0]}] + list(given)
 
 
 def bundled() -> list[str]:
@@ -257,7 +258,7 @@ class _Config:
         if not isinstance(value, Mapping):
             return self._texts(key, [value] if isinstance(value, str) else value)
         names = zip(value, self._texts(f"[{key}]", list(value.values())), strict=True)
-        return [name if agent == "*" and "=" not in name else f"{agent}={name}" for agent, name in names]
+        return [name if agent == "*" and split_item(name)[0] == "*" else f"{agent}={name}" for agent, name in names]
 
     def _texts(self, where: str, value: Any) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -318,9 +319,10 @@ def _flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config with which `marft eval` repeats an evaluation."""
-    names = ("env", "keywords", "endpoint", "checkpoint", "law", "context", "seeds", "max_turns")
+    names = ("env", "keywords", "endpoint", "checkpoint", "law", "context", "remote", "seeds", "max_turns")
     kept = {name: record[name] for name in names if record.get(name) is not None}
-    model = {} if "checkpoint" in kept else {"model": record["models"]}
+    by_agent = isinstance(record["models"], Mapping)  # also names partners that the checkpoint does not
+    model = {} if "checkpoint" in kept and not by_agent else {"model": record["models"]}
     file = record.get("scenario_file")
     return kept | model | ({"limit": len(record["scenarios"])} if file is None else {"scenarios": file})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import math
@@ -35,12 +36,15 @@ from baselines.cli.train import add_model_flags, device_of
 from baselines.cohorts import Cohorts, CohortScore, cohort_scores
 from baselines.evaluation_scenarios import ScenarioList, scenario_list
 from baselines.evaluation_scenarios import read as read_scenarios
-from baselines.experiment_settings import read_models
+from baselines.experiment_settings import Experiment, read_models
 from baselines.trained_team import TeamSettings, experiment_of
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
+from marft_agents.policies.language_model import LanguageModelTeam, models_of
+from marft_agents.policies.partners import RemoteSettings
 from marft_agents.policies.policy import Policy
+from marft_agents.policies.remote import RemotePolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, Interval, evaluate
@@ -66,6 +70,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_environment_flags(parser, split="test")
     add_knobs(parser, SamplingParams, title="sampling (temperature 0 is greedy)")
     add_knobs(parser, ContextSettings, title="context window")
+    add_knobs(parser, RemoteSettings, title="remote agents")
     add_config(parser, run)
 
 
@@ -116,17 +121,19 @@ def run(arguments: argparse.Namespace) -> int:
     options, played = chosen_scenarios(arguments, env, env_id)
     if arguments.save_scenarios is not None:
         played.write(arguments.save_scenarios)
-    policy, law, context = _policy(arguments, env)
-    result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
+    policy, law, context, models = _policy(arguments, env)
+    with contextlib.closing(policy):
+        result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
     record = {
         "env": env_id,
         "keywords": keywords,
         "settings": settings_of(env),
-        "models": arguments.model,
+        "models": models,
         "endpoint": arguments.endpoint,
         "checkpoint": None if arguments.checkpoint is None else str(checkpoint.resolve(arguments.checkpoint)),
         "law": dataclasses.asdict(law),
         "context": None if context is None else dataclasses.asdict(context),
+        "remote": given_knobs(arguments, RemoteSettings) or None,
         "seeds": list(seeds),
         "max_turns": max_turns,
         "scenarios": options,
@@ -152,10 +159,14 @@ def chosen_scenarios(arguments: argparse.Namespace, env: Any, env_id: str) -> tu
     return options, scenario_list(env, options, env_id)
 
 
-def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingParams, ContextSettings | None]:
-    """Return the policy, its sampling parameters and its context window; flags override those of the checkpoint.
+Players = tuple[LanguageModelTeam | RemotePolicy, SamplingParams, ContextSettings | None, list[str] | dict[str, str]]
 
-    The context window is None for an endpoint, which enforces its own.
+
+def _policy(arguments: argparse.Namespace, env: Any) -> Players:
+    """Return policy, sampling parameters, context window and models; flags override those of the checkpoint.
+
+    The context window is None for an endpoint, which enforces its own. Models are the names of the bases, or by agent
+    where an agent is frozen or remote.
     """
     trained = None if arguments.checkpoint is None else experiment_of(arguments.checkpoint)
     defaults = dataclasses.asdict(trained.law) if trained else {}
@@ -165,25 +176,37 @@ def _policy(arguments: argparse.Namespace, env: Any) -> tuple[Policy, SamplingPa
             raise ValueError("--endpoint needs --model NAME, the model's name on that server")
         if given_knobs(arguments, ContextSettings):
             raise ValueError("--context-window and --overflow are for models that run here, not for an --endpoint")
-        return _remote(arguments, law), law, None
-    models = read_models(arguments.model) if arguments.model else dict(trained.models) if trained else {}
+        return _remote(arguments, law), law, None, arguments.model
     settings = TeamSettings(
-        models=models or {"*": "smollm2-135m"},
+        models=chosen_models(arguments.model, trained),
         law=law,
         context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context) if trained else {}),
         lora=trained.lora if trained else LoraSettings(),
         sharing=trained.sharing if trained else "separate",
         checkpoint=arguments.checkpoint,
+        remote=read_knobs(arguments, RemoteSettings, dataclasses.asdict(trained.remote) if trained else {}),
     )
     settings.check(env)
     team = settings.load(env.possible_agents, device_of(arguments))
-    arguments.model = sorted({seat.base.name for seat in team.seats.values()})
-    return team, law, settings.context
+    partners = any(model.kind for model in models_of(env.possible_agents, settings.models).values())
+    names = dict(settings.models) if partners else sorted({seat.base.name for seat in team.seats.values()})
+    return team, law, settings.context, names
 
 
-def _remote(arguments: argparse.Namespace, law: SamplingParams) -> Policy:
-    from marft_agents.policies.remote import RemotePolicy
+def chosen_models(given: Sequence[str] | None, trained: Experiment | None) -> dict[str, str]:
+    """Return the model name by agent: those of the flags, else those of the trained team, else smollm2-135m.
 
+    Args:
+        given: Values of --model; AGENT=MODEL replaces that of one agent of a trained team, MODEL all of them.
+        trained: Experiment of the checkpoint, if there is one.
+    """
+    models = read_models(list(given or ()))
+    if trained is not None and "*" not in models:
+        models = {**trained.models, **models}
+    return models or {"*": "smollm2-135m"}
+
+
+def _remote(arguments: argparse.Namespace, law: SamplingParams) -> RemotePolicy:
     return RemotePolicy(arguments.endpoint, arguments.model[0], law)
 
 

@@ -26,7 +26,7 @@ def add_envs_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_show_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft show`."""
-    parser.add_argument("env", metavar="ID")
+    parser.add_argument("env", metavar="ID", help="environment, like marft/math_duo-v0")
     parser.add_argument("--index", type=int, default=0, help="which task to show (default: 0)")
     parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the dependency function")
     add_environment_flags(parser)
@@ -35,7 +35,7 @@ def add_show_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_check_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft check`."""
-    parser.add_argument("env", metavar="ID")
+    parser.add_argument("env", metavar="ID", help="environment, like marft/math_duo-v0")
     parser.add_argument("--quick", action="store_true", help="leave out what takes seconds")
     parser.add_argument(
         "--needs-team",

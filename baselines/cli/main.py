@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Command] = {
     "attribute": Command(
         "baselines.cli.attribute:add_flags", "measure the contribution of each agent of a trained team"
     ),
+    "serve": Command("baselines.cli.serve:add_flags", "serve a trained team: the OpenAI API, or A2A"),
     "compare": Command("baselines.cli.compare:add_flags", "paired difference of two teams, with a gate for CI"),
     "export": Command("baselines.cli.export:add_flags", "write the episodes of a run or an evaluation to a file"),
     "grade-agreement": Command("baselines.cli.label_agreement:add_flags", "Cohen's kappa of a grader and people"),

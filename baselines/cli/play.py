@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,18 @@ from marft_agents.trajectory import Action
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft play`."""
-    parser.add_argument("env", metavar="ID")
+    parser.add_argument("env", metavar="ID", help="environment, like marft/math_duo-v0")
     parser.add_argument(
         "--policy",
-        default="scripted",
         metavar="POLICY",
-        help="human, random, scripted (the team plays the solution) or a model as in `marft train --model`",
+        help="human, random, scripted (the team plays the solution) or a model as in `marft train --model` "
+        "(default: scripted)",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="play the trained team of a run (its newest checkpoint), RUN@best, RUN@update-00012, or of a checkpoint",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the episode and the policy (default: 0)")
     parser.add_argument("--index", type=int, help="play this task")
@@ -50,7 +57,12 @@ class HumanPolicy:
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft play`."""
     env = marft_envs.make(arguments.env, **read_keywords(arguments))
-    policy = _policy(arguments.policy, env, arguments.seed)
+    if arguments.checkpoint is not None and arguments.policy is not None:
+        raise ValueError(f"--checkpoint plays the trained team: leave out --policy {arguments.policy}")
+    if arguments.checkpoint is not None:
+        policy = _trained(arguments.checkpoint, env)
+    else:
+        policy = _policy(arguments.policy or "scripted", env, arguments.seed)
     env.reset(seed=arguments.seed, options=None if arguments.index is None else {"index": arguments.index})
     for turn, agent in enumerate(env.agent_iter()):
         observation, _, terminated, truncated, _ = env.last()
@@ -83,3 +95,13 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
     from marft_agents.policies.language_model import build_team
 
     return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), law=SamplingParams(), seed=seed)
+
+
+def _trained(path: Path, env: Any) -> Policy:
+    from baselines.trained_team import TeamSettings, experiment_of
+    from marft_agents.runs import checkpoint
+
+    path = checkpoint.resolve(path)
+    settings = TeamSettings.of_run(experiment_of(path), path)
+    settings.check(env)
+    return settings.load(env.possible_agents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import re
 import sys
@@ -97,7 +98,9 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="[AGENT=]MODEL",
         default=None,
-        help="a folder, hub id, .gguf file, smollm2-135m (default), tiny or tiny-words; AGENT=MODEL for one agent",
+        help="a folder, hub id, .gguf file, smollm2-135m (default), tiny or tiny-words; AGENT=MODEL for one agent; may be "
+        "repeated. frozen:MODEL is not trained, endpoint:URL#NAME is model NAME of an OpenAI-compatible server, and "
+        "a2a:URL an A2A agent",
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: CUDA if there, else CPU)")
 
@@ -230,6 +233,7 @@ def train(
         check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
         done = checkpoint.load(out, team, learner)
     with (
+        contextlib.closing(team),
         open_sampler(experiment.sampler, team, out / "adapters") as policy,
         TrainingTable(
             experiment.schedule.updates if experiment.schedule.budget_tokens else experiment.schedule.max_updates,

@@ -19,6 +19,7 @@ from typing import Any
 import marft_envs
 from baselines.documentation.markdown_dialect import python_markdown, relinked
 from marft_envs.dependency import drawing
+from marft_envs.dependency.base import Roster
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.teams.team import PRESETS
 
@@ -127,7 +128,7 @@ def _add_page(tree: SourceTree, path: str) -> None:
 
     text = (ROOT / path).read_text(encoding="utf-8")
     tree.pages[here] = python_markdown(relinked(text, path, place))
-    if "```mermaid" in text:
+    if "```mermaid" in text:  # a page that finds no such script draws with the one that the theme loads
         depth = here.removesuffix("index.md").removesuffix(".md").count("/") + (not here.endswith("index.md"))
         tree.pages[here] += f'\n<script src="{"../" * depth}{MERMAID}"></script>\n'
 
@@ -152,7 +153,9 @@ def _notebook(path: str, notebook: Mapping[str, list[dict[str, list[str] | str]]
 
 
 def _add_drawings(tree: SourceTree, folder: Path) -> None:
-    """Add a picture of *D* for each team to the pages of the environments."""
+    """Add a picture of *D* for each team to the pages of the environments; equal teams are drawn once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn: dict[tuple[str, Roster], Path] = {}
     for place in [place for place in tree.pages if re.fullmatch(r"environments/(?!index)\w+\.md", place)]:
         task = Path(place).stem
         shown = []
@@ -160,8 +163,11 @@ def _add_drawings(tree: SourceTree, folder: Path) -> None:
             game = dependency_game(marft_envs.make(f"marft/{task}_{team}"))
             assert game is not None
             name = f"{task}_{team}.svg"
-            folder.mkdir(parents=True, exist_ok=True)
-            tree.copied[f"environments/{name}"] = drawing.picture(game.dependency, game.team.roster, folder / name)
+            roster = game.team.roster
+            key = (json.dumps(game.dependency.to_dict(), sort_keys=True), roster)
+            if key not in drawn:
+                drawn[key] = drawing.picture(game.dependency, roster, folder / name)
+            tree.copied[f"environments/{name}"] = drawn[key]
             agents = ", ".join(game.possible_agents)
             shown.append(f"### {team}\n\n![Dependency function of {team}: {agents}]({name})")
         text = "## Pictures of *D*\n\nThe first round of each team.\n\n" + "\n\n".join(shown) + "\n\n## Arguments"

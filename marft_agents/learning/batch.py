@@ -39,7 +39,7 @@ class Batch(NamedTuple):
         policies: Names of the trainable policies, by index.
         actions: N recorded actions with their prompts, the input of forward passes.
         agent: Int64 [N], index of the acting agent.
-        policy: Int64 [N], index of its policy; -1 if that is frozen.
+        policy: Int64 [N], index of its policy; -1 where the batch was built without policies.
         episode: Int64 [N], index of the trajectory.
         turn: Int64 [N], index of the turn in its trajectory.
         round: Int64 [N], round of the game.
@@ -152,21 +152,23 @@ def build_batch(
 ) -> Batch:
     """Build the batch of an update from its episodes; failed episodes are left out.
 
-    Turns without tokens (scripted or remote agents) belong to the environment. So do all turns of a branch but the one
-    that is compared. Their reward goes to the trainable turn before them.
+    Turns of agents that are not trained (frozen, scripted, remote) belong to the environment. So do all turns of a
+    branch but the one that is compared. Their reward goes to the trainable turn before them.
 
     Args:
         trajectories: Episodes of the update.
-        policies: Agents of each trainable policy.
+        policies: Agents of each trainable policy. Empty: all agents that play tokens, without a policy.
         settings: Learner settings: level, critic and credit give the numbers of decisions and values.
     """
+    policy_of = {agent: i for i, members in enumerate(policies.values()) for agent in members}
     places: list[tuple[int, int]] = []  # (episode, turn) of each trainable action
     rewards: list[float] = []
     for e, trajectory in enumerate(trajectories):
         if trajectory.failure is not None:
             continue
         for k, turn in enumerate(trajectory.turns):
-            if len(turn.action.token_ids) and trajectory.branch in (None, k):
+            trained = turn.agent in policy_of or not policies
+            if trained and len(turn.action.token_ids) and trajectory.branch in (None, k):
                 places.append((e, k))
                 rewards.append(turn.reward)
             elif places and places[-1][0] == e:
@@ -175,8 +177,7 @@ def build_batch(
     turns = [trajectories[e].turns[k] for e, k in places]
     episodes = [trajectories[e] for e, _ in places]
     actions = tuple(turn.action for turn in turns)
-    agents = tuple(dict.fromkeys([*(a for members in policies.values() for a in members), *(t.agent for t in turns)]))
-    policy_of = {agent: i for i, members in enumerate(policies.values()) for agent in members}
+    agents = tuple(dict.fromkeys([*policy_of, *(turn.agent for turn in turns)]))
     joint = numbered((e, turn.round) for (e, _), turn in zip(places, turns, strict=True))
     lengths = np.array([len(action.token_ids) for action in actions], np.int64)
     decisions = lengths if settings.level == "token" else np.ones_like(lengths)

@@ -180,10 +180,9 @@ class Learner:
             punishments = [overlong_punishment(length, limit, settings.overlong_share) for length in batch.lengths]
             costs[batch.token_offsets[1:] - 1] += settings.overlong_penalty * np.array(punishments)
         if settings.costs_kl:
-            trained = np.repeat(batch.policy >= 0, batch.lengths)
             log_ratios = torch.as_tensor(batch.reference - batch.old)
             kl = kl_estimate(log_ratios, settings.kl_estimator).numpy()
-            costs[trained] -= (settings.kl_weight * kl)[trained]
+            costs -= settings.kl_weight * kl
         return costs if settings.level == "token" else np.add.reduceat(costs, batch.token_offsets[:-1])
 
     def _shaping_metrics(self, batch: Batch) -> dict[str, float]:

@@ -41,7 +41,8 @@ class AgentLedger:
     Attributes:
         turns: Actions that it generated, including one that the environment failed on.
         prompt_tokens: Tokens of all its prompts.
-        output_tokens: Tokens that it sampled, end tokens included. None for actions without tokens (scripted, remote).
+        output_tokens: Tokens that it sampled, end tokens included; of a remote agent as its server reports them. None
+            for actions without tokens (scripted, or remote without a report).
         ideal_cache_tokens: Tokens that an ideal KV cache computes, outputs included; see the module.
         tool_calls: Calls that it made, readable or not. None where the environment records no episodes; those of
             failed episodes are not recorded.
@@ -189,7 +190,7 @@ def _turn_counts(turn: SampledTurn, stored: list[bytes]) -> AgentLedger:
     """
     prompt, output = (np.asarray(ids, np.int32) for ids in (turn.action.prompt_ids, turn.action.token_ids))
     if not len(output):
-        return AgentLedger(turns=1)
+        return AgentLedger(1, *(turn.action.reported or ()))
     # The longest common prefix with a sorted list is that with a neighbour. The order of bytes is as good as any.
     text = prompt.tobytes()
     place = bisect_left(stored, text)
@@ -207,7 +208,7 @@ def _critical_path(turns: Sequence[SampledTurn]) -> int | None:
     longest: dict[Hashable, int] = {}
     for number, turn in enumerate(turns):
         layer = (turn.round, turn.layer) if turn.layer is not None else number
-        longest[layer] = max(longest.get(layer, 0), len(turn.action.token_ids))
+        longest[layer] = max(longest.get(layer, 0), turn.action.num_tokens)
     return sum(longest.values()) or None
 
 

@@ -47,7 +47,7 @@ class Sampled:
 
 
 def sole_base(team: LanguageModelTeam) -> AdaptedBase:
-    """Return the only base model of a team, since an engine holds one base and its adapters."""
+    """Return the only local base model of a team, since an engine holds one base and its adapters."""
     if len(team.bases) != 1:
         names = ", ".join(base.name for base in team.bases)
         raise SamplerError(f"an engine samples on one base model; this team has {len(team.bases)}: {names}")

@@ -5,8 +5,10 @@ N agents on one base need the memory of one base. Only the adapters (float32) ar
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -17,11 +19,21 @@ from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import ChatPrompt, encode
 from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
 from marft_agents.models.pretrained import ModelError, context_length, load, load_config, load_tokenizer
-from marft_agents.policies.policy import Request, encodable, failed_action
+from marft_agents.policies.partners import (
+    AgentModel,
+    Partner,
+    RemoteSettings,
+    agent_model,
+    check_partners,
+    open_partner,
+)
+from marft_agents.policies.policy import FunctionPolicy, Policy, Request, encodable, failed_action
+from marft_agents.policies.scripted import MixedPolicy
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, IntArray
 
 SHARED_ADAPTER = "shared"
+UNUSED_ADAPTER = "frozen"  # of a base that only frozen agents play: PEFT wants at least one
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,8 @@ class LanguageModelTeam:
         law: Sampling parameters of all agents.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
         max_batch: Largest number of actions generated at once.
+        partners: Agent -> policy, for remote agents of the team.
+        agents: All agents in the order of the team; empty: those of `seats`, then those of `partners`.
 
     Attributes:
         windows: Agent -> context window in tokens, for a prompt and its action together.
@@ -62,9 +76,13 @@ class LanguageModelTeam:
         *,
         context: ContextSettings | None = None,
         max_batch: int = 128,
+        partners: Mapping[str, Partner] | None = None,
+        agents: Sequence[str] = (),
     ) -> None:
         self.seats = dict(seats)
-        _check_agent_ids(list(self.seats))
+        self.partners = dict(partners or {})
+        self.agents = tuple(agents or [*self.seats, *self.partners])
+        _check_agent_ids(self.agents)
         _check_adapter_names(self.seats)
         self.law = law
         self.context = context or ContextSettings()
@@ -87,6 +105,11 @@ class LanguageModelTeam:
             if seat.adapter is not None:
                 grouped.setdefault(seat.adapter, []).append(agent)
         return grouped
+
+    @property
+    def learners(self) -> list[str]:
+        """Agents that are trained."""
+        return [agent for members in self.policies.values() for agent in members]
 
     @property
     def caches(self) -> dict[str, tuple[str, str | None]]:
@@ -114,7 +137,45 @@ class LanguageModelTeam:
 
     def under(self, law: SamplingParams) -> LanguageModelTeam:
         """Return the same policies with other sampling parameters, for evaluation."""
-        return LanguageModelTeam(self.seats, law, context=self.context, max_batch=self.max_batch)
+        return LanguageModelTeam(
+            self.seats,
+            law,
+            context=self.context,
+            max_batch=self.max_batch,
+            partners={agent: partner.under(law) for agent, partner in self.partners.items()},
+            agents=self.agents,
+        )
+
+    def seated(self, seats: Mapping[str, Seat]) -> LanguageModelTeam:
+        """Return the team with other bases or adapters of its local agents."""
+        return LanguageModelTeam(
+            seats,
+            self.law,
+            context=self.context,
+            max_batch=self.max_batch,
+            partners=self.partners,
+            agents=self.agents,
+        )
+
+    def renamed(self, old_names: Mapping[str, str]) -> LanguageModelTeam:
+        """Return the team under other agent ids.
+
+        Args:
+            old_names: New id of each agent -> its present id.
+        """
+        return LanguageModelTeam(
+            {new: self.seats[old] for new, old in old_names.items() if old in self.seats},
+            self.law,
+            context=self.context,
+            max_batch=self.max_batch,
+            partners={new: self.partners[old] for new, old in old_names.items() if old in self.partners},
+            agents=tuple(old_names),
+        )
+
+    def close(self) -> None:
+        """Close the connections to remote agents."""
+        for partner in self.partners.values():
+            partner.close()
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Sample one action per request; requests of one base share a batch, even with different adapters.
@@ -129,12 +190,19 @@ class LanguageModelTeam:
     def answer(
         self, requests: Sequence[Request], sample: Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
     ) -> list[Action]:
-        """Encode requests, sample those whose prompts fit, and record shortened messages.
+        """Encode requests, sample those whose prompts fit, and record shortened messages; ask remote agents.
 
         Args:
             requests: Turns that wait for an action.
             sample: Maps requests and their prompt ids to one action each; this team's own generation or another engine.
         """
+        own = FunctionPolicy(partial(self._answer_local, sample=sample))
+        everyone: dict[str, Policy] = {**dict.fromkeys(self.seats, own), **self.partners}
+        return MixedPolicy(everyone).act(requests)
+
+    def _answer_local(
+        self, requests: Sequence[Request], sample: Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
+    ) -> list[Action]:
         prompts: dict[int, ChatPrompt] = {}
         actions: dict[int, Action] = {}
         for i, request in enumerate(requests):
@@ -174,42 +242,51 @@ def build_team(
     seed: int = 0,
     device: torch.device | None = None,
     context: ContextSettings | None = None,
+    remote: RemoteSettings | None = None,
 ) -> LanguageModelTeam:
-    """Load the base models and create each agent's adapter.
+    """Load the base models and create the adapter of each trained agent.
 
     Args:
         agents: Agent ids in the order of the team.
-        models: Agent -> model name (see `pretrained.load`). Agents with the same name share one base in memory. The key
-            "*" stands for all others.
+        models: Agent -> model name (see `partners` and `pretrained.load`). Agents of one local model share it in
+            memory. The key "*" stands for all others.
         lora: Rank, scale and target layers of the adapters.
         law: Sampling parameters of all agents.
         sharing: "separate" for one adapter per agent, "shared" for one for all agents of a base.
         seed: Seed of the adapters' initial weights.
         device: Device of the bases; None chooses CUDA if available, else the CPU.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
+        remote: Limits of requests to remote agents.
 
     Raises:
         ModelError: A model cannot be loaded, an agent has no model, or an agent's id is not text.
         SettingsError: The context window does not fit a model; found before any weights are loaded.
+        RemoteError: A package for a remote agent is missing, or it does not know the sampling parameters.
     """
     _check_agent_ids(agents)
-    _check_models(agents, models)
+    chosen = models_of(agents, models)
     members: dict[str, list[str]] = {}
-    for agent in agents:
-        members.setdefault(models.get(agent, models.get("*", "")), []).append(agent)
+    for agent, model in chosen.items():
+        if model.local:
+            members.setdefault(model.source, []).append(agent)
     for name in members:
         choose_window(name, context_length(load_config(name)), context or ContextSettings(), law)
+    partners = {agent: open_partner(model, law, remote) for agent, model in chosen.items() if not model.local}
+    trained = {name: [agent for agent in own if not chosen[agent].kind] for name, own in members.items()}
     seats: dict[str, Seat] = {}
     for number, (name, own) in enumerate(members.items()):
         shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
-        adapters = [shared] if sharing == "shared" else own
-        base = AdaptedBase(load(name, device=device), adapters, lora, seed=seed)
-        seats |= {agent: Seat(base, shared if sharing == "shared" else agent) for agent in own}
-    return LanguageModelTeam({agent: seats[agent] for agent in agents}, law, context=context)
+        adapters = [shared] if sharing == "shared" and trained[name] else trained[name]
+        base = AdaptedBase(load(name, device=device), adapters or [UNUSED_ADAPTER], lora, seed=seed)
+        for agent in own:
+            adapter = shared if sharing == "shared" else agent
+            seats[agent] = Seat(base, adapter if agent in trained[name] else None)
+    order = {agent: seats[agent] for agent in agents if agent in seats}
+    return LanguageModelTeam(order, law, context=context, partners=partners, agents=agents)
 
 
 def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingParams, context: ContextSettings) -> None:
-    """Refuse profiles that leave no room for the problem or the action, before any weights are loaded.
+    """Refuse remote agents that do not answer, and profiles that leave no room, before any weights are loaded.
 
     Args:
         env: An AEC environment; it is reset. Agents without an observation yet are skipped.
@@ -219,13 +296,17 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingParams
 
     Raises:
         ContextOverflowError: An agent's observation of the first problem does not fit.
+        RemoteError: A remote agent does not answer.
         ModelError, SettingsError: See `build_team`.
     """
-    _check_models(env.possible_agents, models)
+    chosen = models_of(env.possible_agents, models)
+    check_partners(models, law)
     env.reset(seed=0)
     readers: dict[str, tuple[Any, int]] = {}  # model name -> its tokenizer and window
-    for agent in env.possible_agents:
-        name = models.get(agent, models.get("*", ""))
+    for agent, model in chosen.items():
+        if not model.local:
+            continue
+        name = model.source
         if name not in readers:
             window = choose_window(name, context_length(load_config(name)), context, law)
             readers[name] = load_tokenizer(name), window
@@ -250,14 +331,27 @@ def _encode(
         ) from error
 
 
-def _check_models(agents: Sequence[str], models: Mapping[str, str]) -> None:
+def models_of(agents: Sequence[str], models: Mapping[str, str]) -> dict[str, AgentModel]:
+    """Return the model of each agent of a team.
+
+    Args:
+        agents: Agent ids in the order of the team.
+        models: Agent -> model name; the key "*" stands for all others.
+
+    Raises:
+        ModelError: A name is not that of an agent, or an agent has no model.
+        ValueError: The name of a partner is not of its form.
+    """
     unknown = sorted(set(models) - set(agents) - {"*"})
     missing = [agent for agent in agents if agent not in models and "*" not in models]
     if unknown or missing:
+        close = {name: difflib.get_close_matches(name, agents, n=1) for name in unknown}
+        meant = "".join(f"; did you mean {found[0]!r} for {name!r}?" for name, found in close.items() if found)
         raise ModelError(
             f"models name {', '.join(unknown) or 'no'} unknown agents and leave out {', '.join(missing) or 'none'}; "
-            f"the team plays {', '.join(agents)}"
+            f"the team plays {', '.join(agents)}{meant}"
         )
+    return {agent: agent_model(models.get(agent, models.get("*", ""))) for agent in agents}
 
 
 def choose_window(model: str, longest: int | None, context: ContextSettings, law: SamplingParams) -> int:

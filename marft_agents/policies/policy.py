@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from marft_agents.models.context_window import ContextOverflowError
-from marft_agents.trajectory import Action
+from marft_agents.trajectory import Action, TokenCounts
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,21 @@ class Policy(Protocol):
         ...
 
 
+class FunctionPolicy:
+    """Policy that calls a function.
+
+    Args:
+        answer: Returns one action per request, in order.
+    """
+
+    def __init__(self, answer: Callable[[Sequence[Request]], list[Action]]) -> None:
+        self.answer = answer
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Return the function's actions."""
+        return self.answer(requests)
+
+
 class TimedPolicy:
     """Policy that measures how long another one takes to answer.
 
@@ -77,9 +92,15 @@ class Sampler(Policy, Protocol):
         ...
 
 
-def text_action(text: str) -> Action:
-    """Wrap plain text as an action without tokens: it can be played but not trained on."""
-    return Action(text, np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32), True)
+def text_action(text: str, reported: TokenCounts | None = None) -> Action:
+    """Wrap plain text as an action without tokens: it can be played but not trained on.
+
+    Args:
+        text: Text of the action.
+        reported: Token counts that a remote agent reports; None: it reports none.
+    """
+    nothing = np.zeros(0, np.int32)
+    return Action(text, nothing, nothing, np.zeros(0, np.float32), True, reported=reported)
 
 
 def failed_action(cause: str) -> Action:

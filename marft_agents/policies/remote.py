@@ -2,7 +2,8 @@
 
 Remote actions are text without tokens, so they are played but never trained on. The SDK's own timeouts and retries
 apply: connection errors, 408, 409, 429 and 5xx are retried with growing pauses. Every request carries a seed, but
-endpoints may ignore it. So the transcript of a remote agent need not repeat.
+endpoints may ignore it. So the transcript of a remote agent need not repeat. The token counts that an endpoint reports
+are part of the action.
 
     policy = RemotePolicy("http://localhost:8000/v1", "some-model")
     evaluate(make_env, MixedPolicy({"reasoner_0": policy, "actor_0": team}), scenarios)
@@ -10,6 +11,7 @@ endpoints may ignore it. So the transcript of a remote agent need not repeat.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +19,8 @@ from typing import Any
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.chat_template import merge_turns, messages_of
-from marft_agents.policies.policy import Request, text_action
-from marft_agents.trajectory import Action
+from marft_agents.policies.policy import Request, failed_action, text_action
+from marft_agents.trajectory import Action, TokenCounts
 
 NO_KEY = "none"  # the SDK requires a key; local servers ignore it
 
@@ -38,6 +40,7 @@ class RemotePolicy:
         concurrency: Largest number of requests in flight.
         timeout_s: Timeout of one try, in seconds.
         retries: Number of further tries after a failed one.
+        fails_episodes: True: a request that failed makes its episode fail, with the cause. False: it raises.
 
     Raises:
         RemoteError: The `openai` package is missing, or the sampling parameters have a top-k.
@@ -53,31 +56,60 @@ class RemotePolicy:
         concurrency: int = 8,
         timeout_s: float = 60.0,
         retries: int = 3,
+        fails_episodes: bool = False,
     ) -> None:
         self.base_url = base_url
         self.model = model
-        self.law = law or SamplingParams()
+        self.law = _without_top_k(law or SamplingParams())
         self.concurrency = concurrency
-        if self.law.top_k:
-            raise RemoteError(f"top_k = {self.law.top_k}: chat-completions endpoints know no top-k, wanted 0")
+        self.fails_episodes = fails_episodes
         self._client = open_client(base_url, os.environ.get(api_key_env) or NO_KEY, timeout_s, retries)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Request one action per turn, `concurrency` at a time.
 
         Raises:
-            RemoteError: The endpoint failed after all retries, or its answer is not a chat completion.
+            RemoteError: The endpoint failed after all retries, or its answer is not a chat completion, and
+                `fails_episodes` is False.
         """
         seeds = [int(request.generator.integers(2**31)) for request in requests]
         pool = ThreadPoolExecutor(max_workers=max(1, min(self.concurrency, len(requests))))
         try:
-            return list(pool.map(self._ask, requests, seeds))
+            return list(pool.map(self._answer, requests, seeds))
         finally:
             pool.shutdown(cancel_futures=True)  # after a failure, waiting requests are not sent
+
+    def under(self, law: SamplingParams) -> RemotePolicy:
+        """Return the same endpoint with other sampling parameters; both share the connections."""
+        other = copy.copy(self)
+        other.law = _without_top_k(law)
+        return other
+
+    def check(self) -> None:
+        """Raise a RemoteError if the endpoint does not answer; one that does not list its models is accepted."""
+        from openai import NotFoundError, OpenAIError
+
+        try:
+            self._client.models.list()
+        except NotFoundError:
+            return
+        except (OpenAIError, ValueError) as error:
+            raise RemoteError(
+                f"endpoint {self.base_url}: wanted a server that answers, found {type(error).__name__}: "
+                f"{shorten(error)}"
+            ) from error
 
     def close(self) -> None:
         """Close the connections to the endpoint."""
         self._client.close()
+
+    def _answer(self, request: Request, seed: int) -> Action:
+        try:
+            return self._ask(request, seed)
+        except RemoteError as error:
+            if not self.fails_episodes:
+                raise
+            return failed_action(str(error))
 
     def _ask(self, request: Request, seed: int) -> Action:
         from openai import OpenAIError
@@ -93,7 +125,7 @@ class RemotePolicy:
             )
         except (OpenAIError, ValueError) as error:  # ValueError: the body is not JSON
             raise RemoteError(f"{self._place(request)}: {type(error).__name__}: {shorten(error)}") from error
-        return text_action(self._content(request, completion))
+        return text_action(self._content(request, completion), _usage(completion))
 
     def _content(self, request: Request, completion: Any) -> str:
         """Return the text of a completion, or raise a RemoteError for any other reply."""
@@ -108,8 +140,26 @@ class RemotePolicy:
             )
         return content
 
+    def __str__(self) -> str:
+        return f"endpoint:{self.base_url}#{self.model}"
+
     def _place(self, request: Request) -> str:
         return f"endpoint {self.base_url}, model {self.model!r}, agent {request.agent!r}"
+
+
+def _without_top_k(law: SamplingParams) -> SamplingParams:
+    if law.top_k:
+        raise RemoteError(f"top_k = {law.top_k}: chat-completions endpoints know no top-k, wanted 0")
+    return law
+
+
+def _usage(completion: Any) -> TokenCounts | None:
+    """Return the token counts that a completion reports, or None."""
+    usage = getattr(completion, "usage", None)
+    prompt, output = (getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
+    if type(prompt) is not int or type(output) is not int or min(prompt, output) < 0:
+        return None
+    return TokenCounts(prompt, output)
 
 
 def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Any:

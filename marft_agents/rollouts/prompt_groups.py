@@ -228,7 +228,7 @@ def _outcomes(trajectory: Trajectory, by_turn: bool) -> Iterator[tuple[Hashable,
 
 
 def _sampled_tokens(trajectory: Trajectory) -> int:
-    return sum(len(turn.action.token_ids) for turn in trajectory.turns[trajectory.branch or 0 :])
+    return sum(turn.action.num_tokens for turn in trajectory.turns[trajectory.branch or 0 :])
 
 
 def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ class RecordedGame(RunningGame):
             observations of a replay with the recorded prompts. None does neither. Only `request` and `trajectory`
             call it.
         max_turns: Number of turns after which an unfinished game fails; 0: no limit.
+        valued: Agents whose states have a value, to bootstrap one of them; None for all that play tokens.
     """
 
     env: Any
@@ -51,9 +52,10 @@ class RecordedGame(RunningGame):
         episode: EpisodeStart,
         encode: Callable[[str, str], IntArray] | None = None,
         max_turns: int = 0,
+        valued: Collection[str] | None = None,
     ) -> None:
         super().__init__(env)
-        self.episode, self.encode, self.max_turns = episode, encode, max_turns
+        self.episode, self.encode, self.max_turns, self.valued = episode, encode, max_turns, valued
         self._turns: list[SampledTurn] = []
         self._replayed: list[str | None] = []  # observation before each prefix turn, until compared
         self._acted: set[str] = set()
@@ -182,7 +184,7 @@ class RecordedGame(RunningGame):
             return None
         record: dict[str, Any] = self.env.unwrapped.episode().to_dict()
         for index, (written, turn) in enumerate(zip(record["turns"], self._turns, strict=True)):
-            written["tokens"] = len(turn.action.token_ids) or None
+            written["tokens"] = turn.action.num_tokens or None
             if turn.action.shortened:
                 written["shortened"] = self._shortened_turns(index, written.get("visible", []))
         return record
@@ -221,10 +223,16 @@ class RecordedGame(RunningGame):
         """Return the agent to bootstrap after a truncation, and its observation; ("", "") if none.
 
         Of the agents cut off by the truncation, it is the one that would act next. Only agents that play tokens have a
-        value. The next round is assumed to start with the agent that started this one. Its observation is read at once,
-        since an environment forgets its dead agents.
+        value; of those, `valued` names the trained ones. The next round is assumed to start with the agent that started
+        this one. Its observation is read at once, since an environment forgets its dead agents.
         """
-        valued = [turn for turn in self._turns if turn.agent in self.cut_off and len(turn.action.token_ids)]
+        valued = [
+            turn
+            for turn in self._turns
+            if turn.agent in self.cut_off
+            and len(turn.action.token_ids)
+            and (self.valued is None or turn.agent in self.valued)
+        ]
         opening = [turn for turn in valued if turn.round == self._round] or valued
         return (opening[0].agent, checked(self.env.observe(opening[0].agent))) if opening else ("", "")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -89,6 +89,7 @@ def collect(
     step_threads: int | None = None,
     patience: float = 0.25,
     max_turns: int = MAX_TURNS,
+    valued: Collection[str] | None = None,
 ) -> list[Trajectory]:
     """Play episodes side by side; the policy answers all games whose steps have finished.
 
@@ -106,6 +107,7 @@ def collect(
         patience: Longest wait for further steps, to enlarge the policy's next batch, as a share of the duration of its
             last call; `math.inf` waits for all.
         max_turns: Number of turns after which an unfinished episode fails; 0: no limit.
+        valued: Agents that may be bootstrapped; None for all that play tokens.
 
     Returns:
         Trajectories in the order of `episodes`. A trajectory has a `failure` if the environment raises, does not end,
@@ -117,6 +119,7 @@ def collect(
     requests: dict[int, list[Request]] = {}
     done: dict[int, Trajectory] = {}
 
+    record = partial(RecordedGame, encode=encode, max_turns=max_turns, valued=valued)
     with contextlib.closing(ParallelGames[RecordedGame](make_env, jobs, spare)) as games:
 
         def ask(index: int) -> None:
@@ -134,7 +137,7 @@ def collect(
                 ask(index)
             while queue and len(games) < num_envs:
                 index, episode = queue.pop()
-                game = games.enter(index, partial(RecordedGame, episode=episode, encode=encode, max_turns=max_turns))
+                game = games.enter(index, partial(record, episode=episode))
                 game.start()
                 if episode.prefix:
                     jobs.submit(index, game.replay)

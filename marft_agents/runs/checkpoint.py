@@ -42,7 +42,11 @@ class CheckpointError(RuntimeError):
 def describe(team: LanguageModelTeam) -> dict[str, Any]:
     """Describe base model, adapter and adapter shape of each agent; equal for teams that share checkpoints."""
     described: dict[str, Any] = {}
-    for agent, seat in team.seats.items():
+    for agent in team.agents:
+        if agent in team.partners:
+            described[agent] = {"remote": str(team.partners[agent])}
+            continue
+        seat = team.seats[agent]
         shape = {} if seat.adapter is None else _adapter_shape(seat)
         described[agent] = {"base": seat.base.name, "adapter": seat.adapter, **shape}
     return described
@@ -261,12 +265,16 @@ def tokens_of(path: Path) -> int | None:
 def load_adapters(path: Path, team: LanguageModelTeam) -> None:
     """Load the adapters of a checkpoint into a team of the same agents, base models and adapter shapes.
 
+    An agent of the team may be frozen or remote where the checkpoint has an adapter for it, which is not loaded then.
+
     Raises:
         CheckpointError: The checkpoint is of another team or is damaged.
     """
     path = resolve(path)
     state = _read_state(path)
-    _check_same_team(path, state["team"], describe(team))
+    trained = {agent: found for agent, found in describe(team).items() if found.get("adapter") is not None}
+    check_agents(path, team.agents)
+    _check_same_team(path, state["team"], trained)
     _put(team, _read_adapters(path, state, team))
 
 
@@ -317,6 +325,7 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
     path = resolve(path)
     state = _read_state(path)
     _check_same_settings(path, state["settings"], learner.settings)
+    check_agents(path, team.agents)
     _check_same_team(path, state["team"], describe(team))
     adapters = _read_adapters(path, state, team)
     file = path / LEARNER_FILE
@@ -395,7 +404,6 @@ def check_agents(path: Path, agents: Sequence[str]) -> None:
 
 
 def _check_same_team(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    check_agents(path, list(wanted))
     for agent, description in wanted.items():
         if found[agent] != description:
             raise CheckpointError(

@@ -204,11 +204,10 @@ class Trainer:
         if self.best is not None and update == 0:  # the untrained team may remain the best
             self._save()
         started = time.perf_counter()
-        learners = [agent for members in self.team.policies.values() for agent in members]
         if isinstance(self.policy, Sampler):
             self.policy.refresh()
         generating = self._timed.seconds
-        experience = gather(self._play, update, self.sampling, learners)
+        experience = gather(self._play, update, self.sampling, self.team.learners)
         played = time.perf_counter()
         if self.schedule.budget_tokens:
             self.learner.progress = self.schedule.progress(update, self.tokens)
@@ -269,6 +268,7 @@ class Trainer:
             num_envs=self.schedule.num_envs,
             encode=self.team.encode,
             max_turns=self.schedule.max_turns,
+            valued=self.team.learners,
             patience=math.inf,  # batches must not depend on the clock, so that a resumed run repeats them
         )
 

@@ -31,7 +31,7 @@ EVALUATION = {
     "scenario_checksum": "sha256:one",
     "cohorts": {},
 }
-HEAVY = [name for name in COMMANDS if name in ("train", "eval", "bench", "attribute")]
+HEAVY = [name for name in COMMANDS if name in ("train", "eval", "bench", "attribute", "serve")]
 WITHOUT = """
 import contextlib, io, json, sys
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from endpoint import completion, serving
 from fakes import CopyDigit
 
 from marft_agents.generation.sampling import SamplingParams
@@ -20,79 +18,10 @@ from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
 from marft_agents.runs.evaluation import evaluate
 
 
-def completion(content):
-    message = {"role": "assistant", "content": content}
-    choice = {"index": 0, "finish_reason": "stop", "message": message}
-    return {"id": "1", "object": "chat.completion", "created": 0, "model": "echo", "choices": [choice]}
-
-
-class Endpoint(ThreadingHTTPServer):
-    """Answers with the last word of the last message; counts what it is asked.
-
-    `script` holds (status, body) pairs that are used up first; a body of bytes is sent as it is.
-    Nothing is answered while `answers` is not set; `together` is a barrier at which requests wait for each other.
-    """
-
-    daemon_threads = True
-    request_queue_size = 64
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answers = threading.Event()
-        self.answers.set()
-        self.script = []
-        self.together = None
-        self.asked = []
-        self.keys = set()
-        self.lock = threading.Lock()
-        self.at_once = self.most_at_once = 0
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        server = self.server
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with server.lock:
-            server.asked.append(body)
-            server.keys.add(self.headers["Authorization"])
-            server.at_once += 1
-            server.most_at_once = max(server.most_at_once, server.at_once)
-            status, answer = server.script.pop(0) if server.script else (200, None)
-        server.answers.wait(60)
-        if server.together is not None:
-            server.together.wait(timeout=30)
-        if answer is None:
-            answer = completion(body["messages"][-1]["content"].split()[-1])
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        with server.lock:  # before the answer leaves: the client may ask again at once
-            server.at_once -= 1
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("retry-after-ms", "1")
-        self.end_headers()
-        with contextlib.suppress(BrokenPipeError):  # the client has given up waiting
-            self.wfile.write(data)
-
-    def log_message(self, *arguments):
-        pass
-
-
 @pytest.fixture
 def endpoint():
-    with Endpoint() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving() as server:
         yield server
-        server.answers.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
