@@ -98,8 +98,8 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="[AGENT=]MODEL",
         default=None,
-        help="a folder, hub id, .gguf file, smollm2-135m (default), tiny or tiny-words; AGENT=MODEL for one agent; may be "
-        "repeated. frozen:MODEL is not trained, endpoint:URL#NAME is model NAME of an OpenAI-compatible server, and "
+        help="a folder, hub id, .gguf file, smollm2-135m (default), tiny or tiny-words; AGENT=MODEL for one agent; may "
+        "be repeated. frozen:MODEL is not trained, endpoint:URL#NAME is model NAME of an OpenAI-compatible server, and "
         "a2a:URL an A2A agent",
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: CUDA if there, else CPU)")
