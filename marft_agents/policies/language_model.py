@@ -196,6 +196,8 @@ class LanguageModelTeam:
             requests: Turns that wait for an action.
             sample: Maps requests and their prompt ids to one action each; this team's own generation or another engine.
         """
+        if not self.partners:
+            return self._answer_local(requests, sample)
         own = FunctionPolicy(partial(self._answer_local, sample=sample))
         everyone: dict[str, Policy] = {**dict.fromkeys(self.seats, own), **self.partners}
         return MixedPolicy(everyone).act(requests)

@@ -94,7 +94,8 @@ def test_a_game_is_played_on_a_server(server):
     game.step(call("add", item="pen") + call("add", item=3) + call("fail", how="x") + call("fail", how="huge"))
     game.step(call("keep", item="pen"))
     game.step(call("finish", answer="1"))
-    assert [event.get("status") for event in events_of(game)] == ["ok", "invalid", "error", "too long", "unknown", None]
+    statuses = [event.get("status") for event in events_of(game)]
+    assert statuses == ["ok", "invalid", "error", "too long", "unknown", None], events_of(game)
     assert game.episode().success
     assert len(set(threading.enumerate()) - threads) <= 2
 
