@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerFast
 
 from baselines.cli.main import main
 from marft_agents.models.chat_template import encode
-from marft_agents.models.pretrained import byte_tokenizer
+from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.policies.scripted import ScriptedPolicy
 from marft_agents.rollouts.rollout import EpisodeStart, collect
 from marft_agents.runs.run_folder import episode_record
