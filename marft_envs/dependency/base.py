@@ -69,7 +69,7 @@ class RoundPlan:
             layers[agent] = 1 + max((layers[other] for other in waits_for if other in layers), default=-1)
         return layers
 
-    @property
+    @cached_property
     def layers(self) -> tuple[tuple[str, ...], ...]:
         """Agents that may generate at the same time, layer by layer; each layer in turn order."""
         groups: dict[int, list[str]] = {}

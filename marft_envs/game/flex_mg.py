@@ -277,8 +277,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.rewards = dict.fromkeys(self.agents, 0.0)
         played = self._rounds[-1]
         if len(played.turns) < len(played.plan.order):
-            acted = played.acted
-            self.agent_selection = next(other for other in played.plan.order if other not in acted)
+            self.agent_selection = played.next_agent
         else:
             self._finish_round(played)
             self._accumulate_rewards()
@@ -301,20 +300,25 @@ class FlexMG(AECEnv[str, Any, Any]):
         plan, number = played.plan, len(self._rounds) - 1
         visible = tuple((turn.round, turn.agent) for turn in visible_turns(agent, self._rounds))
         turn = Turn(agent, number, plan.layer_of[agent], visible, self.observe(agent), text, fault)
+        opened: Sequence[str] = ()
         if plan.open:
             plan = played.plan = self._acting_under.plan(self._roster, number, [*self._turns, turn])
             turn = turn._replace(fault="; ".join(part for part in (fault, plan.fault) if part))
+            opened = [other for other in plan.order if other != agent and other not in played.acted]
         if turn.fault:
             self._invalid += 1
-        later = played.add(turn)
+        later, acting = played.add(turn), plan.layer_of
+        self._ready.discard(agent)
+        if opened:
+            self._ready.update(other for other in opened if plan.sees[other] <= played.acted)
         self._turns.insert(len(self._turns) - later, turn)
         for viewer, seen in plan.sees.items():
             if agent in seen:
                 self._visible[viewer] += 1
                 self._seen.pop(viewer, None)
+                if seen <= played.acted and viewer in acting:
+                    self._ready.add(viewer)
         self._seen.pop(agent, None)
-        acted = played.acted
-        self._ready = {other for other in plan.order if other not in acted and plan.sees[other] <= acted}
 
     def _finish_round(self, played: RoundHistory) -> None:
         number = len(self._rounds) - 1
@@ -372,28 +376,24 @@ class FlexMG(AECEnv[str, Any, Any]):
         numbers, layer_of = self._state_numbers(len(self._rounds) - 1), self._rounds[-1].plan.layer_of
         weights = self.reward.weights if isinstance(self.reward, TeamReward) else {}
         terms = {f"term_{name}": self._terms.get(name, 0.0) for name in weights}
-        self.infos = {
-            agent: {
-                **numbers,
-                "layer": layer_of.get(agent, -1),
-                "ready": int(agent in self._ready),
-                "agent_index": place,
-                "visible": self._visible[agent],
-                **terms,
-            }
-            for place, agent in enumerate(self.agents)
-        }
+        shared, ready, visible = {**numbers, **terms}, self._ready, self._visible
+        self.infos = infos = {}
+        for place, agent in enumerate(self.agents):  # the hottest loop of a game
+            infos[agent] = info = shared.copy()
+            info["layer"] = layer_of.get(agent, -1)
+            info["ready"] = 1 if agent in ready else 0
+            info["agent_index"] = place
+            info["visible"] = visible[agent]
 
     def _state_numbers(self, number: int) -> dict[str, int]:
         """Return the infos that are the same for all agents: the state that a dependency may depend on."""
-        outcomes = [outcome for outcome in self._outcomes if outcome is not None]
         return {
-            "success": int(any(outcome.success for outcome in outcomes)),
+            "success": int(any(outcome is not None and outcome.success for outcome in self._outcomes)),
             "invalid": self._invalid,
             "turn": len(self._turns),
             "round": number,
             "task_index": self.task_index,
-            "violation": int(any(outcome.detail.get("violation") for outcome in outcomes)),
+            "violation": int(any(o is not None and o.detail.get("violation") for o in self._outcomes)),
         }
 
     # ------------------------------------------------------------------- look

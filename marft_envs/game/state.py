@@ -19,14 +19,23 @@ class RoundHistory:
     private: Mapping[str, str] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     events: tuple[Mapping[str, Any], ...] = ()
+    acted: set[str] = field(default_factory=set)
+    in_order: bool = True
 
     @property
-    def acted(self) -> frozenset[str]:
-        """Agents that took their turn."""
-        return frozenset(turn.agent for turn in self.turns)
+    def next_agent(self) -> str:
+        """The first agent in the turn order that has not acted; some has to be left."""
+        if self.in_order:
+            return self.plan.order[len(self.turns)]
+        return next(agent for agent in self.plan.order if agent not in self.acted)
 
     def add(self, turn: Turn) -> int:
         """Add a turn at its place in the turn order; return how many turns of the round stand after it."""
+        self.in_order = self.in_order and self.next_agent == turn.agent
+        self.acted.add(turn.agent)
+        if self.in_order:
+            self.turns.append(turn)
+            return 0
         place = self.plan.order.index
         later = sum(place(other.agent) > place(turn.agent) for other in self.turns)
         self.turns.insert(len(self.turns) - later, turn)
