@@ -11,7 +11,7 @@ With `compounding='none'` sequential and simultaneous updates are identical. Sou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +49,7 @@ class Learner:
         step_scale: Factor on the policies' step size; not part of `state_dict`.
         progress: Share of the run that is done, for the cosine schedule; not part of `state_dict`. None: that of
             `total_updates`. The trainer sets it where a budget of tokens may end the run.
+        on_advantages: Called with the batch of an update once its advantages are estimated; None: nobody asks.
 
     Raises:
         SettingsError: The team samples greedily.
@@ -66,6 +67,7 @@ class Learner:
         self.updates = 0
         self.step_scale = 1.0
         self.progress: float | None = None
+        self.on_advantages: Callable[[Batch], None] | None = None
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         self.scorer = LogProbScorer(team.law, settings.micro_batch)
         if settings.gradient_checkpointing:
@@ -110,6 +112,8 @@ class Learner:
 
         # delta_k = r_k + gamma_k V_{k+1} - V_k,  A_k = delta_k + gamma_k lambda_k A_{k+1}; without a critic A = R - b
         batch = estimate(batch, settings)
+        if self.on_advantages is not None:
+            self.on_advantages(batch)
 
         # Regression of V on A + V
         if self.critic is not None:

@@ -12,11 +12,14 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.trajectory import SampledTurn, Trajectory
 from marft_common import atomic_files
+
+if TYPE_CHECKING:  # it imports torch, which readers of run folders do not need
+    from marft_agents.runs.token_records import TokenRecorder
 
 PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
 
@@ -89,7 +92,9 @@ def versions() -> dict[str, str]:
     return found
 
 
-def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) -> dict[str, Any]:
+def episode_record(
+    update: int, trajectory: Trajectory, *, whole: bool = False, tokens: TokenRecorder | None = None
+) -> dict[str, Any]:
     """Return a trajectory as a JSON-serialisable record of its turns and outcomes.
 
     Args:
@@ -97,8 +102,10 @@ def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) 
         trajectory: Episode to record.
         whole: True to store the environment's whole record as "game"; False to leave out the observations, which a
             replay rebuilds.
+        tokens: Recorder that adds "sampled" to each turn, see `TokenRecorder.record`; None adds nothing.
     """
     game = trajectory.game
+    sampled = [None] * len(trajectory.turns) if tokens is None else tokens.record(trajectory)
     if game is not None and not whole:
         kept = ("agent", "round", "visible", "shortened", "fault")
         turns = [{key: turn[key] for key in kept if key in turn} for turn in game["turns"]]
@@ -114,11 +121,11 @@ def episode_record(update: int, trajectory: Trajectory, *, whole: bool = False) 
         "infos": dict(trajectory.infos),
         "failure": trajectory.failure,
         "game": game,
-        "turns": [_turn_record(turn) for turn in trajectory.turns],
+        "turns": [_turn_record(turn, tokens) for turn, tokens in zip(trajectory.turns, sampled, strict=True)],
     }
 
 
-def _turn_record(turn: SampledTurn) -> dict[str, Any]:
+def _turn_record(turn: SampledTurn, sampled: Mapping[str, Any] | None) -> dict[str, Any]:
     record = {
         "agent": turn.agent,
         "round": turn.round,
@@ -131,6 +138,8 @@ def _turn_record(turn: SampledTurn) -> dict[str, Any]:
     }
     if turn.action.shortened:
         record["shortened"] = [note._asdict() for note in turn.action.shortened]
+    if sampled is not None:
+        record["sampled"] = dict(sampled)
     return record
 
 
@@ -180,14 +189,24 @@ class RunFolder:
         metrics: Mapping[str, float],
         trajectories: Iterable[Trajectory],
         alarms: Sequence[Alarm] = (),
+        *,
+        tokens: TokenRecorder | None = None,
     ) -> None:
         """Append one update's metrics, episodes and alarms; call this before the update's checkpoint is written.
+
+        Args:
+            update: Index of the update, from 0.
+            metrics: Metrics of the update by name.
+            trajectories: Episodes of the update.
+            alarms: Alarms of the update.
+            tokens: Recorder of the sampled tokens; with it the records of episodes are whole. None: neither.
 
         Raises:
             RunFolderError: The disk refused; a resume drops the lines already written for this update.
         """
         try:
-            _append(self._episodes, (episode_record(update, t) for t in trajectories))
+            whole = tokens is not None
+            _append(self._episodes, (episode_record(update, t, whole=whole, tokens=tokens) for t in trajectories))
             _append(self._alarms, (alarm_record(alarm) for alarm in alarms))
             _append(self._metrics, [{"update": update, **metrics}])
             for name, value in metrics.items():

@@ -29,6 +29,7 @@ from marft_agents.rollouts.rollout import MAX_TURNS, collect
 from marft_agents.runs import checkpoint
 from marft_agents.runs.rollback import Guard
 from marft_agents.runs.run_folder import RunFolder
+from marft_agents.runs.token_records import TokenRecorder
 from marft_agents.runs.validation import AFTER, BEFORE, Validator, better
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
 from marft_agents.trajectory import EpisodeStart, Trajectory
@@ -76,6 +77,9 @@ class TrainingSchedule:
     seed: int = knob(0, "of everything random in the run", lambda v: v >= 0, ">= 0")
     keep: int = knob(2, "newest checkpoints to keep; one is written after every update", lambda v: v >= 1, ">= 1")
     keep_every: int = knob(0, "also keep every n-th checkpoint; 0 keeps none extra", lambda v: v >= 0, ">= 0")
+    record_tokens: bool = knob(
+        False, "record in episodes.jsonl what each agent saw, and the log-prob and advantage of each token"
+    )
 
     def __post_init__(self) -> None:
         check_knobs(self)
@@ -163,6 +167,9 @@ class Trainer:
         self.best = None if folder is None else checkpoint.resume_best(folder.checkpoints, learner.updates)
         self.tokens = self._tokens_so_far()
         self.guard = Guard(team, learner, health, folder=folder, on_alarm=on_alarm)
+        self.recorder = TokenRecorder(team) if schedule.record_tokens else None
+        if self.recorder is not None:
+            learner.on_advantages = self.recorder.take
         self.sampling = GroupSettings(
             schedule.seed,
             schedule.groups,
@@ -211,7 +218,10 @@ class Trainer:
         played = time.perf_counter()
         if self.schedule.budget_tokens:
             self.learner.progress = self.schedule.progress(update, self.tokens)
-        metrics = experience.metrics() | self.guard.update(experience.trained)
+        trained = experience.trained
+        if self.recorder is not None:
+            self.recorder.begin(trained)
+        metrics = experience.metrics() | self.guard.update(trained)
         metrics = self.guard.judge(update, metrics, experience.reported)
         metrics["seconds/rollout"] = played - started
         ledger = ledger_of(
@@ -223,7 +233,7 @@ class Trainer:
         metrics |= ledger.metrics() | self._count(ledger)
         metrics |= before | self._validate(AFTER)
         if self.folder is not None:
-            self.folder.log(update, metrics, experience.played, self.guard.alarms)
+            self.folder.log(update, metrics, experience.played, self.guard.alarms, tokens=self.recorder)
         self._save()
         if self.on_update is not None:
             self.on_update(update, metrics)

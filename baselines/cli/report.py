@@ -1,0 +1,57 @@
+"""`marft report`: the records of a run, an evaluation or a benchmark as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+from pathlib import Path
+
+from baselines.report.page import MOST_EPISODES, build_report
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `marft report`."""
+    parser.add_argument(
+        "path",
+        type=Path,
+        metavar="RUN|EVALUATION|BENCH",
+        help="a run of `marft train`, a folder of `marft eval`, a folder or export of `marft bench`, or a result of "
+        "`marft attribute`",
+    )
+    parser.add_argument(
+        "--compare", type=Path, metavar="OTHER", help="show another one beside it; differences are B - A"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("report.html"), metavar="FILE", help="file to write (default: report.html)"
+    )
+    parser.add_argument(
+        "--episodes",
+        type=_count,
+        default=MOST_EPISODES,
+        metavar="N",
+        help=f"keep at most N episodes of each set, spread evenly over those recorded (default: {MOST_EPISODES})",
+    )
+    parser.add_argument("--open", action="store_true", help="open the file in the browser")
+    parser.set_defaults(run=run)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number >= 1")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `marft report`."""
+    content = build_report(arguments.path, arguments.compare, keep=arguments.episodes)
+    part = arguments.out.with_name(f".{arguments.out.name}.part")
+    try:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(content)
+        part.replace(arguments.out)
+    finally:
+        part.unlink(missing_ok=True)
+    print(f"{arguments.out}: {len(content) / 1e6:.2f} MB")
+    if arguments.open:
+        webbrowser.open(arguments.out.resolve().as_uri())
+    return 0

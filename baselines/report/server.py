@@ -1,0 +1,186 @@
+"""`marft view`: the report as a page on this machine that follows runs while they train.
+
+    /                        the page, or a list where the folder holds several runs
+    /NAME/                   the page of one of them
+    /NAME/report.json        everything but the whole episodes; its ETag changes with the records
+    /NAME/block-S-N.json     the episodes of block N of set S
+
+A request names an entry of the list that was found when the folder was scanned; no part of an address becomes part of
+a path. Requests for another host name are refused, so that a page elsewhere cannot read the records through a name
+that it points at this machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import re
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from baselines.report.page import page, policy, report_content
+from baselines.report.sources import Source, SourceError, kind_of, read_source
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+NAME_DEPTH = 2  # folders below the given one that are searched for runs
+BLOCK = re.compile(r"block-(\d{1,4})-(\d{1,6})\.json")
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+class View:
+    """The runs, evaluations and benchmarks of a folder, read anew when their records grow.
+
+    Args:
+        folder: One of them, or a folder that holds several.
+
+    Raises:
+        SourceError: The folder holds none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.single = kind_of(folder) is not None
+        self._sources: dict[str, Source] = {}
+        self._lock = threading.Lock()
+        if not self.places():
+            raise SourceError(
+                f"{folder}: found no run, evaluation, benchmark or attribution in it, wanted the folder of one or a "
+                "folder that holds some"
+            )
+
+    def places(self) -> dict[str, Path]:
+        """Return the path of everything that can be shown, by its name in addresses."""
+        if self.single:
+            return {self.folder.resolve().name or "run": self.folder}
+        found: dict[str, Path] = {}
+        for depth in range(1, NAME_DEPTH + 1):
+            for path in sorted(self.folder.glob("/".join("*" * depth))):
+                inside = any(parent in path.parents for parent in found.values())
+                if path.is_dir() and not inside and kind_of(path) is not None:
+                    found[path.relative_to(self.folder).as_posix().replace("/", "--")] = path
+        return found
+
+    def report(self, name: str) -> bytes:
+        """Return the content of a report as JSON; `KeyError` for an unknown name."""
+        with self._lock:
+            content = report_content(self._source(name))
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+    def _source(self, name: str) -> Source:
+        """Read a source, but keep the episodes of the sets that are there already."""
+        new = read_source(self.places()[name])
+        old = self._sources.get(name)
+        kept = {} if old is None else {episodes.file: episodes for episodes in old.episodes}
+        new.episodes = [kept.get(episodes.file, episodes) for episodes in new.episodes]
+        self._sources[name] = new
+        return new
+
+    def block(self, name: str, number: int, block: int) -> bytes:
+        """Return the episodes of a block, compressed with raw deflate; `LookupError` if there is no such block."""
+        with self._lock:
+            return self._sources[name].episodes[number].blocks[block]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        if not self.server.serves(self.headers.get("Host", "")):
+            self._send(HTTPStatus.FORBIDDEN, b"this server answers under its own host name only\n", "text/plain")
+            return
+        try:
+            status, body, kind, headers = self._answer(unquote(urlsplit(self.path).path))
+        except LookupError:
+            status, body, kind, headers = HTTPStatus.NOT_FOUND, b"there is nothing here\n", "text/plain", {}
+        except ValueError as error:  # records that cannot be read
+            status, headers = HTTPStatus.INTERNAL_SERVER_ERROR, {}
+            body, kind = str(error).encode("utf-8", "replace"), "text/plain"
+        self._send(status, body, kind, headers)
+
+    def do_HEAD(self) -> None:
+        """Answer a request without the body."""
+        self.do_GET()
+
+    def _answer(self, path: str) -> tuple[HTTPStatus, bytes, str, dict[str, str]]:
+        view = self.server.view
+        if path == "/":
+            names = list(view.places())
+            body = _list_page(names) if len(names) > 1 else b""
+            moved = {} if body else {"Location": f"/{quote(names[0])}/"}
+            return (HTTPStatus.FOUND if moved else HTTPStatus.OK), body, "text/html", moved
+        _, name, *rest = path.split("/")
+        if name not in view.places() or len(rest) != 1:
+            raise KeyError(path)
+        if not rest[0]:
+            return HTTPStatus.OK, page(name, follow=True), "text/html", {}
+        if rest[0] == "report.json":
+            body = view.report(name)
+            tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+            if self.headers.get("If-None-Match") == tag:
+                return HTTPStatus.NOT_MODIFIED, b"", "application/json", {"ETag": tag}
+            return HTTPStatus.OK, body, "application/json", {"ETag": tag}
+        match = BLOCK.fullmatch(rest[0])
+        if match is None:
+            raise KeyError(path)
+        return HTTPStatus.OK, view.block(name, int(match[1]), int(match[2])), "application/octet-stream", {}
+
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        charset = "" if kind == "application/octet-stream" else "; charset=utf-8"
+        told = HEADERS | {"Content-Type": kind + charset, "Content-Length": str(len(body))} | (headers or {})
+        if kind == "text/html":
+            told["Content-Security-Policy"] = policy(follow=True) + "; frame-ancestors 'none'"
+        for name, value in told.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing: the page asks every two seconds."""
+
+
+class Server(ThreadingHTTPServer):
+    """The server of a view.
+
+    Args:
+        view: What it shows.
+        host: Address to listen on; another than this machine's own lets others read the records.
+        port: Port; 0 takes a free one.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, view: View, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.view, self.host = view, host
+        super().__init__((host, port), Handler)
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return f"http://{self.host}:{self.server_address[1]}/"
+
+    def serves(self, host: str) -> bool:
+        """Return True if the Host header of a request names this server."""
+        name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
+        return self.host not in LOCAL or name.strip("[]") in LOCAL
+
+
+def _list_page(names: list[str]) -> bytes:
+    items = "".join(f'<li><a href="/{quote(name)}/">{html.escape(name)}</a></li>' for name in names)
+    return page("runs", f'<ul id="places" hidden>{items}</ul>', follow=True)
