@@ -21,7 +21,7 @@ from marft_agents.runs.validation import validations
 
 SCHEMA = "marft.report/1"
 NUMBERS = ("tokens_per_episode", "failures", "violations", "prompts_shortened")  # of an evaluation
-HEADS = {"env": "environment", "algorithm": "algorithm", "sharing": "adapters", "sampler": "sampler"}
+HEADS = {"env": "environment", "algorithm": "algorithm", "sharing": "adapters", "sampler": "sampler", "model": "model"}
 
 
 def overview(source: Source, other: Source | None = None) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def facts(source: Source) -> list[list[str]]:
         found.append(["data", str(data)])
     if source.tables:
         rules = source.tables[0].rules
-        found += [[name, str(rules[name])] for name in ("env", "model") if rules.get(name)]
+        found += [[name, str(rules[key])] for key, name in HEADS.items() if rules.get(key)]
     return found
 
 

@@ -1,8 +1,8 @@
 """The report as one HTML file: style, script and data inside, nothing from the network.
 
 The sources of the page lie in the folder `page`. The script files share one scope and are joined in the order of
-`SCRIPTS`; `d3.min.js` is built from `d3.js` by `npm ci && npm run build` in that folder. The Content-Security-Policy
-allows exactly the style and the script of the file, by their hashes.
+`SCRIPTS`. `d3.min.js` is the part of D3 that the charts use, built by `npm ci && npm run build` in .ci/npm. The
+Content-Security-Policy allows exactly the style and the script of the file, by their hashes.
 """
 
 from __future__ import annotations

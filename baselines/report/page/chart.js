@@ -2,7 +2,7 @@
 
 const HEIGHT = 220;
 
-// Curves over a common x axis. It redraws itself in the width it gets; pointer and arrow keys read values.
+// Curves over a common x axis; a value that is missing is passed over. It redraws itself in the width it gets; pointer and arrow keys read values.
 //
 //   lineChart({ label: "success", x: [1, 2], xLabel: "update", domain: [0, 1],
 //               series: [{ name: "team", values: [0.1, 0.2], class: "by-team", faint: true }],
@@ -10,7 +10,7 @@ const HEIGHT = 220;
 function lineChart(chart) {
   const readout = h("p", { class: "readout", "aria-live": "polite" });
   const picture = svg("svg", { class: "chart", tabindex: 0, role: "img", "aria-label": describe(chart) });
-  const legend = legendOf([...chart.series.filter((one) => !one.faint), ...(chart.points || [])]);
+  const legend = chart.compact ? null : legendOf([...chart.series.filter((one) => !one.faint), ...(chart.points || [])]);
   const figure = h("figure", { class: "line" }, chart.title && h("figcaption", {}, chart.title), legend, picture, readout);
   let at = null;
   let drawn = null;
@@ -77,10 +77,11 @@ function drawLines(picture, chart, width, at) {
   const x = d3.scaleLinear(widened(extent(xs)), [margin.left, width - margin.right]);
   const y = d3.scaleLinear(chart.domain || widened(extent(ys)), [height - margin.bottom, margin.top]);
   if (!chart.domain) y.nice(4);
-  const path = d3.line().defined(([, value]) => known(value)).x(([place]) => x(place)).y(([, value]) => y(value));
+  const path = d3.line().x(([place]) => x(place)).y(([, value]) => y(value));
   const whole = x.ticks(Math.max(2, Math.min(8, width / 90))).filter(Number.isInteger);
   const yTicks = y.ticks(compact ? 3 : 5);
-  const form = y.tickFormat(compact ? 3 : 5);
+  const plain = y.tickFormat(compact ? 3 : 5);
+  const form = (tick) => (plain(tick).length > 7 ? brief(tick) : plain(tick));
   picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
   picture.setAttribute("height", height);
   picture.replaceChildren(
@@ -93,10 +94,9 @@ function drawLines(picture, chart, width, at) {
       svg("line", { x1: x(mark.x), x2: x(mark.x), y1: margin.top, y2: height - margin.bottom }), svg("title", {}, mark.text),
       svg("path", { d: `M${x(mark.x) - 5},${margin.top - 7}h10l-5,8z` }))),
     ...chart.series.map((one) => {
-      const places = one.values.map((value, place) => [chart.x[place], value]);
-      const alone = places.filter(([, value]) => known(value)).length === 1;
+      const places = one.values.map((value, place) => [chart.x[place], value]).filter(([, value]) => known(value));
       return svg("g", { class: `${one.class} ${one.faint ? "faint" : ""}` }, svg("path", { class: "curve", d: path(places) || "" }),
-        alone ? places.filter(([, value]) => known(value)).map(([place, value]) => svg("circle", { cx: x(place), cy: y(value), r: 3.5 })) : "");
+        places.length === 1 ? svg("circle", { cx: x(places[0][0]), cy: y(places[0][1]), r: 3.5 }) : "");
     }),
     ...(chart.points || []).flatMap((one) => one.at.map(([place, value, low, high]) => svg("g", { class: one.class },
       known(low) ? svg("line", { class: "interval", x1: x(place), x2: x(place), y1: y(low), y2: y(high) }) : "",

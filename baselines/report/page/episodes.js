@@ -128,6 +128,7 @@ class Explorer {
     this.status.replaceChildren(`${count(this.rows.length)} of ${plural(all, "episode")}${kept}`);
     this.list.replaceChildren();
     this.extend();
+    if (this.chosen === null && this.other) this.chosen = this.rows.find((index) => this.changed(index, CHANGES.fixed[1])) ?? null;
     if (this.chosen === null || !this.rows.includes(this.chosen)) this.chosen = this.rows.length ? this.rows[0] : null;
     this.open(this.chosen, false);
   }

@@ -133,13 +133,13 @@ function learningSection(report) {
     const x = Array.from({ length }, (_, place) => place + 1);
     return [successChart(side, x), agentCharts(side, x)];
   });
-  return section("learning", "Learning", "Success of the training episodes, with the mean of the last five updates. Squares with lines: validation on held-out tasks with its 95 % interval. Triangles: alarms.", content);
+  return section("learning", "Learning", "Success of the training episodes, with the mean of the last five updates. Dots with lines: validation on held-out tasks with its 95 % interval. Triangles: alarms.", content);
 }
 
 function successChart(side, x) {
   const success = side.curves["team/success"];
   if (!success) return null;
-  const smooth = success.map((_, place) => mean(success.slice(Math.max(0, place - SMOOTHING + 1), place + 1)));
+  const smooth = smoothed(success);
   const raised = new Map();
   for (const alarm of side.alarms) raised.set(alarm.update + 1, [...(raised.get(alarm.update + 1) || []), `${alarm.kind} of ${alarm.agent}`]);
   return lineChart({
@@ -149,6 +149,8 @@ function successChart(side, x) {
     marks: [...raised].map(([update, kinds]) => ({ x: update, text: `update ${update}: ${kinds.join(", ")}` })),
   });
 }
+
+const smoothed = (values) => values.map((_, place) => mean(values.slice(Math.max(0, place - SMOOTHING + 1), place + 1)));
 
 function agentCharts(side, x) {
   const measures = new Map();
@@ -162,7 +164,9 @@ function agentCharts(side, x) {
   const draw = (measure) => lineChart({ title: words(measure), label: words(measure), xLabel: "update", x, compact: true, series: measures.get(measure) });
   const first = FIRST_MEASURES.filter((measure) => measures.has(measure) && (measure === "return" || ofAgents(measure)));
   const others = [...measures.keys()].filter((measure) => !first.includes(measure)).sort();
+  const authors = [...new Map([...measures.values()].flat().filter((one) => !NO_AGENTS.includes(one.name)).map((one) => [one.name, one])).values()];
   return [
+    legendOf([...authors, { name: "team", class: "by-team" }]),
     h("div", { class: "multiples" }, first.map(draw)),
     others.length ? onDemand("all-metrics", `All ${others.length} other metrics`, () => h("div", { class: "multiples" }, others.map(draw))) : null,
   ];
@@ -253,13 +257,10 @@ function trainingCurves(trainings) {
   if (!trainings.length) return null;
   const tokens = [...new Set(trainings.flatMap((one) => one.tokens_by_update))].sort((a, b) => a - b);
   const groups = [...new Set(trainings.map((one) => one.name.replace(/--seed-\d+$/, "")))];
-  return lineChart({ title: "Success in training over generated tokens, one line per training seed", label: "success in training", xLabel: "tokens", x: tokens, domain: [0, 1],
+  return lineChart({ title: "Success in training over generated tokens, mean of five updates, one line per training seed", label: "success in training", xLabel: "tokens", x: tokens, domain: [0, 1],
     series: trainings.map((one) => {
-      const values = new Map(one.tokens_by_update.map((token, place) => [token, one.success[place]]));
-      let last = null; // the line goes on between the updates of this training
-      const end = one.tokens_by_update[one.tokens_by_update.length - 1];
-      return { name: one.name.replace(/^.*?--/, ""), class: `by-${groups.indexOf(one.name.replace(/--seed-\d+$/, "")) % PALETTE}`,
-        values: tokens.map((token) => (last = values.has(token) ? values.get(token) : token > end ? null : last)) };
+      const values = new Map(smoothed(one.success).map((value, place) => [one.tokens_by_update[place], value]));
+      return { name: words(one.name.replace(/^.*?--/, "").replaceAll("--", " · ")), class: `by-${groups.indexOf(one.name.replace(/--seed-\d+$/, "")) % PALETTE}`, values: tokens.map((token) => values.get(token) ?? null) };
     }) });
 }
 

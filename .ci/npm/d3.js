@@ -1,3 +1,3 @@
 // Input of `npm run build`: what the charts need of D3 (ISC licence, see D3_LICENSE).
 export { scaleLinear } from "d3-scale";
-export { curveMonotoneX, line } from "d3-shape";
+export { line } from "d3-shape";

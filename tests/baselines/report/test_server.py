@@ -1,0 +1,157 @@
+"""`marft view`: what it serves, to whom, and that addresses are names and never paths."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import zlib
+from contextlib import contextmanager
+
+import pytest
+from report_inputs import episode, evaluation, run, write_lines
+
+from baselines.cli.main import main
+from baselines.report.server import Server, View
+from baselines.report.sources import SourceError
+
+
+@contextmanager
+def serving(folder, host="127.0.0.1"):
+    with Server(View(folder), host) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+
+
+def ask(server, path, method="GET", **headers):
+    """Send a request as it is, without tidying the path; return status, headers and body."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)
+    connection.putrequest(method, path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        connection.putheader(name.replace("_", "-"), value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, answer.headers, body
+
+
+def test_one_run_is_served_with_its_data(tmp_path):
+    with serving(run(tmp_path / "duo")) as server:
+        status, headers, _ = ask(server, "/")
+        assert (status, headers["Location"]) == (302, "/duo/")
+        status, headers, body = ask(server, "/duo/")
+        assert status == 200
+        assert body.startswith(b"<!doctype html>")
+        wanted = ("default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'", "connect-src 'self'")
+        assert all(part in headers["Content-Security-Policy"] for part in wanted)
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        report = json.loads(ask(server, "/duo/report.json")[2])
+        assert [one["label"] for one in report["sets"]] == ["training", "before", "after"]
+        block = ask(server, "/duo/block-1-0.json")[2]
+        assert len(json.loads(zlib.decompress(block, -zlib.MAX_WBITS))) == 12
+
+
+def test_the_tag_changes_when_the_run_grows(tmp_path):
+    path = run(tmp_path / "duo", updates=1)
+    with serving(path) as server:
+        status, headers, body = ask(server, "/duo/report.json")
+        tag = headers["ETag"]
+        assert ask(server, "/duo/report.json", If_None_Match=tag)[0] == 304
+        with (path / "episodes.jsonl").open("a") as stream:
+            stream.write(json.dumps(episode(99)) + "\n")
+        status, headers, longer = ask(server, "/duo/report.json", If_None_Match=tag)
+        assert status == 200
+        assert headers["ETag"] != tag
+        assert json.loads(longer)["sets"][0]["total"] == json.loads(body)["sets"][0]["total"] + 1
+
+
+def test_several_runs_are_listed(tmp_path):
+    evaluation(tmp_path / "<b>&'\"", 2)
+    run(tmp_path / "group" / "duo")
+    with serving(tmp_path) as server:
+        body = ask(server, "/")[2].decode()
+        assert '<a href="/%3Cb%3E%26%27%22/">&lt;b&gt;&amp;&#x27;&quot;</a>' in body
+        assert "/group--duo/" in body
+        assert "before" not in body  # inside of a run
+        assert ask(server, "/group--duo/report.json")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd",
+        "/duo/../../etc/passwd",
+        "/duo/..%2f..%2fetc%2fpasswd",
+        "/%2e%2e/",
+        "/..%2fduo/",
+        "/duo/config.json",
+        "/duo/episodes.jsonl",
+        "/duo/block-0-99.json",
+        "/duo/block-99-0.json",
+        "/duo/block--1-0.json",
+        "/duo/block-0-0.json/..",
+        "/duo%00/",
+        "//duo/",
+        "/duo/report.json/",
+        "/other/report.json",
+        "http://elsewhere/etc/passwd",
+    ],
+)
+def test_nothing_but_the_list_is_served(tmp_path, path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("root:")
+    with serving(run(tmp_path / "duo")) as server:
+        ask(server, "/duo/report.json")
+        status, _, body = ask(server, path)
+        assert status == 404
+        assert b"root:" not in body
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost@evil"])
+def test_requests_for_another_host_are_refused(tmp_path, host):
+    with serving(run(tmp_path / "duo")) as server:
+        assert ask(server, "/duo/report.json", Host=host)[0] == 403
+        for good in ("localhost", "127.0.0.1:1", "[::1]:80", "LOCALHOST:5"):
+            assert ask(server, "/duo/report.json", Host=good)[0] == 200
+
+
+def test_it_listens_on_this_machine_unless_asked(tmp_path):
+    with serving(run(tmp_path / "duo")) as server:
+        assert server.server_address[0] == "127.0.0.1"
+    with serving(tmp_path / "duo", "0.0.0.0") as server:
+        assert ask(server, "/duo/report.json", Host="lab.example:80")[0] == 200
+
+
+def test_only_reading_is_possible(tmp_path):
+    with serving(run(tmp_path / "duo")) as server:
+        assert ask(server, "/duo/", "HEAD")[::2] == (200, b"")
+        for method in ("POST", "PUT", "DELETE"):
+            assert ask(server, "/duo/", method)[0] == 501
+
+
+def test_records_that_cannot_be_read_are_an_answer_and_the_server_lives_on(tmp_path):
+    path = run(tmp_path / "duo")
+    with serving(path) as server:
+        write_lines(path / "episodes.jsonl", [episode(0)])
+        (path / "alarms.jsonl").write_text("no json\n")
+        status, headers, body = ask(server, "/duo/report.json")
+        assert status == 500
+        assert headers["Content-Type"].startswith("text/plain")
+        assert b"alarms.jsonl:1 is not JSON" in body
+        (path / "alarms.jsonl").unlink()
+        assert ask(server, "/duo/report.json")[0] == 200
+
+
+def test_a_folder_without_records_and_a_taken_port_are_refused(tmp_path, capsys):
+    with pytest.raises(SourceError, match="found no run"):
+        View(tmp_path)
+    path = run(tmp_path / "duo")
+    with serving(path) as server:
+        assert main(["view", str(path), "--port", str(server.server_address[1])]) == 1
+        assert "give another one" in capsys.readouterr().err
+    assert main(["view", str(path), "--port", "70000"]) == 1
