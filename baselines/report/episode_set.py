@@ -13,7 +13,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -167,12 +167,13 @@ def compact(record: Mapping[str, Any], limit: TextLimit) -> dict[str, Any]:
     played = game.get("turns") or [{}] * len(record["turns"])
     turns = [_turn(turn, seen, limit) for turn, seen in zip(record["turns"], played, strict=False)]
     place = {(turn["round"], turn["agent"]): number for number, turn in enumerate(turns)}
+    agents = [turn["agent"] for turn in turns]
     for number, (turn, seen) in enumerate(zip(turns, played, strict=False)):
         visible = [place.get((round, agent)) for round, agent in seen.get("visible", [])]
         turn["visible"] = [other for other in visible if other is not None]
         if "observation" in seen:
             texts = [one["text"] for one in record["turns"][:number]]
-            turn["saw"] = messages_of(seen["observation"], [*zip([t["agent"] for t in turns], texts, strict=False)])
+            turn["saw"] = messages_of(seen["observation"], [*zip(agents, texts, strict=False)], agents)
     _layers(turns)
     _share_messages(turns, limit)
     return {
@@ -233,13 +234,16 @@ def _layers(turns: list[dict[str, Any]]) -> None:
         turn["layer"] = max((one["layer"] + 1 for one in seen if one["round"] == turn["round"]), default=0)
 
 
-def messages_of(observation: str, actions: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def messages_of(
+    observation: str, actions: Sequence[tuple[str, str]], agents: Collection[str] = ()
+) -> list[dict[str, Any]]:
     r"""Parse an observation back into its messages.
 
     Args:
         observation: Messages as "[author]\ntext", joined by an empty line.
         actions: Agent and text of each earlier turn of the episode. A message that is one of them whole is taken as
             such, whatever looks like a header inside it.
+        agents: Further authors, whose messages are examples in the prompt.
 
     Returns:
         For each message "by" and either "turn", the index of the action, or "text".
@@ -249,7 +253,7 @@ def messages_of(observation: str, actions: Sequence[tuple[str, str]]) -> list[di
         >>> messages_of("[system]\nBe brief.\n\n[a_0]\n2\n\n[b_0]\n3", said)
         [{'by': 'system', 'text': 'Be brief.'}, {'by': 'a_0', 'turn': 1}]
     """
-    names = {agent for agent, _ in actions} | set(ROLES)
+    names = {agent for agent, _ in actions} | set(ROLES) | set(agents)
     found: list[dict[str, Any]] = []
     start, used = 0, -1
     while (header := HEADER.match(observation, start)) is not None:

@@ -61,12 +61,16 @@ def _side(source: Source) -> dict[str, Any]:
     )
 
 
-def plain(value: Any) -> Any:
-    """Return a JSON value without NaN and infinities, which browsers do not read."""
+def plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object without NaN and infinities, which browsers do not read."""
+    return {str(name): _plain(value) for name, value in record.items()}
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return plain(value)
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [_plain(one) for one in value]
     return number_of(value)
 
 
@@ -148,7 +152,7 @@ def _ledger(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return an evaluation's ledger in the form of `training_ledger`; None if nothing was counted."""
     if not record:
         return None
-    team, seconds = dict(record.get("team") or {}), {}
+    team, seconds = dict(record.get("team") or {}), dict[str, float]()
     for name, value in record.items():
         if isinstance(value, int | float):
             (seconds if name.startswith("seconds_") else team)[name.removeprefix("seconds_")] = value
@@ -204,7 +208,7 @@ def comparison(a: Path, b: Path) -> dict[str, Any]:
         keys = first.settings.keys() | second.settings.keys()
         differing = sorted(key for key in keys if first.settings.get(key) != second.settings.get(key))
         found = compare([first], [second], differing)
-    except (ComparisonError, OSError) as error:
+    except (ComparisonError, OSError, ImportError) as error:  # without the extra `bench` there are no intervals
         return {"error": str(error)}
     rows = [
         {

@@ -21,7 +21,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from baselines.report.page import page, policy, report_content
 from baselines.report.sources import Source, SourceError, kind_of, read_source
@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.FORBIDDEN, b"this server answers under its own host name only\n", "text/plain")
             return
         try:
-            status, body, kind, headers = self._answer(unquote(urlsplit(self.path).path))
+            status, body, kind, headers = self._answer(unquote(self.path.partition("?")[0]))
         except LookupError:
             status, body, kind, headers = HTTPStatus.NOT_FOUND, b"there is nothing here\n", "text/plain", {}
         except ValueError as error:  # records that cannot be read
@@ -178,7 +178,7 @@ class Server(ThreadingHTTPServer):
     def serves(self, host: str) -> bool:
         """Return True if the Host header of a request names this server."""
         name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
-        return self.host not in LOCAL or name.strip("[]") in LOCAL
+        return self.host not in LOCAL or name.strip("[]").lower() in LOCAL
 
 
 def _list_page(names: list[str]) -> bytes:

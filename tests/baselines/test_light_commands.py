@@ -20,6 +20,8 @@ LIGHT = {
     "random": ["play", *DUO, "--policy", "random"],
     "human": ["play", *DUO, "--policy", "human"],
     "compare": ["compare", "{evaluation}", "{evaluation}"],
+    "report": ["report", "{evaluation}", "--out", "{folder}/report.html"],
+    "view": ["view", "--help"],
     "sandbox": ["sandbox", "build", "--help"],
 }
 EVALUATION = {

@@ -142,7 +142,7 @@ def run(path: Path, updates: int = 6, episodes: int = 4) -> Path:
     config = {"env": "marft/tools_trio-v0", "algorithm": "marft-a", "models": {"*": "tiny"}, "keywords": {}}
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     write_lines(path / "metrics.jsonl", [metrics(update) for update in range(updates)])
-    sampled = {"pieces": ["a", " b", ""], "logprobs": [-0.01, -2.0, -5.0], "advantages": [0.5, -0.5, 0.1]}
+    sampled = {"pieces": ["a", " b", "c"], "logprobs": [-0.01, -2.0, -5.0], "advantages": [0.5, -0.5, 0.1]}
     numbers = range(updates * episodes)
     records = [episode(number, update=number // episodes, solved=number % 2 == 0) for number in numbers]
     for record in records:
