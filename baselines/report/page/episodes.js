@@ -171,7 +171,7 @@ class Explorer {
     const about = [columns.task[index] || `seed ${columns.seed[index]}`, new Set([columns.update[0], columns.update[columns.update.length - 1]]).size > 1 && `update ${columns.update[index] + 1}`,
       `return ${brief(columns.return[index])}`, `${count(columns.tokens[index])} tokens`].filter(Boolean).join(" · ");
     return h("li", { "data-index": index }, h("button", { type: "button", onclick: () => this.open(index, true) },
-      mark(columns, index), pair >= 0 ? ["→", mark(this.other.columns, pair)] : null,
+      mark(columns, index), pair >= 0 ? ["→ ", mark(this.other.columns, pair)] : null,
       h("span", { class: "preview" }, shown(columns.preview[index] || "(empty)")), h("small", {}, about)));
   }
 

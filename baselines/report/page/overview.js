@@ -59,10 +59,10 @@ function leadOf(report) {
     return `${said}: ${share(a)} and ${share(b)}, difference ${signed(middle)} ${between(low, high, signed)}, ${probability(p)}.`;
   }
   if (side.gains.length) {
-    const gain = side.gains[side.gains.length - 1];
+    const [gain] = side.gains;
     const [middle, low, high] = gain.difference;
     const said = low > 0 ? "Training raised held-out success" : high < 0 ? "Training lowered held-out success" : "Training changed held-out success by less than can be told";
-    return `${said}: from ${share(gain.a)} to ${share(gain.b)}, paired gain ${signed(middle)} ${between(low, high, signed)}.`;
+    return `${said}: from ${share(gain.a)} to ${share(gain.b)}, paired gain ${signed(middle)} ${between(low, high, signed)} (${gain.before} and ${gain.after}).`;
   }
   if (side.validations.length > 1) {
     const [before, after] = [side.validations[0], side.validations[side.validations.length - 1]];
@@ -155,8 +155,9 @@ const smoothed = (values) => values.map((_, place) => mean(values.slice(Math.max
 function agentCharts(side, x) {
   const measures = new Map();
   for (const name of Object.keys(side.curves)) {
-    const [prefix, measure] = [name.slice(0, name.lastIndexOf("/")), name.slice(name.lastIndexOf("/") + 1)];
-    if (!prefix || prefix.startsWith("validation") || measure.startsWith("alarm_")) continue;
+    const slash = name.lastIndexOf("/");
+    const [prefix, measure] = slash < 0 ? ["team", name] : [name.slice(0, slash), name.slice(slash + 1)];
+    if (name === "update" || prefix.startsWith("validation") || measure.startsWith("alarm_")) continue;
     if (!measures.has(measure)) measures.set(measure, []);
     measures.get(measure).push({ name: prefix, values: side.curves[name], class: colourOf(NO_AGENTS.includes(prefix) ? "team" : prefix) });
   }
@@ -185,7 +186,7 @@ function heldOutSection(report) {
   if (!report.sides.some((side) => side.evaluations.length)) return null;
   const rows = report.sides.flatMap((side, place) => side.evaluations.map((one) => ({
     label: [report.sides.length === 2 ? h("span", { class: `letter side-${place}` }, SIDES[place]) : "", one.label,
-      h("small", {}, [one.checkpoint || "untrained or no checkpoint", known(one.temperature) ? `temperature ${one.temperature}` : "", plural(one.scenarios, "scenario")].filter(Boolean).join(" · "))],
+      h("small", {}, [one.checkpoint || "no checkpoint", known(one.temperature) ? `temperature ${one.temperature}` : "", plural(one.scenarios, "scenario")].filter(Boolean).join(" · "))],
     dots: [{ interval: [one.mean, ...(one.interval || [null, null])], class: report.sides.length === 2 ? `side-${place}` : one.checkpoint ? "held-out" : "by-team" }],
     text: one.interval ? `${share(one.mean)} ${between(...one.interval)}` : share(one.mean),
   })));
@@ -216,7 +217,9 @@ function cohortSection(report) {
     const names = [...new Set(labels.flatMap((one) => one.cohorts.map((cohort) => cohort.name)))];
     return names.map((name) => {
       const shown = labels.map((one) => [one, one.cohorts.find((cohort) => cohort.name === name)]).filter(([, cohort]) => cohort);
-      const latest = shown.slice(-2); // before and after, or the one there is
+      const [gain] = side.gains; // before and after, or the latest
+      const pair = gain ? shown.filter(([one]) => [gain.before, gain.after].includes(one.label)) : [];
+      const latest = pair.length ? pair : shown.slice(-1);
       const values = [...new Set(latest.flatMap(([, cohort]) => cohort.rows.map((row) => row.value)))];
       return intervalTable({
         caption: words(name), heads: [latest.length === 2 ? `${latest[0][0].label}, ${latest[1][0].label}` : "value", "success [95 % interval]"], domain: [0, 1],
