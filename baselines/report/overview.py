@@ -20,7 +20,8 @@ from marft_agents.intervals import wilson
 from marft_agents.runs.validation import validations
 
 SCHEMA = "marft.report/1"
-NUMBERS = ("tokens_per_episode", "failures", "violations", "prompts_shortened")  # of an evaluation
+NOT_NUMBERS = ("accuracy", "max_turns")  # numbers of an evaluation that are shown elsewhere, or are settings
+TABLE = {"team", "agents"}  # keys of counts by agent
 HEADS = {"env": "environment", "algorithm": "algorithm", "sharing": "adapters", "sampler": "sampler", "model": "model"}
 
 
@@ -132,7 +133,10 @@ def training_ledger(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any] | No
 def _evaluation(one: EvaluationRecord) -> dict[str, Any]:
     record = one.record
     scores = record.get("scores") or []
-    told = {name: record[name] for name in NUMBERS if isinstance(record.get(name), int | float)}
+    numbers = {name: value for name, value in record.items() if name not in NOT_NUMBERS and _is_number(value)}
+    terms = {f"term_{name}": value for name, value in (record.get("terms") or {}).items()}
+    tables = {name: value for name, value in record.items() if isinstance(value, Mapping) and value.keys() >= TABLE}
+    ledger = tables.pop("ledger", None)
     return {
         "label": one.label,
         "mean": record.get("accuracy"),
@@ -141,20 +145,25 @@ def _evaluation(one: EvaluationRecord) -> dict[str, Any]:
         "seeds": len(scores[0]) if scores else 0,
         "checkpoint": None if record.get("checkpoint") is None else Path(record["checkpoint"]).name,
         "temperature": (record.get("law") or {}).get("temperature"),
-        "numbers": told,
+        "numbers": numbers | terms,
         "cohorts": cohorts_of(scores, record.get("cohorts") or {}),
-        "ledger": _ledger(record.get("ledger")),
+        "ledger": _counts(ledger),
+        "tables": {name: _counts(value) for name, value in tables.items()},
         "settings": {name: record[name] for name in ("env", "settings", "law", "context") if record.get(name)},
     }
 
 
-def _ledger(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return an evaluation's ledger in the form of `training_ledger`; None if nothing was counted."""
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _counts(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return counts by agent of an evaluation (its ledger, its tools) in the form of `training_ledger`."""
     if not record:
         return None
     team, seconds = dict(record.get("team") or {}), dict[str, float]()
     for name, value in record.items():
-        if isinstance(value, int | float):
+        if _is_number(value):
             (seconds if name.startswith("seconds_") else team)[name.removeprefix("seconds_")] = value
     return {"team": team, "agents": record.get("agents") or {}, "seconds": seconds}
 

@@ -319,7 +319,7 @@ function attributionSection(report) {
 
 function costSection(report) {
   const ledgers = report.sides.flatMap((side) => [
-    side.ledger && ["training", side.ledger], ...side.evaluations.filter((one) => one.ledger).map((one) => [one.label, one.ledger])]).filter(Boolean);
+    side.ledger && ["training", side.ledger], ...side.evaluations.flatMap((one) => [[one.label, one.ledger], ...Object.entries(one.tables).map(([name, counts]) => [`${one.label}: ${words(name)}`, counts])])]).filter((one) => one && one[1]);
   if (!ledgers.length) return null;
   return section("cost", "Cost", "Tokens, calls and seconds of all episodes, failed ones included. An ideal KV cache computes each distinct prefix of an episode once.",
     ledgers.map(([label, ledger]) => ledgerTable(label, ledger)));

@@ -46,6 +46,18 @@ def test_costs_add_up_by_agent_and_unknown_measures_are_kept(tmp_path):
     assert side["evaluations"][0]["ledger"]["seconds"] == {"generation": 3.0}
 
 
+def test_numbers_and_tables_of_an_evaluation_that_are_new_are_shown(tmp_path):
+    path = evaluation(tmp_path / "eval", 4)
+    record = json.loads((path / "evaluation.json").read_text())
+    tools = {"team": {"calls": 7, "by_name": {"look": 7}}, "agents": {AGENTS[0]: {"calls": 7}}}
+    new = {"return": 0.5, "terms": {"task": 0.4}, "tools": tools, "max_turns": 9, "greedy": True}
+    (path / "evaluation.json").write_text(json.dumps(record | new))
+    [side] = overview(read_source(path))["sides"]
+    [one] = side["evaluations"]
+    assert one["numbers"] == {"tokens_per_episode": 30.0, "failures": 0, "return": 0.5, "term_task": 0.4}
+    assert one["tables"]["tools"]["agents"] == {AGENTS[0]: {"calls": 7}}
+
+
 def test_cohorts_average_seeds_first_and_have_wilson_intervals():
     scores = [[1.0, 0.0], [1.0, None], [None, None], [0.0, 0.0]]
     [found] = cohorts_of(scores, {"level": [10, 10, 9, 9], "same": ["x"] * 4})
