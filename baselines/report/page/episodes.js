@@ -169,7 +169,7 @@ class Explorer {
     const { columns } = this.current;
     const pair = this.pairOf(index);
     const about = [columns.task[index] || `seed ${columns.seed[index]}`, new Set([columns.update[0], columns.update[columns.update.length - 1]]).size > 1 && `update ${columns.update[index] + 1}`,
-      `return ${brief(columns.return[index])}`, `${count(columns.tokens[index])} tokens`].filter(Boolean).join(" · ");
+      `return ${brief(columns.return[index])}`, columns.tokens[index] > 0 && plural(columns.tokens[index], "token")].filter(Boolean).join(" · ");
     return h("li", { "data-index": index }, h("button", { type: "button", onclick: () => this.open(index, true) },
       mark(columns, index), pair >= 0 ? ["→ ", mark(this.other.columns, pair)] : null,
       h("span", { class: "preview" }, shown(columns.preview[index] || "(empty)")), h("small", {}, about)));
@@ -344,7 +344,7 @@ function sightOf(episode, turn, seen) {
 // ------------------------------------------------------------------ calls, verdicts, tokens
 
 function callOf(event) {
-  const { kind, agent, status, ...rest } = event;
+  const { kind, agent, round, status, ...rest } = event;
   const { name, arguments: given, result, ...others } = rest;
   const head = kind === "call" ? `${name || "?"}(${given ? Object.entries(given).map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(", ") : ""})` : words(String(kind || "event"));
   const details = kind === "call" ? others : rest;
@@ -356,10 +356,11 @@ function callOf(event) {
 
 function verdictOf(outcome, round, rounds) {
   if (!outcome) return null;
+  const sign = outcome.success ? "✓ " : round === rounds - 1 ? "✗ " : ""; // a round before the last one may go on
   const detail = Object.entries(outcome.detail || {}).filter(([, value]) => value !== "" && value !== null);
   const told = [...Object.entries(outcome.private || {}).filter(([, text]) => text).map(([agent, text]) => [`told to ${agent} alone`, text]), ["next observation", outcome.observation]].filter(([, text]) => text);
   return h("div", { class: `verdict ${outcome.success ? "good" : ""}` },
-    h("p", {}, h("b", {}, outcome.success ? "✓ " : "✗ ", rounds > 1 ? `verdict of round ${round + 1}` : "verdict"), ` reward ${brief(outcome.reward)}`, outcome.invalid ? " · no readable answer" : "", outcome.verdict ? [" · ", shown(clipped(outcome.verdict, 600))] : null),
+    h("p", {}, h("b", {}, sign, rounds > 1 ? `verdict of round ${round + 1}` : "verdict"), ` reward ${brief(outcome.reward)}`, outcome.invalid ? " · no readable answer" : "", outcome.verdict ? [" · ", shown(clipped(outcome.verdict, 600))] : null),
     detail.length ? h("p", { class: "muted" }, detail.map(([name, value], place) => [place ? " · " : "", `${words(name)}: `, shown(clipped(String(value), 300))])) : null,
     told.map(([name, text]) => h("details", {}, h("summary", {}, name), prose(text))));
 }

@@ -61,7 +61,7 @@ function lanes(episode, agents, open) {
   const steps = [...new Set(episode.turns.map((turn) => `${turn.round}/${turn.layer}`))];
   const column = new Map(steps.map((step, place) => [step, place]));
   const names = Math.max(...agents.map((agent) => agent.length)) * 7.4 + 18;
-  const gap = { x: 46, y: 30 };
+  const gap = { x: 50, y: 30 };
   const x = (turn) => names + 22 + column.get(`${turn.round}/${turn.layer}`) * gap.x;
   const y = (turn) => 26 + agents.indexOf(turn.agent) * gap.y;
   const width = names + 44 + (steps.length - 1) * gap.x;
@@ -74,7 +74,7 @@ function lanes(episode, agents, open) {
   return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Lanes of the episode" },
     svg("svg", { class: "lanes", width, height, viewBox: `0 0 ${width} ${height}` },
       starts.map((start, place) => svg("g", { class: "round" }, svg("line", { x1: start - 23, x2: start - 23, y1: 4, y2: height }),
-        svg("text", { x: start - 16, y: 11 }, `round ${rounds[place] + 1}`))),
+        svg("text", { x: start - 17, y: 11 }, place ? rounds[place] + 1 : `round ${rounds[place] + 1}`))),
       agents.map((agent, row) => svg("g", { class: colourOf(agent) },
         svg("line", { class: "lane", x1: names, x2: width - 4, y1: 26 + row * gap.y, y2: 26 + row * gap.y }),
         svg("text", { x: names - 10, y: 30 + row * gap.y, "text-anchor": "end" }, agent))),
