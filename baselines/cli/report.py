@@ -7,6 +7,7 @@ import webbrowser
 from pathlib import Path
 
 from baselines.report.page import MOST_EPISODES, build_report
+from marft_common.atomic_files import replacing
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -44,13 +45,9 @@ def _count(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft report`."""
     content = build_report(arguments.path, arguments.compare, keep=arguments.episodes)
-    part = arguments.out.with_name(f".{arguments.out.name}.part")
-    try:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(arguments.out) as part:
         part.write_bytes(content)
-        part.replace(arguments.out)
-    finally:
-        part.unlink(missing_ok=True)
     print(f"{arguments.out}: {len(content) / 1e6:.2f} MB")
     if arguments.open:
         webbrowser.open(arguments.out.resolve().as_uri())
