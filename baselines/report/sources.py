@@ -1,4 +1,4 @@
-"""What a folder or file holds that a report can show: a run, an evaluation, a benchmark, an attribution.
+"""Read the records of a run, an evaluation, a benchmark or an attribution for a report.
 
 Only records on disk are read: no environment is made and no model is loaded. Unknown fields are kept, so that a page
 shows metrics and ledger entries that were added after this code was written.
@@ -42,7 +42,7 @@ class EvaluationRecord:
 
 @dataclass
 class Source:
-    """Everything that one path holds; an empty part is missing on the page.
+    """Records that one path holds; an empty part is missing on the page.
 
     Attributes:
         kind: Kind of the path.

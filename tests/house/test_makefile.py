@@ -76,18 +76,20 @@ def test_the_checks_are_all_run():
 def test_ci_can_run_its_script():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    subprocess.run(["bash", "-n", str(script), str(ROOT / ".ci" / "engine")], check=True)
+    for name in ("run", "engine", "browser"):
+        subprocess.run(["bash", "-n", str(ROOT / ".ci" / name)], check=True)
     assert "make test" in script.read_text(encoding="utf-8")
 
 
 def _with_ci(folder, engine, recipe, failing="none"):
-    """Make a folder with CI's script, an engine that starts or not, and a Makefile one of whose suites may fail."""
+    """Make a folder with CI's script, an engine that starts or not, a browser, and a Makefile whose suites may fail."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
-    (folder / ".ci" / "engine").write_text(f"#!/bin/sh\n{engine}\n")
-    (folder / ".ci" / "engine").chmod(0o755)
+    for name, does in (("engine", engine), ("browser", "true")):
+        (folder / ".ci" / name).write_text(f"#!/bin/sh\n{does}\n")
+        (folder / ".ci" / name).chmod(0o755)
     (folder / "Makefile").write_text(
-        f"sandbox test-attacks test-probes docs:\n\t@test $@ != {failing}\n\ntest:\n\t{recipe}\n"
+        f"sandbox test-attacks test-probes test-browser docs:\n\t@test $@ != {failing}\n\ntest:\n\t{recipe}\n"
     )
 
 
@@ -110,13 +112,21 @@ def test_ci_ends_with_pytests_line_and_makes_status(make_says, expected, tmp_pat
 
 
 @needs_make
-@pytest.mark.parametrize("suite", ["test-attacks", "test-probes", "docs"])
+@pytest.mark.parametrize("suite", ["test-attacks", "test-probes", "test-browser", "docs"])
 def test_ci_runs_everything_and_fails_when_one_suite_failed(suite, tmp_path):
     closing = "==== 3 passed in 1.23s ===="
     _with_ci(tmp_path, engine="true", recipe=f"@echo '{closing}'", failing=suite)
     done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout.splitlines()[-1] == closing
+
+
+@needs_make
+def test_ci_fails_where_no_browser_can_be_installed(tmp_path):
+    _with_ci(tmp_path, engine="true", recipe="@echo '==== 3 passed in 1.23s ===='")
+    (tmp_path / ".ci" / "browser").write_text("#!/bin/sh\nexit 3\n")
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 3
 
 
 @needs_make

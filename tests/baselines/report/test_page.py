@@ -9,6 +9,7 @@ import random
 import re
 import subprocess
 import sys
+import tomllib
 import zlib
 from html.parser import HTMLParser
 
@@ -18,6 +19,7 @@ from report_inputs import HOSTILE, episode, evaluation, run
 from baselines.cli.main import main
 from baselines.report.page import SCRIPTS, assets, build_report, page, policy
 
+ROOT = Path(__file__).parents[3]
 
 class Elements(HTMLParser):
     """Collects the elements of a page, and the text of those with an id."""
@@ -72,6 +74,16 @@ def test_scripts_make_no_markup_from_text():
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", source), (
             name
         )
+
+
+def test_the_wheel_has_every_file_of_the_page_and_nothing_of_npm():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    baselines = ROOT / "baselines"
+    kept = {path for pattern in settings["package-data"]["baselines"] for path in baselines.glob(pattern)}
+    there = set((baselines / "report" / "page").iterdir())
+    assert there
+    assert there <= kept
+    assert not [path for path in kept if "node_modules" in path.parts]
 
 
 def test_titles_are_escaped():
