@@ -31,7 +31,7 @@ class EvaluationRecord:
 
     Attributes:
         label: Name on the page.
-        file: Its evaluation.json.
+        file: Path of its evaluation.json.
         record: Content of the file.
     """
 

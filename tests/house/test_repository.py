@@ -130,7 +130,7 @@ def test_examples_in_docstrings_run(name):
 
 # -------------------------------------------------------- what no file names
 
-SKIPPED = {"node_modules", "runs", "build", "dist", "htmlcov", "__pycache__", "programs"}  # programs: attacks on named paths
+SKIPPED = {"runs", "build", "dist", "htmlcov", "__pycache__", "node_modules", "programs"}  # programs: attacks on paths
 WRITTEN = {".py", ".md", ".toml", ".txt", ".json", ".jsonl", ".yml", ".yaml", ".html", ".cfg", ".sh", ""}
 HOST = re.compile(r"py[p]i\.org|pythonh[o]sted|anac[o]nda\.(org|com)|pyt[o]rch\.org/whl|npmj[s]")
 MACHINE = re.compile(r"(?<![\w.:~/\\-])/(?:root|work|opt|farm|home|Users|mnt|scratch)/[\w.]")

@@ -21,6 +21,7 @@ from baselines.report.page import SCRIPTS, assets, build_report, page, policy
 
 ROOT = Path(__file__).parents[3]
 
+
 class Elements(HTMLParser):
     """Collects the elements of a page, and the text of those with an id."""
 
