@@ -12,6 +12,7 @@ import sys
 import tomllib
 import zlib
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from report_inputs import HOSTILE, episode, evaluation, run
