@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from marft_agents.policies.canary import WIDTH, Canary
 from marft_agents.policies.external_sampler import (
     MASKED,
     AdapterVersions,
@@ -45,6 +46,7 @@ class ServerSampler:
         concurrency: Largest number of requests in flight.
         timeout_s: Timeout of one try, in seconds.
         retries: Number of further tries after a failed one.
+        canary: True to compare the server's log-probs with the learner's after each `refresh`, see `policies.canary`.
 
     Raises:
         SamplerError: The server cannot sample for this team (several bases, top-p without top-k), or reports raw
@@ -62,6 +64,7 @@ class ServerSampler:
         concurrency: int = 128,
         timeout_s: float = 600.0,
         retries: int = 3,
+        canary: bool = True,
     ) -> None:
         sole_base(team)
         self.team = team
@@ -71,6 +74,7 @@ class ServerSampler:
         self._client = open_client(base_url, os.environ.get(api_key_env) or NO_KEY, timeout_s, retries)
         self._versions = AdapterVersions(team, folder)
         self._written: dict[str, Path] = {}
+        self._canary = Canary(team, f"server {base_url}") if canary else None
         try:
             models = self._try("its models", lambda: [model.to_dict() for model in self._client.models.list().data])
             names = [model["id"] for model in models if not model.get("parent")]
@@ -87,11 +91,14 @@ class ServerSampler:
 
         Raises:
             RemoteError: The server refused to load an adapter.
+            SamplerError: The server accepted an adapter, and samples from something else.
         """
         old, self._written = self._written, self._versions.write()
         self._unload(old)
         for path in self._written.values():
             self._post("load_lora_adapter", {"lora_name": path.name, "lora_path": str(path)})
+        if self._canary is not None:
+            self._canary.check(self._first_token)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Request one action per turn, `concurrency` at a time.
@@ -187,14 +194,21 @@ class ServerSampler:
         Under top-k 1 every other token is impossible; raw logits would still give it a finite log-prob.
         """
         prompt = self.team.encode(next(iter(self.team.seats)), "?")
-        law = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 1, "seed": 0, "logprobs": PROBE_WIDTH}
-        choice = self._complete(self._model, prompt.tolist(), top_k=1, stop_token_ids=[], **law)
-        told = self._read(choice, prompt).top[0].values()
+        told = self._one_token(self._model, prompt, width=PROBE_WIDTH, top_k=1).values()
         if len(told) >= PROBE_WIDTH and min(told) > MASKED:
             raise SamplerError(
                 f"server {self.base_url} tells log-probs of the raw logits, wanted those under the sampling law: start "
                 "it with --logprobs-mode processed_logprobs"
             )
+
+    def _first_token(self, agent: str, prompt: IntArray) -> Mapping[int, float]:
+        return self._one_token(self._model_of(agent), prompt, width=WIDTH, top_k=0)
+
+    def _one_token(self, model: str, prompt: IntArray, *, width: int, top_k: int) -> Mapping[int, float]:
+        """Sample one token at temperature 1; return the log-probs of the `width` likeliest ones and its own."""
+        law = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 1, "seed": 0, "logprobs": width}
+        choice = self._complete(model, prompt.tolist(), top_k=top_k, stop_token_ids=[], **law)
+        return self._read(choice, prompt).top[0]
 
     def _post(self, route: str, body: dict[str, str]) -> None:
         self._try(route, lambda: self._client.post(f"/{route}", cast_to=str, body=body))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from marft_agents.policies.canary import WIDTH, Canary
 from marft_agents.policies.external_sampler import (
     AdapterVersions,
     Sampled,
@@ -34,6 +35,7 @@ class VllmSampler:
         folder: Folder in which adapters are written for the engine to load.
         gpu_memory_utilization: Share of the GPU memory that the engine takes for weights and KV cache; the rest is
             the learner's.
+        canary: True to compare the engine's log-probs with the learner's after each `refresh`, see `policies.canary`.
         **engine: Further arguments of `vllm.LLM`; they override those set here.
 
     Raises:
@@ -42,7 +44,13 @@ class VllmSampler:
     """
 
     def __init__(
-        self, team: LanguageModelTeam, folder: Path, *, gpu_memory_utilization: float = 0.4, **engine: Any
+        self,
+        team: LanguageModelTeam,
+        folder: Path,
+        *,
+        gpu_memory_utilization: float = 0.4,
+        canary: bool = True,
+        **engine: Any,
     ) -> None:
         base = sole_base(team)
         self._top = num_logprobs(team.law)
@@ -60,7 +68,7 @@ class VllmSampler:
             "max_loras": len(team.policies),
             "max_lora_rank": next((size for size in LORA_RANKS if size >= rank), rank),
             "logprobs_mode": "processed_logprobs",  # after temperature, top-k and top-p
-            "max_logprobs": max(20, self._top),
+            "max_logprobs": max(WIDTH, self._top),
             "generation_config": "vllm",  # the team's sampling parameters, none from the model folder
         }
         self.team = team
@@ -69,15 +77,22 @@ class VllmSampler:
         self._written: dict[str, Path] = {}
         self._loras: dict[str, Any] = {}
         self._numbers = itertools.count(1)
+        self._canary = Canary(team, "vLLM") if canary else None
 
     def refresh(self) -> None:
-        """Write the adapters; the engine loads each on its first request and evicts the oldest."""
+        """Write the adapters; the engine loads each on its first request and evicts the oldest.
+
+        Raises:
+            SamplerError: The engine samples from something else than these adapters.
+        """
         old, self._written = self._written, self._versions.write()
         self._loras = {
             policy: self._lora.LoRARequest(lora_name=path.name, lora_int_id=next(self._numbers), lora_path=str(path))
             for policy, path in self._written.items()
         }
         self._versions.remove(old)
+        if self._canary is not None:
+            self._canary.check(self._first_token)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Sample one action per request in a single batch with mixed adapters.
@@ -99,6 +114,12 @@ class VllmSampler:
             to_action(self.team, request.agent, prompt, _read(output.outputs[0]))
             for request, prompt, output in zip(requests, prompts, outputs, strict=True)
         ]
+
+    def _first_token(self, agent: str, prompt: IntArray) -> Mapping[int, float]:
+        law = self._vllm.SamplingParams(temperature=1.0, max_tokens=1, seed=0, logprobs=WIDTH, detokenize=False)
+        tokens = [{"prompt_token_ids": prompt.tolist()}]
+        [output] = self._engine.generate(tokens, [law], lora_request=[self._lora_of(agent)], use_tqdm=False)
+        return _read(output.outputs[0]).top[0]
 
     def close(self) -> None:
         """Drop the engine and delete the adapters from disk."""

@@ -12,6 +12,7 @@ import json
 import threading
 import types
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -68,7 +69,7 @@ class Engine:
                     logits[index[ordered.cumsum(-1) - ordered >= law.top_p]] = -torch.inf
                 token = int(torch.multinomial(logits.softmax(-1), 1, generator=generator))
                 logprobs = (raw if self.raw_logprobs else logits).log_softmax(-1)
-                likeliest = logprobs.topk(law.logprobs).indices.tolist()
+                likeliest = logprobs.topk(min(law.logprobs, len(logprobs))).indices.tolist()
                 told.append({i: float(logprobs[i]) for i in [token, *likeliest]})
                 tokens.append(token)
         return tokens, told, "stop" if tokens[-1] in ends else "length"
@@ -147,6 +148,7 @@ class Server(ThreadingHTTPServer):
         withheld: keys of a choice that are not told.
         changed: keys of a choice that are told otherwise.
         asked: bodies of the completions that were asked for.
+        applied: maps the adapter of a request to the one that is sampled from (None: the base).
     """
 
     daemon_threads = True
@@ -160,6 +162,7 @@ class Server(ThreadingHTTPServer):
         self.withheld: tuple[str, ...] = ()
         self.changed: dict[str, Any] = {}
         self.asked: list[dict[str, Any]] = []
+        self.applied: Callable[[str], str | None] = lambda name: name
 
     @property
     def url(self) -> str:
@@ -172,7 +175,7 @@ class Server(ThreadingHTTPServer):
             return _error(404, f"The model `{model}` does not exist.")
         names = ("temperature", "top_p", "top_k", "seed", "max_tokens", "logprobs", "stop_token_ids")
         params = SamplingParams(**{name: body[name] for name in names})
-        adapter = None if model == self.folder else model
+        adapter = None if model == self.folder else self.applied(model)
         tokens, told, reason = self.engine.sample(adapter, body["prompt"], params)
         assert body["return_token_ids"]
         assert body["return_tokens_as_token_ids"]

@@ -22,6 +22,7 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.pretrained import load
 from marft_agents.models.random_models import LINEAR_LAYERS
+from marft_agents.policies.canary import PROMPT, WIDTH, Canary, first_token_log_probs
 from marft_agents.policies.external_sampler import SamplerError
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import Request, Sampler
@@ -328,6 +329,80 @@ def test_a_team_on_two_bases_is_refused(server, model_folder, tmp_path):
         ServerSampler(two, tmp_path, server.url)
 
 
+# ---------------------------------------------------------------------- the canary
+
+
+def base_alone(name):
+    return None
+
+
+def first_version(name):
+    return name.rpartition("-")[0] + "-1"
+
+
+@pytest.mark.parametrize(
+    ("applied", "agent", "played"),
+    [(base_alone, "speaker_0", "the base without adapter"), (first_version, "actor_0", "its previous version")],
+)
+def test_a_server_that_does_not_apply_an_adapter_stops_the_run(server, model_folder, tmp_path, applied, agent, played):
+    team = make_team(model_folder)
+    server.unload = lambda body: (200, "Success")  # it can go on with old versions
+    with contextlib.closing(ServerSampler(team, tmp_path, server.url)) as sampler:
+        sampler.refresh()
+        server.applied = applied
+        stir(team, "actor_0", seed=7)
+        with pytest.raises(SamplerError, match=rf"server http.*'{agent}'.*those of {played}.*--no-canary"):
+            sampler.refresh()
+    with contextlib.closing(ServerSampler(team, tmp_path, server.url, canary=False)) as unchecked:
+        unchecked.refresh()
+
+
+def test_an_engine_that_does_not_apply_an_adapter_stops_the_run(monkeypatch, model_folder, tmp_path):
+    for name, module in fake_vllm.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    sample = fake_vllm.LLM._one
+    with contextlib.closing(VllmSampler(make_team(model_folder), tmp_path)) as sampler:
+        sampler.refresh()
+        monkeypatch.setattr(fake_vllm.LLM, "_one", lambda llm, prompt, law, lora: sample(llm, prompt, law, None))
+        with pytest.raises(SamplerError, match=r"vLLM does not sample from adapter 'speaker_0'.*those of the base"):
+            sampler.refresh()
+
+
+def test_adapters_that_an_update_left_alone_are_fine(make_sampler, model_folder):
+    """Untrained adapters play as the base does, and adapters that wait as their previous version."""
+    base = AdaptedBase(load(model_folder, device=CPU), ["actor_0"], LoraSettings(4, 8, LINEAR_LAYERS), seed=0)
+    sampler = make_sampler(LanguageModelTeam({"actor_0": Seat(base, "actor_0")}, LAW))
+    for _ in range(3):
+        sampler.refresh()
+
+
+def told_by(logprobs, error=0.0):
+    """Return what an engine tells that plays these log-probs [V], with a rounding error."""
+    noise = np.random.default_rng(0).normal(0, 1, len(logprobs)) * error
+    return lambda agent, prompt: {int(i): float(logprobs[i] + noise[i]) for i in np.argsort(logprobs)[-WIDTH:]}
+
+
+@pytest.mark.parametrize("error", [0.0, 0.03])
+def test_the_canary_allows_for_the_precision_of_an_engine(model_folder, error):
+    """Not for another model, nor for an update that is larger than the rounding error."""
+    team = make_team(model_folder, learners=("actor_0",), frozen=())
+    seat, prompt = team.seats["actor_0"], team.encode("actor_0", PROMPT)
+    canary = Canary(team, "engine")
+    first = first_token_log_probs(seat, prompt)
+    canary.check(told_by(first, error))
+    stir(team, "actor_0", seed=7)
+    second = first_token_log_probs(seat, prompt)
+    assert abs(second - first).mean() > 0.1
+    for stale in (first, first):  # a refused check records nothing
+        with pytest.raises(SamplerError, match="its previous version"):
+            canary.check(told_by(stale, error))
+    with pytest.raises(SamplerError, match="those of another model"):
+        canary.check(told_by(second + np.where(np.arange(len(second)) % 2, 2.0, -2.0), error))
+    with pytest.raises(SamplerError, match="those of another model"):
+        canary.check(lambda agent, prompt: {0: float("nan")})
+    canary.check(told_by(second, error))
+
+
 # ---------------------------------------------------------------------- the module
 
 
@@ -392,7 +467,8 @@ def test_marft_train_learns_by_a_server(server, model_folder, tmp_path):
     place = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories", "--out", str(tmp_path / "run")]
     size = ["--updates", "2", "--groups", "2", "--group-size", "2", "--max-new-tokens", "4"]
     assert main(["train", *place, *size, "--model", model_folder, "--device", "cpu", "--sampler", server.url]) == 0
-    played = [body["model"].rsplit("-", 2)[0] + body["model"][-2:] for body in server.asked[1:]]
+    bodies = [body for body in server.asked if body["max_tokens"] > 1]  # the others are probes
+    played = [body["model"].rsplit("-", 2)[0] + body["model"][-2:] for body in bodies]
     assert sorted(played) == sorted([f"{agent}-{n}" for agent in ("reasoner_0", "actor_0") for n in (1, 2)] * 4)
     assert not server.engine.adapters
     assert json.loads((tmp_path / "run" / "versions.json").read_text())["sampler"] == server.url

@@ -1,0 +1,106 @@
+"""Canary of an external sampler: does it sample from the adapters that were trained?
+
+An engine can accept an adapter and go on with the previous version or with the base, while every metric stays
+plausible. So after each synchronisation it samples one token for a fixed prompt under each adapter. The log-probs of
+the likeliest tokens are compared with the learner's own.
+
+An engine rounds differently from the learner, so its log-probs are never the same numbers. That error is unrelated to
+the direction in which an update moved them. So they count as those of another version where they are `CLOSER` times
+nearer to that version than to the current one, and only where they differ from the current one by more than `SAME`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+
+from marft_agents.policies.external_sampler import SamplerError
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.trajectory import FloatArray, IntArray
+
+PROMPT = "What is 17 + 25?"
+WIDTH = 20  # number of likeliest tokens compared; vLLM tells no more by default
+SAME = 1e-3  # nats per token; smaller differences are float error
+CLOSER = 3.0
+LARGEST = 0.5  # nats per token; no precision of an engine explains a larger difference
+
+FirstToken = Callable[[str, IntArray], Mapping[int, float]]
+
+
+class Canary:
+    """Compares an engine's log-probs of a fixed prompt with those of a team's adapters.
+
+    Args:
+        team: The learning team.
+        engine: Name of the engine in error messages.
+    """
+
+    def __init__(self, team: LanguageModelTeam, engine: str) -> None:
+        self.team, self.engine = team, engine
+        self._previous: dict[str, FloatArray] = {}  # of each policy at the last check
+        self._base: dict[str, FloatArray] = {}  # of each policy's base without adapter
+
+    def check(self, first_token: FirstToken) -> None:
+        """Compare the log-probs of all adapters; call it after each synchronisation.
+
+        Args:
+            first_token: Maps an agent and prompt ids to the engine's log-probs of the first token, by token id. They
+                are those of temperature 1 over the whole vocabulary; at least one and at most `WIDTH` + 1 of them.
+
+        Raises:
+            SamplerError: The engine plays the base, the previous version or something else; nothing is recorded then.
+        """
+        current = {}
+        for policy, (agent, *_) in self.team.policies.items():
+            seat, prompt = self.team.seat(agent), self.team.encode(agent, PROMPT)
+            current[policy] = first_token_log_probs(seat, prompt)
+            if policy not in self._base:
+                self._base[policy] = first_token_log_probs(Seat(seat.base, None), prompt)
+            self._compare(policy, first_token(agent, prompt), current[policy])
+        self._previous = current
+
+    def _compare(self, policy: str, told: Mapping[int, float], current: FloatArray) -> None:
+        ids = np.fromiter(told, np.int64)
+        sampled = np.fromiter(told.values(), np.float32)
+
+        def gap(own: FloatArray) -> float:
+            """Return the mean absolute difference in nats."""
+            return float(np.abs(sampled - own[ids]).mean())
+
+        found = gap(current)
+        if found <= SAME:
+            return
+        others = {"its previous version": self._previous.get(policy), "the base without adapter": self._base[policy]}
+        gaps = {name: gap(own) for name, own in others.items() if own is not None}
+        nearest = min(gaps, key=lambda name: gaps[name])
+        if gaps[nearest] * CLOSER <= found:
+            played = f"those of {nearest} (difference {gaps[nearest]:.2g})"
+        elif found <= LARGEST:
+            return
+        else:
+            played = f"those of another model (difference to {nearest} {gaps[nearest]:.2g})"
+        raise SamplerError(
+            f"{self.engine} does not sample from adapter {policy!r}: its log-probs of the canary prompt are {played}, "
+            f"wanted those of the adapter as it was just trained (difference {found:.2g} nats per token). The engine "
+            "accepted the adapter without applying it, or serves another base model. Look at its log, restart it and "
+            "resume; --no-canary trains without this check"
+        )
+
+
+@torch.no_grad()
+def first_token_log_probs(seat: Seat, prompt: IntArray) -> FloatArray:
+    """Return the learner's log-probs of the token after a prompt at temperature 1, float32 [V].
+
+    Args:
+        seat: Base model and adapter; an adapter of None is the bare base.
+        prompt: Prompt tokens, int32 [P].
+    """
+    base = seat.base
+    ids = torch.as_tensor(prompt, dtype=torch.long, device=base.device)[None]
+    with base.active_adapter(seat.adapter):
+        hidden = base.trunk(input_ids=ids, use_cache=False).last_hidden_state[0, -1]  # [d]
+        logits = base.head(hidden)
+    found: FloatArray = logits.float().log_softmax(-1).cpu().numpy()
+    return found
