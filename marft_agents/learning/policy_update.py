@@ -39,7 +39,7 @@ class LossTerms(NamedTuple):
         surrogate: Float [D], negated clipped objective times the importance and the weight in the average.
         clipped: Bool [D], True where the clip is active.
         kl: Float [T], estimated KL to the base without adapter; [0] where the loss has no such term.
-        kl_weights: Float [T], weight of each token in the average of `kl`.
+        kl_weights: Float [T], weight of each token in the average of `kl`, times the importance of its decision.
         nll: Float [P], negative log-likelihood of the tokens of successful actions; [0] without such a term.
     """
 
@@ -92,9 +92,11 @@ def loss_terms(rows: Batch, new: Tensor, settings: LearnerSettings) -> LossTerms
     surrogate = clipped_surrogate(log_ratios, target, preceding=joint, **bounds)
     weights = torch.as_tensor(np.repeat(rows.weight, rows.num_decisions), device=device)
 
-    kl, nll = new[:0], new[:0]
+    kl, kl_weights, nll = new[:0], new[:0], new[:0]
     if settings.kl_weight and settings.kl_place == "loss":
         kl = kl_estimate(torch.as_tensor(rows.reference, device=device) - new, settings.kl_estimator)
+        by_token = importance if settings.level == "token" else importance.repeat_interleave(lengths)
+        kl_weights = by_token * torch.as_tensor(rows.weight, device=device).repeat_interleave(lengths)
     if settings.positive_nll:
         nll = -new[torch.as_tensor(np.repeat(rows.positive, rows.lengths), device=device)]
     return LossTerms(
@@ -103,7 +105,7 @@ def loss_terms(rows: Batch, new: Tensor, settings: LearnerSettings) -> LossTerms
         surrogate=surrogate.losses * (importance * weights),
         clipped=surrogate.clipped,
         kl=kl,
-        kl_weights=torch.as_tensor(np.repeat(rows.weight, rows.lengths), device=device)[: len(kl)],
+        kl_weights=kl_weights,
         nll=nll,
     )
 

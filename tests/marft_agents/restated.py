@@ -162,7 +162,7 @@ def naive_gradient(name, team, trajectories, policy, settings):
             if name == "grpo":
                 reference, _ = logprobs(base, None, turn.action, team.law)
                 off = reference.detach() - new
-                penalties.append(off.exp() - off - 1)
+                penalties.append(weight * (off.exp() - off - 1))
             if sum(t.reward for t in trajectories[e].turns) > 0:
                 praised.append(-new)
     if name in ("grpo", "at-grpo"):  # 1/G sum_i 1/|o_i| sum_t

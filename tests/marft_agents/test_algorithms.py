@@ -157,7 +157,7 @@ def test_actions_of_another_engine_start_from_a_ratio_of_one_with_mini_batches_t
         assert metrics[f"{agent}/first_pass_log_ratio_max"] < 1e-4
 
 
-@pytest.mark.parametrize("name", ["marft-a", "marft-t", "gspo", "dr-grpo"])
+@pytest.mark.parametrize("name", ["marft-a", "marft-t", "gspo", "dr-grpo", "grpo"])
 def test_actions_of_another_engine_are_weighted_by_truncated_importance(name):
     team = ragged_team(name)
     settings = table(name, importance_cap=1.5, **DESCENT)
