@@ -11,7 +11,7 @@ STAMP := $(VENV)/.marft-installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-attacks test-probes test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs mutation install hooks clean
+.PHONY: help quickstart third-party test lint test-attacks test-probes test-ray test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,7 +32,7 @@ endef
 
 # Coverage takes as long as the tests themselves where Python is older than 3.12; it is measured where CI is set.
 test: lint  ## lint, then all quick tests
-	@marks="not slow and not attacks and not probes and not browser"; $(LEAVE_OUT); \
+	@marks="not slow and not attacks and not probes and not browser and not ray"; $(LEAVE_OUT); \
 	$(PYTEST) -n 2 --dist worksteal -m "$$marks" $(if $(CI),--cov --cov-report=term) --durations=15
 
 test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
@@ -42,11 +42,14 @@ test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
 test-probes: $(STAMP)  ## the learning probes: what random weights must learn, and what they cannot without cooperation
 	$(PYTEST) -n 2 --dist worksteal -m probes tests/marft_agents/test_probes.py
 
+test-ray: $(STAMP)  ## rollouts by the workers of a Ray cluster, which is started on this machine
+	$(PYTEST) -m ray tests/marft_agents/test_ray_workers.py
+
 test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser installs what it needs)
 	$(PYTEST) -m browser tests/baselines/report
 
 test-repeat: $(STAMP)  ## all quick tests ten times on a busy machine, with other random examples (ARGS="--runs 20")
-	@marks="not slow and not attacks and not probes and not browser"; $(LEAVE_OUT); \
+	@marks="not slow and not attacks and not probes and not browser and not ray"; $(LEAVE_OUT); \
 	$(BIN)/python tests/repeat.py $(ARGS) -- -n 2 --dist worksteal -m "$$marks"
 
 third-party: $(STAMP)  ## algorithms of other libraries in our games, each installed apart (ARGS="--only sb3")

@@ -32,6 +32,8 @@ from marft_agents.policies.language_model import (
     models_of,
 )
 from marft_agents.policies.partners import RemoteSettings, agent_model, split_item
+from marft_agents.rollouts.ray_workers import check_ray
+from marft_agents.rollouts.rollout_workers import RolloutSettings, refuse_uncorrected
 from marft_agents.runs.run_folder import RunFolderError
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
@@ -45,6 +47,7 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "health": (HealthSettings, "stability"),
     "validation": (ValidationSettings, "validation"),
     "remote": (RemoteSettings, "remote agents"),
+    "rollouts": (RolloutSettings, "rollouts"),
 }
 
 
@@ -64,9 +67,12 @@ class Experiment:
         lora: Settings of the LoRA adapters, such as rank and alpha.
         health: Conditions of alarms, and whether the run is rolled back after one.
         validation: Held-out tasks to play during training, and their interval in updates.
-        sampler: Engine of the training episodes: "own", "vllm" or the URL of a server.
+        sampler: Engine of the training episodes: "own", "vllm" or the URL of a server; with Ray one URL per worker,
+            separated by commas.
+        canary: True to check after each update that the engine plays the current adapters.
         context: Context window in tokens, and the treatment of longer prompts.
         remote: Limits of requests to remote agents.
+        rollouts: Where episodes are played: in this process, or by the workers of a Ray cluster.
     """
 
     env: str
@@ -83,6 +89,8 @@ class Experiment:
     sampler: str = OWN
     context: ContextSettings = ContextSettings()
     remote: RemoteSettings = RemoteSettings()
+    canary: bool = True
+    rollouts: RolloutSettings = RolloutSettings()
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
@@ -109,6 +117,7 @@ class Experiment:
             models=read_models(arguments.model),
             sharing=arguments.sharing,
             sampler=arguments.sampler,
+            canary=arguments.canary,
             **parts,
         )
 
@@ -164,6 +173,7 @@ class Experiment:
             SettingsError: The settings cannot be trained in this environment.
             SamplerError: The sampler cannot play this team.
             RemoteError: A remote agent does not answer.
+            RolloutWorkerError: Workers of a Ray cluster are asked for, and Ray is missing.
         """
         env = env or factory(self.env, self.keywords)()
         refuse_unsuitable(env)
@@ -184,7 +194,10 @@ class Experiment:
         if self.law.greedy:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
         models = models_of(env.possible_agents, self.models).values()
-        check_play(self.sampler, {model.source for model in models if model.local}, self.law)
+        sources = {model.source for model in models if model.local}
+        check_play(self.sampler, sources, self.law, workers=self.rollouts.rollout_workers)
+        refuse_uncorrected(settings, self.rollouts.max_staleness)
+        check_ray(self.rollouts)
         check_first_prompts(env, self.models, self.law, self.context)
         return settings
 
@@ -204,8 +217,20 @@ class Experiment:
         make_env = make_env or factory(self.env, self.keywords)
         env = make_env()
         settings = self.check(env)
-        team = build_team(
-            env.possible_agents,
+        team = self.build_team(env.possible_agents, device)
+        updates = self.scheduled(env).schedule.max_updates
+        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates)
+        return make_env, team, learner
+
+    def build_team(self, agents: Sequence[str], device: torch.device | None = None) -> LanguageModelTeam:
+        """Load the models of the team, with untrained adapters.
+
+        Args:
+            agents: Agents of the environment, in order.
+            device: Device of the models; None selects CUDA if available, else the CPU.
+        """
+        return build_team(
+            agents,
             self.models,
             lora=self.lora,
             law=self.law,
@@ -215,9 +240,6 @@ class Experiment:
             context=self.context,
             remote=self.remote,
         )
-        updates = self.scheduled(env).schedule.max_updates
-        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates)
-        return make_env, team, learner
 
 
 def _plain(value: Any) -> Any:

@@ -21,12 +21,19 @@ ANSWER_S = 10.0  # timeout of a server's list of models, in seconds
 
 
 def add_sampler_flag(parser: argparse.ArgumentParser) -> None:
-    """Add --sampler."""
+    """Add --sampler and --canary."""
     parser.add_argument(
         "--sampler",
-        metavar="own|vllm|URL",
+        metavar="own|vllm|URL,URL",
         help="what plays the training episodes: own generation, vLLM in this process, or a server with a /v1 API that "
-        f"loads LoRA adapters, like http://localhost:8000/v1 (default: {OWN})",
+        "loads LoRA adapters, like http://localhost:8000/v1; with --ray one server per worker, separated by commas "
+        f"(default: {OWN})",
+    )
+    parser.add_argument(
+        "--canary",
+        action=argparse.BooleanOptionalAction,
+        help="after each update, check that the sampler plays the adapters as they were just trained, and stop the run "
+        f"if it does not (default: {True})",
     )
 
 
@@ -45,17 +52,36 @@ def check_sampler(name: str) -> None:
         raise SamplerError(f"--sampler {name} needs the package {package}: pip install 'marft[{extra}]'")
 
 
-def check_play(name: str, models: Collection[str], law: SamplingParams) -> None:
+def check_play(names: str, models: Collection[str], law: SamplingParams, *, workers: int = 1) -> None:
     """Refuse a team or sampling parameters that a sampler cannot play, before any model is loaded.
 
     Args:
-        name: "own", "vllm" or the URL of a server.
+        names: "own", "vllm" or the URLs of as many servers as workers, separated by commas.
         models: Names of the base models of the team; a sampler takes one.
         law: Sampling parameters of generation.
+        workers: Number of processes that play.
 
     Raises:
-        SamplerError: The sampler cannot play the team, or the server does not list its models.
+        SamplerError: The sampler cannot play the team, or a server does not list its models.
     """
+    urls = names.split(",")
+    if names not in (OWN, VLLM) and len(urls) != workers:
+        for url in urls:
+            check_sampler(url)
+        raise SamplerError(
+            f"--sampler {names}: found {len(urls)} servers for {workers} rollout workers, wanted one for each"
+        )
+    for name in urls:
+        _check_one(name, models, law)
+
+
+def sampler_of(names: str, worker: int) -> str:
+    """Return the sampler of a worker: its own server of several, or the one that all use."""
+    parts = names.split(",")
+    return parts[worker % len(parts)]
+
+
+def _check_one(name: str, models: Collection[str], law: SamplingParams) -> None:
     check_sampler(name)
     if name == OWN:
         return
@@ -82,13 +108,14 @@ def _ask(url: str) -> None:
 
 
 @contextlib.contextmanager
-def open_sampler(name: str, team: LanguageModelTeam, folder: Path) -> Iterator[Policy]:
+def open_sampler(name: str, team: LanguageModelTeam, folder: Path, *, canary: bool = True) -> Iterator[Policy]:
     """Open the policy that plays the training episodes, as a context manager that closes its engine.
 
     Args:
         name: "own", "vllm" or the URL of a server.
         team: Team whose policies are trained.
         folder: Folder of the adapters that an engine loads.
+        canary: True to check after each update that an engine plays the current adapters.
     """
     if name == OWN:
         yield team
@@ -97,10 +124,10 @@ def open_sampler(name: str, team: LanguageModelTeam, folder: Path) -> Iterator[P
     if name == VLLM:
         from marft_agents.policies.vllm_sampler import VllmSampler
 
-        with contextlib.closing(VllmSampler(team, folder)) as engine:
+        with contextlib.closing(VllmSampler(team, folder, canary=canary)) as engine:
             yield engine
     else:
         from marft_agents.policies.server_sampler import ServerSampler
 
-        with contextlib.closing(ServerSampler(team, folder, name)) as server:
+        with contextlib.closing(ServerSampler(team, folder, name, canary=canary)) as server:
             yield server

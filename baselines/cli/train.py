@@ -24,13 +24,15 @@ from baselines.cli.environment_flags import (
 )
 from baselines.cli.held_out_validation import held_out_tasks
 from baselines.cli.progress import TrainingTable
-from baselines.cli.sampler_flags import OWN, add_sampler_flag, open_sampler
+from baselines.cli.rollout_flags import open_rollouts
+from baselines.cli.sampler_flags import OWN, add_sampler_flag
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
 from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import draw_curve
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.metric_names import TOKENS_TOTAL
+from marft_agents.rollouts.ray_workers import cluster
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
@@ -40,10 +42,11 @@ DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell giv
     "algorithm": "marft-a",
     "model": ["smollm2-135m"],
     "sampler": OWN,
+    "canary": True,
     "sharing": "separate",
     "preset": "laptop",
 }
-WITH_RESUME = ("updates", "epochs", "budget_tokens", "device")  # flags that may change on resume
+WITH_RESUME = ("updates", "epochs", "budget_tokens", "device", "ray")  # flags that may change on resume
 NO_FLAGS = ("command", "run", "default_split", "resume")
 
 
@@ -163,6 +166,10 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
         raise RunFolderError(f"{arguments.resume} counts {length}: to make it longer give --{length}, not --{other}")
     if longer.get("budget_tokens", 0) != experiment.schedule.budget_tokens:
         _refuse_less(longer.get("budget_tokens", 0), arguments.resume)
+    if arguments.ray is not None:  # the cluster of today has another address
+        experiment = dataclasses.replace(
+            experiment, rollouts=dataclasses.replace(experiment.rollouts, ray=arguments.ray)
+        )
     return dataclasses.replace(experiment, schedule=dataclasses.replace(experiment.schedule, **longer))
 
 
@@ -220,27 +227,35 @@ def train(
     if resume:
         _refuse_shorter(experiment, out)
     held_out = held_out_tasks(experiment.env, experiment.keywords, experiment.validation, env)
-    _, team, learner = experiment.build(device, make_env)
-    validator = None
-    if held_out is not None:
-        validator = held_out.validator(team, experiment.validation, experiment.schedule)
-    notes, done = notes_of(env), 0
-    if experiment.sampler != OWN:
-        notes["sampler"] = experiment.sampler
-    if resume and checkpoint.latest(out / "checkpoints") is None:
-        print(f"{out}: the run ended before its first checkpoint; it starts anew with its config.json", file=sys.stderr)
-    elif resume:
-        check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
-        done = checkpoint.load(out, team, learner)
-    with (
-        contextlib.closing(team),
-        open_sampler(experiment.sampler, team, out / "adapters") as policy,
-        TrainingTable(
-            experiment.schedule.updates if experiment.schedule.budget_tokens else experiment.schedule.max_updates,
-            list(team.policies),
-            budget_tokens=experiment.schedule.budget_tokens,
-        ) as table,
-    ):
+    experiment.check(env)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(cluster(experiment.rollouts))  # before any model is loaded
+        _, team, learner = experiment.build(device, make_env)
+        stack.enter_context(contextlib.closing(team))
+        validator = None
+        if held_out is not None:
+            validator = held_out.validator(team, experiment.validation, experiment.schedule)
+        notes, done = notes_of(env), 0
+        if experiment.sampler != OWN:
+            notes["sampler"] = experiment.sampler
+        if resume and checkpoint.latest(out / "checkpoints") is None:
+            print(
+                f"{out}: the run ended before its first checkpoint; it starts anew with its config.json",
+                file=sys.stderr,
+            )
+        elif resume:
+            check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
+            done = checkpoint.load(out, team, learner)
+        rollouts = stack.enter_context(
+            open_rollouts(experiment, team, learner.settings, out / "adapters", make_env=make_env, device=device)
+        )
+        table = stack.enter_context(
+            TrainingTable(
+                experiment.schedule.updates if experiment.schedule.budget_tokens else experiment.schedule.max_updates,
+                list(team.policies),
+                budget_tokens=experiment.schedule.budget_tokens,
+            )
+        )
         folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
         if done and Experiment.load(out) != experiment:  # record a longer schedule for later resumes
             write_json(out / "config.json", experiment.to_dict())
@@ -250,7 +265,7 @@ def train(
             learner,
             experiment.schedule,
             folder=folder,
-            policy=policy,
+            rollouts=rollouts,
             on_update=table.add,
             health=experiment.health,
             on_alarm=table.alarm,

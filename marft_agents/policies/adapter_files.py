@@ -1,4 +1,4 @@
-"""LoRA adapters on disk in PEFT format: one folder per agent, with names valid on any file system."""
+"""LoRA adapters on disk in PEFT format, one folder per agent with a name valid on any file system; and as bytes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import hashlib
 import re
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import torch
+
 from marft_agents.models.pretrained import unlock_weights
-from marft_agents.policies.language_model import Seat
+from marft_agents.policies.language_model import LanguageModelTeam, Seat
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -53,3 +55,33 @@ def save_adapter(seat: Seat, folder: Path) -> None:
 
 def _no_card(folder: str) -> None:
     """Write no model card."""
+
+
+def pack_adapters(team: LanguageModelTeam) -> dict[str, bytes]:
+    """Return the weights of all trained policies by policy, each as the bytes of a safetensors file."""
+    from safetensors.torch import save
+
+    packed = {}
+    for policy, (agent, *_) in team.policies.items():
+        tensors = team.seat(agent).base.parameters(policy)
+        packed[policy] = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    return packed
+
+
+@torch.no_grad()
+def unpack_adapters(team: LanguageModelTeam, packed: Mapping[str, bytes]) -> None:
+    """Copy weights from `pack_adapters` into the adapters of a team of the same policies and shapes.
+
+    Raises:
+        ValueError: The policies, or the names of their tensors, are others.
+    """
+    from safetensors.torch import load
+
+    found = {policy: load(content) for policy, content in packed.items()}
+    wanted = {policy: team.seat(agent).base.parameters(policy) for policy, (agent, *_) in team.policies.items()}
+    names = [{policy: sorted(tensors) for policy, tensors in side.items()} for side in (found, wanted)]
+    if names[0] != names[1]:
+        raise ValueError(f"adapters of policies {', '.join(found)} do not fit a team of {', '.join(wanted)}")
+    for policy, tensors in wanted.items():
+        for name, tensor in tensors.items():
+            tensor.copy_(found[policy][name])

@@ -17,7 +17,7 @@ import numpy as np
 
 from marft_agents.learning.advantages import SMALLEST_SPREAD
 from marft_agents.rollouts.branching import Branches, branch
-from marft_agents.rollouts.rollout import tasks_of_update, training_episodes
+from marft_agents.rollouts.rollout import group_episodes, tasks_of_update
 from marft_agents.trajectory import TERM, EpisodeStart, Trajectory, mean_terms, score
 
 
@@ -123,54 +123,53 @@ class Experience:
         }
 
 
-def gather(
-    play: Callable[[Sequence[EpisodeStart]], Sequence[Trajectory]],
-    update: int,
-    sampling: GroupSettings,
-    agents: Collection[str] | None = None,
-) -> Experience:
-    """Play the prompt groups of one update; the choice of tasks is a function of seed, update and round.
+def gather(draw: Callable[[Sequence[int]], Sequence[PromptGroup]], update: int, sampling: GroupSettings) -> Experience:
+    """Gather the prompt groups of one update; the choice of tasks is a function of seed, update and round.
 
     Args:
-        play: Plays episodes; returns their trajectories in order.
+        draw: Plays prompt groups by their numbers and returns them in order, see `play_groups`.
         update: Index of the update.
         sampling: Number of prompt groups, episodes and branches.
-        agents: Agents whose turns are branched; None for all agents that play tokens.
 
     Raises:
         AllEpisodesFailedError: All episodes of the first prompt groups failed, or all branches.
     """
-    rounds = 1 + sampling.extra_rounds
-    tasks = tasks_of_update(sampling.seed, update, sampling.groups, sampling.tasks) if sampling.tasks else ()
-    first = _draw(play, update * rounds, sampling.groups, sampling, agents, tasks)
-    _refuse_all_failed("episodes", [trajectory for draw in first for trajectory in draw.episodes])
-    _refuse_all_failed("branches", [trajectory for draw in first for trajectory in draw.siblings])
+    rounds, size = 1 + sampling.extra_rounds, sampling.groups
+    first = draw(range(update * rounds * size, (update * rounds + 1) * size))
+    _refuse_all_failed("episodes", [trajectory for group in first for trajectory in group.episodes])
+    _refuse_all_failed("branches", [trajectory for group in first for trajectory in group.siblings])
     batch, further = list(first), list[PromptGroup]()
     for block in range(update * rounds + 1, (update + 1) * rounds):
-        uninformative = [i for i, draw in enumerate(batch) if not draw.informative]
+        uninformative = [i for i, group in enumerate(batch) if not group.informative]
         if not uninformative:
             break
-        drawn = _draw(play, block, len(uninformative), sampling, agents)
+        drawn = draw(range(block * size, block * size + len(uninformative)))
         further += drawn
-        for i, draw in zip(uninformative, drawn, strict=True):
-            if draw.informative:
-                batch[i] = draw
+        for i, group in zip(uninformative, drawn, strict=True):
+            if group.informative:
+                batch[i] = group
     if sampling.extra_rounds:
-        batch = [draw for draw in batch if draw.informative] or batch
+        batch = [group for group in batch if group.informative] or batch
     return Experience(tuple(first), tuple(further), tuple(batch))
 
 
-def _draw(
+def play_groups(
     play: Callable[[Sequence[EpisodeStart]], Sequence[Trajectory]],
-    block: int,
-    draws: int,
+    numbers: Sequence[int],
     sampling: GroupSettings,
-    agents: Collection[str] | None,
-    tasks: Sequence[Mapping[str, Any]] = (),
+    agents: Collection[str] | None = None,
 ) -> list[PromptGroup]:
-    """Play the first `draws` prompt groups of a block, and their branches."""
+    """Play prompt groups and their branches; an episode depends on the seed and the number of its group alone.
+
+    Args:
+        play: Plays episodes; returns their trajectories in order.
+        numbers: Numbers of the prompt groups in the run. Blocks of `sampling.groups` numbers follow each other: the
+            first prompt groups of an update, then those of each extra round.
+        sampling: Number of prompt groups, episodes and branches.
+        agents: Agents whose turns are branched; None for all agents that play tokens.
+    """
     size = sampling.group_size
-    episodes = training_episodes(sampling.seed, block, sampling.groups, size, tasks)[: draws * size]
+    episodes = [episode for number in numbers for episode in _episodes(number, sampling)]
     played = play(episodes)
     found = [Branches((trajectory,)) for trajectory in played]
     if sampling.branches:
@@ -190,6 +189,15 @@ def _draw(
         differs = differing(trained, by_turn=sampling.by_turn)
         made.append(PromptGroup(tuple(played[i : i + size]), trained, siblings, tuple(differs)))
     return made
+
+
+def _episodes(number: int, sampling: GroupSettings) -> list[EpisodeStart]:
+    block, place = divmod(number, sampling.groups)
+    update, extra = divmod(block, 1 + sampling.extra_rounds)
+    options = None
+    if sampling.tasks and not extra:
+        options = tasks_of_update(sampling.seed, update, sampling.groups, sampling.tasks)[place]
+    return group_episodes(sampling.seed, number, sampling.group_size, options)
 
 
 def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:

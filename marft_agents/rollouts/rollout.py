@@ -13,6 +13,7 @@ differ in their last digits with the batch. With `patience=math.inf` the batches
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,11 +44,24 @@ def training_episodes(
         group_size: Number of episodes per prompt group.
         tasks: Reset options of each prompt group. Empty: the environment samples a task from its seed.
     """
-    episodes = []
-    for i, g in enumerate(range(update * groups, (update + 1) * groups)):
-        start, options = draw_seed(seed, g), tasks[i] if tasks else None
-        episodes += [EpisodeStart(g * group_size + k, g, start, options) for k in range(group_size)]
-    return episodes
+    numbers = range(update * groups, (update + 1) * groups)
+    own = tasks or (None,) * groups
+    return [e for g, options in zip(numbers, own, strict=True) for e in group_episodes(seed, g, group_size, options)]
+
+
+def group_episodes(
+    seed: int, number: int, group_size: int, options: Mapping[str, Any] | None = None
+) -> list[EpisodeStart]:
+    """Return the episodes of one prompt group.
+
+    Args:
+        seed: Seed of the run.
+        number: Number of the prompt group in the run.
+        group_size: Number of its episodes.
+        options: Reset options; None: the environment samples a task from its seed.
+    """
+    start = draw_seed(seed, number)
+    return [EpisodeStart(number * group_size + k, number, start, options) for k in range(group_size)]
 
 
 def tasks_of_update(seed: int, update: int, groups: int, tasks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -67,6 +81,7 @@ def tasks_of_update(seed: int, update: int, groups: int, tasks: Sequence[Mapping
     return [tasks[orders[epoch][place]] for epoch, place in places]
 
 
+@functools.lru_cache(maxsize=4)  # prompt groups of an update look up their tasks one by one
 def _order(seed: int, epoch: int, count: int) -> IntArray:
     entropy = np.random.SeedSequence([seed, epoch], spawn_key=(EPOCHS,))
     return np.random.default_rng(entropy).permutation(count).astype(np.int32)

@@ -68,6 +68,7 @@ def save(
     guard: Mapping[str, Any] | None = None,
     best: Best | None = None,
     tokens_total: int | None = None,
+    rollouts: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a checkpoint `folder/update-N` and remove old ones.
 
@@ -81,6 +82,7 @@ def save(
         guard: State of the run's guard, JSON-serialisable, see `guard_of`.
         best: Best validated update so far; its checkpoint is kept, and the link `folder/best` points to it.
         tokens_total: Tokens sampled for training so far, see `tokens_of`.
+        rollouts: State of where episodes come from, JSON-serialisable, see `rollouts_of`.
 
     Raises:
         CheckpointError: The disk refused; no partial checkpoint is left and older checkpoints are untouched.
@@ -94,7 +96,7 @@ def save(
         part = folder / ".part-new"
         part.mkdir()
         beside: dict[str, Any] = {"notes": dict(notes or {}), "guard": dict(guard or {})}
-        beside |= {BEST: best and best._asdict(), TOKENS_TOTAL: tokens_total}
+        beside |= {BEST: best and best._asdict(), TOKENS_TOTAL: tokens_total, "rollouts": dict(rollouts or {})}
         _write(part, team, learner, beside)
         _sync(part)
         if final.exists():  # the same update, repeated after a resume
@@ -250,6 +252,15 @@ def guard_of(path: Path) -> dict[str, Any]:
         CheckpointError: There is no complete checkpoint, or it is damaged.
     """
     return dict(_read_state(resolve(path)).get("guard", {}))
+
+
+def rollouts_of(path: Path) -> dict[str, Any]:
+    """Return the state of the rollouts in a checkpoint; empty if none was saved.
+
+    Raises:
+        CheckpointError: There is no complete checkpoint, or it is damaged.
+    """
+    return dict(_read_state(resolve(path)).get("rollouts", {}))
 
 
 def tokens_of(path: Path) -> int | None:

@@ -11,28 +11,28 @@ update; those before the first update are on the first line under `validation_be
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.monitoring.cost_ledger import Ledger, ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam
-from marft_agents.policies.policy import Policy, Sampler, TimedPolicy
-from marft_agents.rollouts.prompt_groups import GroupSettings, gather
-from marft_agents.rollouts.rollout import MAX_TURNS, collect
+from marft_agents.policies.policy import Policy
+from marft_agents.rollouts.prompt_groups import GroupSettings
+from marft_agents.rollouts.rollout import MAX_TURNS
+from marft_agents.rollouts.rollout_source import GroupPlayer, LocalRollouts, RolloutSource
 from marft_agents.runs import checkpoint
 from marft_agents.runs.rollback import Guard
 from marft_agents.runs.run_folder import RunFolder
 from marft_agents.runs.token_records import TokenRecorder
 from marft_agents.runs.validation import AFTER, BEFORE, Validator, better
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
-from marft_agents.trajectory import EpisodeStart, Trajectory
 from marft_common.moved_modules import renamed
 
 UPDATES = 100  # of a run without a budget of tokens, where their number is not given
@@ -111,6 +111,28 @@ class TrainingSchedule:
         return dataclasses.replace(self, updates=-(-self.epochs * count // self.groups)) if self.epochs else self
 
 
+def group_settings(
+    schedule: TrainingSchedule, settings: LearnerSettings, tasks: Sequence[Mapping[str, Any]] = ()
+) -> GroupSettings:
+    """Return the prompt groups of each update.
+
+    Args:
+        schedule: Length of the run and rollouts per update.
+        settings: Settings of the learner: dynamic sampling, branches and what is compared.
+        tasks: Reset options of all tasks, for a schedule of epochs.
+    """
+    return GroupSettings(
+        schedule.seed,
+        schedule.groups,
+        schedule.group_size,
+        extra_rounds=settings.dynamic_sampling,
+        branches=settings.branches,
+        branched_turns=schedule.branched_turns,
+        by_turn=settings.compare == "turn" and not settings.branches,
+        tasks=tuple(tasks) if schedule.epochs else (),
+    )
+
+
 class Trainer:
     """Trains a team on any AEC environment with text observations and actions.
 
@@ -122,6 +144,7 @@ class Trainer:
         folder: Run folder for records and checkpoints; None keeps nothing.
         policy: Policy that answers the environment; None: the team itself. A `MixedPolicy` of the team and frozen
             agents (scripted, remote) trains the team beside them.
+        rollouts: Where episodes come from; None: `policy` plays them in this process, in environments of `make_env`.
         on_update: Called with (update, metrics) after each update.
         health: Thresholds of alarms, and the number of rollbacks allowed; None: the defaults.
         on_alarm: Called with each alarm.
@@ -142,6 +165,7 @@ class Trainer:
         *,
         folder: RunFolder | None = None,
         policy: Policy | None = None,
+        rollouts: RolloutSource | None = None,
         on_update: Callable[[int, Mapping[str, float]], None] | None = None,
         health: HealthSettings | None = None,
         on_alarm: Callable[[Alarm], None] | None = None,
@@ -160,8 +184,6 @@ class Trainer:
         self.learner = learner
         self.schedule = schedule.for_tasks(len(tasks))
         self.folder = folder
-        self.policy = policy or team
-        self._timed = TimedPolicy(self.policy)
         self.on_update = on_update
         self.validator = validator
         self.best = None if folder is None else checkpoint.resume_best(folder.checkpoints, learner.updates)
@@ -170,16 +192,19 @@ class Trainer:
         self.recorder = TokenRecorder(team) if schedule.record_tokens else None
         if self.recorder is not None:
             learner.on_advantages = self.recorder.take
-        self.sampling = GroupSettings(
-            schedule.seed,
-            schedule.groups,
-            schedule.group_size,
-            extra_rounds=settings.dynamic_sampling,
-            branches=settings.branches,
-            branched_turns=schedule.branched_turns,
-            by_turn=settings.compare == "turn" and not settings.branches,
-            tasks=tuple(tasks) if schedule.epochs else (),
+        self.rollouts: RolloutSource = rollouts or LocalRollouts(
+            GroupPlayer(
+                make_env,
+                team,
+                policy or team,
+                group_settings(schedule, settings, tasks),
+                num_envs=schedule.num_envs,
+                max_turns=schedule.max_turns,
+            )
         )
+        if learner.updates and folder is not None:
+            path = folder.checkpoints / checkpoint.name_of(learner.updates)
+            self.rollouts.load_state_dict(checkpoint.rollouts_of(path) if path.exists() else {})
 
     def _tokens_so_far(self) -> int | None:
         """Return the number of tokens generated before a resume; None if the checkpoint does not tell."""
@@ -211,23 +236,20 @@ class Trainer:
         if self.best is not None and update == 0:  # the untrained team may remain the best
             self._save()
         started = time.perf_counter()
-        if isinstance(self.policy, Sampler):
-            self.policy.refresh()
-        generating = self._timed.seconds
-        experience = gather(self._play, update, self.sampling, self.team.learners)
+        experience, seconds_generation, further = self.rollouts.rollout(update)
         played = time.perf_counter()
         if self.schedule.budget_tokens:
             self.learner.progress = self.schedule.progress(update, self.tokens)
         trained = experience.trained
         if self.recorder is not None:
             self.recorder.begin(trained)
-        metrics = experience.metrics() | self.guard.update(trained)
+        metrics = experience.metrics() | further | self.guard.update(trained)
         metrics = self.guard.judge(update, metrics, experience.reported)
         metrics["seconds/rollout"] = played - started
         ledger = ledger_of(
             experience.played,
             self.team.caches,
-            seconds_generation=self._timed.seconds - generating,
+            seconds_generation=seconds_generation,
             seconds_update=time.perf_counter() - played,
         )
         metrics |= ledger.metrics() | self._count(ledger)
@@ -267,20 +289,8 @@ class Trainer:
                 guard=self.guard.state_dict(),
                 best=self.best,
                 tokens_total=self.tokens,
+                rollouts=self.rollouts.state_dict(),
             )
-
-    def _play(self, episodes: Sequence[EpisodeStart]) -> list[Trajectory]:
-        return collect(
-            self.make_env,
-            self._timed,
-            episodes,
-            seed=self.schedule.seed,
-            num_envs=self.schedule.num_envs,
-            encode=self.team.encode,
-            max_turns=self.schedule.max_turns,
-            valued=self.team.learners,
-            patience=math.inf,  # batches must not depend on the clock, so that a resumed run repeats them
-        )
 
 
 def refuse_unsuitable(env: Any) -> None:

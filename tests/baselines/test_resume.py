@@ -41,6 +41,7 @@ def recorded(tmp_path_factory):
     """A run folder as one that was killed before its first checkpoint left it."""
     arguments = build_parser().parse_args([*TRAIN, "--out", "nowhere", "--updates", "1"])
     arguments.algorithm, arguments.sharing, arguments.preset, arguments.sampler = "marft-a", "separate", "laptop", "own"
+    arguments.canary = True
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "config.json").write_text(json.dumps(Experiment.from_arguments(arguments).to_dict()))
     return folder
@@ -52,7 +53,7 @@ def test_every_flag_of_the_run_itself_is_refused(capsys, recorded, name):
     code = main(["train", "--resume", str(recorded), flag, *some_value(train_flags()[name])])
     error = capsys.readouterr().err
     assert code == 1
-    assert f"{flag} cannot be changed (only --updates, --epochs, --budget-tokens, --device)" in error
+    assert f"{flag} cannot be changed (only --updates, --epochs, --budget-tokens, --device, --ray)" in error
     assert str(recorded / "config.json") in error
 
 

@@ -10,13 +10,14 @@ import pytest
 from chooser import Chooser, spell
 from fakes import Market, RouteToExpert, word_team
 from naive import adapters, moved
+from played_groups import gather
 from rows import credited
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.policy import text_action
 from marft_agents.rollouts.branching import TURNS, branch
-from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, GroupSettings, gather
+from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, GroupSettings
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.trajectory import EpisodeStart
@@ -309,8 +310,9 @@ def test_tokens_of_branches_are_those_sampled_and_only_learning_agents_are_branc
     records = []
     learner = Learner(team, LearnerSettings(**C3, branches=2))
     trainer = Trainer(lambda: Market(cut=True), team, learner, TrainingSchedule(groups=2, group_size=1))
-    play = trainer._play
-    trainer._play = lambda episodes: records.append((episodes, play(episodes))) or records[-1][1]
+    player = trainer.rollouts.player
+    play = player._collect
+    player._collect = lambda episodes: records.append((episodes, play(episodes))) or records[-1][1]
     metrics = trainer.step()
     plan, siblings = records[1]
     assert sorted({len(episode.prefix) for episode in plan}) == [0, 1, 3, 4]

@@ -9,13 +9,14 @@ from fakes import CopyDigit, Market, word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import adapters, moved
+from played_groups import gather
 from run_outcome import outcome
 
 from marft_agents.learning.advantages import SMALLEST_SPREAD
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.policy import text_action
-from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, GroupSettings, differing, gather
+from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, GroupSettings, differing
 from marft_agents.rollouts.rollout import collect, draw_seed
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics

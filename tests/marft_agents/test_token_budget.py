@@ -53,7 +53,7 @@ def run(folder, *, die=None, knobs=None, every=0, **schedule):
 
 
 def _dying(trainer, records, where):
-    owner, name = {"rollout": (trainer, "_play"), "log": (records, "log"), "save": (trainer, "_save")}[where]
+    owner, name = {"rollout": (trainer.rollouts, "rollout"), "log": (records, "log"), "save": (trainer, "_save")}[where]
     method = getattr(owner, name)
 
     def dies(*arguments, **keywords):

@@ -7,10 +7,11 @@ import os
 
 import pytest
 from fakes import CopyDigit, Market, word_team
+from played_groups import gather
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.rollouts.prompt_groups import GroupSettings, gather
+from marft_agents.rollouts.prompt_groups import GroupSettings
 from marft_agents.rollouts.rollout import tasks_of_update, training_episodes
 from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError

@@ -1,0 +1,109 @@
+"""`--ray`: open what plays the training episodes, in this process or by the workers of a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from baselines.cli.environment_flags import factory, tasks_of
+from baselines.cli.sampler_flags import open_sampler, sampler_of
+from baselines.experiment_settings import Experiment
+from baselines.source_commit import source_commit
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.rollouts.ray_workers import RayWorkers, versions
+from marft_agents.rollouts.rollout_source import GroupPlayer, LocalRollouts, RolloutSource
+from marft_agents.rollouts.rollout_workers import OFF, WorkerRollouts
+from marft_agents.runs.trainer import group_settings
+
+
+@contextlib.contextmanager
+def open_rollouts(
+    experiment: Experiment,
+    team: LanguageModelTeam,
+    settings: LearnerSettings,
+    folder: Path,
+    *,
+    make_env: Callable[[], Any],
+    device: torch.device | None = None,
+) -> Iterator[RolloutSource]:
+    """Open what plays the training episodes, as a context manager that closes engines and workers.
+
+    Args:
+        experiment: Configuration of the run. With Ray, a cluster must be connected (`ray_workers.cluster`).
+        team: Team whose policies are trained.
+        settings: Settings of the learner.
+        folder: Folder of the adapters that engines load.
+        make_env: Makes an independent environment.
+        device: Device of the learner; workers use the GPUs that Ray gives them, unless this is the CPU.
+    """
+    rollouts = experiment.rollouts
+    if rollouts.ray == OFF:
+        with open_player(experiment, team, settings, folder, make_env=make_env) as player:
+            yield LocalRollouts(player, rollouts.chunk)
+        return
+    on_cpu = device is not None and device.type == "cpu"
+    build = partial(_open_worker, experiment.to_dict(), str(folder.resolve()), on_cpu)
+    workers = RayWorkers(build, team, rollouts, identity=identity, on_death=partial(print, file=sys.stderr))
+    with contextlib.closing(workers):
+        sampling = _sampling(experiment, settings, make_env())
+        source = WorkerRollouts(workers, sampling, rollouts, max_updates=experiment.schedule.max_updates)
+        try:
+            yield source
+        finally:
+            source.cancel()
+
+
+@contextlib.contextmanager
+def open_player(
+    experiment: Experiment,
+    team: LanguageModelTeam,
+    settings: LearnerSettings,
+    folder: Path,
+    *,
+    make_env: Callable[[], Any],
+    worker: int = 0,
+) -> Iterator[GroupPlayer]:
+    """Open the player of this process, with its sampler; the arguments are those of `open_rollouts`."""
+    sampler = sampler_of(experiment.sampler, worker)
+    with open_sampler(sampler, team, folder, canary=experiment.canary) as policy:
+        yield GroupPlayer(
+            make_env,
+            team,
+            policy,
+            _sampling(experiment, settings, make_env()),
+            num_envs=experiment.schedule.num_envs,
+            max_turns=experiment.schedule.max_turns,
+        )
+
+
+@contextlib.contextmanager
+def _open_worker(record: Mapping[str, Any], folder: str, on_cpu: bool, index: int) -> Iterator[GroupPlayer]:
+    """Open the player of a worker in its own process, from the record of the experiment."""
+    experiment = Experiment.from_dict(dict(record))
+    make_env = factory(experiment.env, experiment.keywords)
+    env = make_env()
+    settings = experiment.check(env)
+    team = experiment.build_team(env.possible_agents, torch.device("cpu") if on_cpu else None)
+    own = Path(folder) / f"worker-{index}"
+    with (
+        contextlib.closing(team),
+        open_player(experiment, team, settings, own, make_env=make_env, worker=index) as player,
+    ):
+        yield player
+
+
+def _sampling(experiment: Experiment, settings: LearnerSettings, env: Any) -> Any:
+    tasks = tasks_of(env, "epochs") if experiment.schedule.epochs else ()
+    return group_settings(experiment.schedule, settings, tasks)
+
+
+def identity() -> dict[str, str]:
+    """Return what must be the same in the process of the learner and in a worker's."""
+    return versions() | {"commit": source_commit()}
