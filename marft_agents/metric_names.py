@@ -84,6 +84,9 @@ TEAM = {
     "alarm_stall": "1 while no return differs",
     "alarm_context": "1 while too many prompts are shortened",
     "rollbacks": "rollbacks so far; in an update that was rolled back",
+    "staleness_mean": "mean number of updates from playing a prompt group to training on it, with `--max-staleness`",
+    "staleness_max": "the largest of these numbers",
+    "episodes_dropped": "episodes dropped since they were older than `--max-staleness`",
 }
 VALIDATION = {
     "success": "share of held-out tasks solved",
