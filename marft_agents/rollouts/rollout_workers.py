@@ -252,7 +252,6 @@ class Arrived(NamedTuple):
 
 def _inexact(group: PromptGroup) -> PromptGroup:
     """Return a prompt group whose log-probs are marked as those of another distribution than the trained model's."""
-
     marked: dict[int, Trajectory] = {}  # a trained episode stays the same object as the played one
 
     def mark(trajectory: Trajectory) -> Trajectory:
