@@ -71,7 +71,8 @@ def ready_agents(env: Any) -> list[str]:
     """Return the agents of an AEC environment that may act now, in team order; without the promise the selected one."""
     if not (getattr(env, "metadata", None) or {}).get("ready_agents"):
         return [env.agent_selection]
-    return [agent for agent in env.agents if env.infos[agent]["ready"]] or [env.agent_selection]
+    infos = env.infos  # once: every wrapper on the way costs a call
+    return [agent for agent in env.agents if infos[agent]["ready"]] or [env.agent_selection]
 
 
 def independent_games(make: Callable[[], AnyAEC]) -> Callable[[], AnyAEC]:

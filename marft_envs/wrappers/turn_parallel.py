@@ -115,7 +115,8 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
             if self.env.agent_selection != agent:  # another layer comes between in the turn order
                 self.env.select(agent)  # type: ignore[attr-defined]
             self.env.step(actions[agent])
-            rewards = {each: paid + float(self.env.rewards.get(each, 0.0)) for each, paid in rewards.items()}
+            paid = self.env.rewards
+            rewards = {each: before + float(paid.get(each, 0.0)) for each, before in rewards.items()}
         terminated, truncated = ending(self.env)
         if terminated or truncated:
             observations, infos = self._look(())
