@@ -72,7 +72,7 @@ def test_it_is_due_before_the_first_update_every_n_and_at_the_end(tmp_path):
     assert [line["update"] for line in lines] == list(range(5))
     assert [done for done, _ in validations(lines)] == [0, 2, 4, 5]
     assert ["validation_before/success" in line for line in lines] == [True, False, False, False, False]
-    names = {"success", "low", "high", "tokens", "episodes", "failed"}
+    names = {"success", "return", "low", "high", "tokens", "episodes", "failed"}
     found = {n.split("/")[1] for n in lines[1] if n.startswith("validation/")}
     assert {name for name in found if not name.endswith("_sum")} == names
     assert lines[1]["validation/episodes"] == 6
