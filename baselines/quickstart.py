@@ -3,7 +3,8 @@
 `python -m baselines.quickstart` (or `make quickstart`) evaluates the untrained duo reasoner -> actor of
 SmolLM2-135M-Instruct on 200 held-out problems of the embedded set `stories`. It trains the duo with MARFT-A on the 600
 training problems under one shared reward: 1 for a right answer, else 0. It evaluates again on the same held-out
-problems, prints both results with 95 % intervals and plots the learning curve. Training uses no task of the test split.
+problems, prints both results with 95 % intervals, plots the learning curve and writes `report.html`. Training uses no
+task of the test split.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from baselines.cli.environment_flags import factory, scenarios, settings_of
 from baselines.cli.evaluate import evaluate_with_bar, print_results, save
 from baselines.cli.main import guarded
+from baselines.cli.report import write_report
 from baselines.cli.settings_flags import from_record
 from baselines.cli.train import train
 from baselines.evaluation_scenarios import scenario_list
@@ -100,6 +102,8 @@ def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, A
     summary = _report(before, after, plan, out)
     summary["minutes"] = (time.perf_counter() - started) / 60
     write_json(out / "quickstart.json", summary)
+    print("all of it to read, episodes before and after training side by side:", flush=True)
+    write_report(out / "report.html", out)
     return summary
 
 

@@ -44,11 +44,23 @@ def _count(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft report`."""
-    content = build_report(arguments.path, arguments.compare, keep=arguments.episodes)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(arguments.out) as part:
-        part.write_bytes(content)
-    print(f"{arguments.out}: {len(content) / 1e6:.2f} MB")
+    write_report(arguments.out, arguments.path, arguments.compare, keep=arguments.episodes)
     if arguments.open:
         webbrowser.open(arguments.out.resolve().as_uri())
     return 0
+
+
+def write_report(out: Path, source: Path, other: Path | None = None, *, keep: int = MOST_EPISODES) -> None:
+    """Write the report of a folder of records, complete or not at all, and print its size.
+
+    Args:
+        out: File to write.
+        source: A run, an evaluation, a benchmark or an attribution.
+        other: Another one to show beside it.
+        keep: Largest number of episodes of each set.
+    """
+    content = build_report(source, other, keep=keep)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as part:
+        part.write_bytes(content)
+    print(f"{out}: {len(content) / 1e6:.2f} MB")

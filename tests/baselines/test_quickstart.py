@@ -51,6 +51,7 @@ def test_it_reports_intervals_and_draws_the_curve(finished):
             assert low <= mean <= high
         assert len(summary[how]["paired_gain"]) == 3
     assert (finished / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<html" in (finished / "report.html").read_bytes()[:200]
 
 
 def test_it_trains_on_the_training_split_for_right_answers_only():
