@@ -74,7 +74,7 @@ def test_a_name_that_is_none_is_refused(tmp_path, name):
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path):
-    with pytest.raises(ScaffoldError, match=r"a task of that name is registered \(marft/gsm8k_duo-v0, "):
+    with pytest.raises(ScaffoldError, match=r"a task of that name is registered \(marft/gsm8k_dozen-v0, "):
         create("gsm8k", tmp_path)
     for installed in ("numpy", "json", "marft"):
         with pytest.raises(ScaffoldError, match="a package of that name is installed"):

@@ -67,7 +67,7 @@ def test_an_old_python_is_refused_with_what_to_do(tmp_path):
 
 @needs_make
 def test_the_checks_are_all_run():
-    planned = _make("--dry-run", "test", "VENV=.venv", "CI=true").stdout
+    planned = _make("--dry-run", "test", "VENV=.venv", "COVERAGE=1").stdout
     for check in ("ruff check", "ruff format --check", "mypy", "lint-imports", "-m pytest", "--cov"):
         assert check in planned
     assert "--cov" not in _make("--dry-run", "test", "VENV=.venv", "CI=").stdout  # half the time

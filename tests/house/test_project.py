@@ -48,7 +48,9 @@ def _commands(job):
 
 def test_ci_runs_the_local_script_as_root_with_the_python_of_the_matrix(jobs):
     test = jobs["test"]
-    assert _commands(test) == ['sudo env "PATH=$PATH" PYTHON=python${{ matrix.python }} .ci/run']
+    assert _commands(test) == [
+        'sudo env "PATH=$PATH" PYTHON=python${{ matrix.python }} COVERAGE=${{ matrix.coverage }} .ci/run'
+    ]
     assert test["runs-on"].startswith("ubuntu")
     assert test["strategy"]["fail-fast"] is False
     setup = [step["with"] for step in test["steps"] if step.get("uses", "").startswith("actions/setup-python@")]

@@ -22,7 +22,7 @@ from marft_agents.metric_names import LEDGER, TEAM_LEDGER, TOKENS_TOTAL
 from marft_agents.monitoring.cost_ledger import AgentLedger, Ledger, ledger_of
 from marft_agents.policies.policy import TimedPolicy
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
-from marft_agents.rollouts.prompt_groups import GroupSettings, gather
+from marft_agents.rollouts.prompt_groups import GroupSettings, gather, play_groups
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
@@ -252,7 +252,8 @@ def test_further_groups_and_branches_are_counted(sampling):
     def play(plan):
         return collect(RouteToExpert, policy, plan, seed=0, encode=spell)
 
-    experience = gather(play, 0, GroupSettings(0, 4, 2, **sampling))
+    settings = GroupSettings(0, 4, 2, **sampling)
+    experience = gather(lambda numbers: play_groups(play, numbers, settings), 0, settings)
     found = ledger_of(experience.played)
     metrics = experience.metrics()
     assert found.team.output_tokens == policy.tokens == metrics["team/tokens"] + metrics["team/extra_tokens"]
