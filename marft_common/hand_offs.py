@@ -15,7 +15,7 @@ def exchanges(passes: Iterable[Pass]) -> list[list[Pass]]:
 
     Within a run every pass returns the one before it. Each pass belongs to one run.
 
-    Example:
+    Examples:
         >>> exchanges([("a", "b"), ("b", "a"), ("a", "b"), ("b", "c")])
         [[('a', 'b'), ('b', 'a'), ('a', 'b')], [('b', 'c')]]
     """

@@ -11,6 +11,7 @@ from typing import Any
 from baselines.cli.environment_flags import factory
 from baselines.cli.settings_flags import add_knobs, read_knobs
 from baselines.cli.train import device_of
+from baselines.local_hosts import hosts_of, is_loopback
 from baselines.serving.served_team import ServedTeam, ServeLimits, check_environment
 from baselines.trained_team import TeamSettings, experiment_of, run_of
 from marft_agents.runs import checkpoint
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         import uvicorn
 
-        from baselines.serving.http import BodyLimits, hosts_of, is_loopback
+        from baselines.serving.http import BodyLimits
         from baselines.serving.openai_api import openai_app
 
         if arguments.a2a:

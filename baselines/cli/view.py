@@ -6,7 +6,8 @@ import argparse
 import webbrowser
 from pathlib import Path
 
-from baselines.report.server import LOCAL, Server, View
+from baselines.local_hosts import is_loopback
+from baselines.report.server import Server, View
 
 PORT = 8017
 
@@ -14,7 +15,7 @@ PORT = 8017
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft view`."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="a run, or a folder that holds several")
-    parser.add_argument("--host", default=LOCAL[0], help="address to listen on (default: this machine only)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=PORT, help=f"0 takes a free one (default: {PORT})")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.set_defaults(run=run)
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         cause = getattr(error, "strerror", None) or error
         raise ValueError(f"--host {host} --port {arguments.port}: {cause}; give another one") from error
     with server:
-        if host not in LOCAL:
+        if not is_loopback(host):
             print(f"--host {host}: everyone who reaches this machine can read {arguments.folder}")
         print(f"{arguments.folder}: {server.url} (Ctrl-C ends it)", flush=True)
         if arguments.open:

@@ -248,7 +248,7 @@ def messages_of(
     Returns:
         For each message "by" and either "turn", the index of the action, or "text".
 
-    Example:
+    Examples:
         >>> said = [("b_0", "2\n\n[b_0]\n3"), ("a_0", "2\n\n[b_0]\n3")]
         >>> messages_of("[system]\nBe brief.\n\n[a_0]\n2\n\n[b_0]\n3", said)
         [{'by': 'system', 'text': 'Be brief.'}, {'by': 'a_0', 'turn': 1}]

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from baselines.local_hosts import host_name, hosts_of
 from baselines.report.page import page, policy, report_content
 from baselines.report.sources import Source, SourceError, kind_of, read_source
 
-LOCAL = ("127.0.0.1", "localhost", "::1")
 NAME_DEPTH = 2  # folders below the given one that are searched for runs
 BLOCK = re.compile(r"block-(\d{1,4})-(\d{1,6})\.json")
 HEADERS = {
@@ -177,8 +177,8 @@ class Server(ThreadingHTTPServer):
 
     def serves(self, host: str) -> bool:
         """Return True if the Host header of a request names this server."""
-        name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
-        return self.host not in LOCAL or name.strip("[]").lower() in LOCAL
+        answered = hosts_of(self.host)
+        return not answered or host_name(host.strip()) in answered
 
 
 def _list_page(names: list[str]) -> bytes:

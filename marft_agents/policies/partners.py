@@ -74,7 +74,7 @@ def agent_model(text: str) -> AgentModel:
     Raises:
         ValueError: The name of a partner is not of its form.
 
-    Example:
+    Examples:
         >>> agent_model("endpoint:http://localhost:8000/v1#some-model").name
         'some-model'
     """
@@ -97,7 +97,7 @@ def agent_model(text: str) -> AgentModel:
 def split_item(item: str) -> tuple[str, str]:
     """Split `AGENT=MODEL` into agent and model; "*" is the agent of a plain MODEL.
 
-    Example:
+    Examples:
         >>> split_item("actor_0=frozen:tiny"), split_item("endpoint:http://host/v1?a=b#name")
         (('actor_0', 'frozen:tiny'), ('*', 'endpoint:http://host/v1?a=b#name'))
     """

@@ -129,7 +129,7 @@ class LocalRollouts:
 def chunks(numbers: Sequence[int], size: int) -> list[Sequence[int]]:
     """Cut numbers into parts of `size`, the last one shorter; 0: one part.
 
-    Example:
+    Examples:
         >>> chunks(range(5), 2)
         [range(0, 2), range(2, 4), range(4, 5)]
     """

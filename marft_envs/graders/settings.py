@@ -14,13 +14,13 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 from marft_common.import_paths import imported
+from marft_common.user_settings import headers_from_environment, read_toml
 from marft_envs.graders.base import FunctionGrader, Grader, LastBox, NumericGrader, StringGrader
 from marft_envs.graders.endpoint import EndpointGrader
 from marft_envs.graders.metered import MeteredGrader
@@ -124,7 +124,11 @@ class GraderSettings:
             return cls._of_fields(spec, "grader")
         text = os.fspath(spec)
         if text.endswith(".toml"):
-            return cls._of_fields(_read_toml(Path(text)), text)
+            try:
+                record = read_toml(Path(text))
+            except ValueError as error:
+                raise GraderError(f"grader: {error}") from error
+            return cls._of_fields(record, text)
         kind, _, rest = text.partition(":")
         if kind == "endpoint":
             return cls(kind, url=rest)
@@ -172,11 +176,15 @@ class GraderSettings:
         if self.kind in NAMES:
             return LastBox(NAMES[self.kind]())
         if self.kind == "endpoint":
+            try:
+                headers = headers_from_environment(self.headers_env)
+            except ValueError as error:
+                raise GraderError(f"grader.{error}") from error
             return EndpointGrader(
                 self.url,
                 timeout_s=self.timeout_s,
                 retries=self.retries,
-                headers=read_headers(self.headers_env, "grader"),
+                headers=headers,
                 trajectory=self.trajectory,
             )
         if self.kind == "model":
@@ -187,23 +195,3 @@ class GraderSettings:
             return FunctionGrader(imported(self.kind, f"a function of {takes} that returns a score"), self.trajectory)
         except ValueError as error:
             raise GraderError(f"grader: {error}") from error
-
-
-def read_headers(variables: Mapping[str, str], where: str) -> dict[str, str]:
-    """Return headers with the values of the environment variables that hold them.
-
-    Raises:
-        GraderError: A variable is not set.
-    """
-    if unset := [name for name in variables.values() if name not in os.environ]:
-        raise GraderError(f"{where}.headers_env: the environment variable {unset[0]} is not set")
-    return {header: os.environ[name] for header, name in variables.items()}
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise GraderError(f"grader: {path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # no UTF-8, or no TOML
-        raise GraderError(f"grader: {path} is no TOML: {error}") from error

@@ -58,7 +58,7 @@ Grader = Callable[[str, str], Graded]
 class EquivalentAnswer:
     r"""An answer that equals all answers which the grader finds equivalent; it has no hash.
 
-    Example:
+    Examples:
         >>> EquivalentAnswer("0.5", "en") == EquivalentAnswer(r"\frac{1}{2}", "en")
         True
     """

@@ -1,4 +1,4 @@
-"""What the workers of tests/marft_agents/test_ray_workers.py build; imported in their processes."""
+"""Environments and teams that the Ray workers in test_ray_workers.py import and build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path holds, and what a report says of it: curves, gains, cohorts, costs, refusals."""
+"""Tests of reading records and of the overview of a report: curves, gains, cohorts, costs, refusals."""
 
 from __future__ import annotations
 

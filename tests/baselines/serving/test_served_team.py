@@ -25,8 +25,9 @@ from google.protobuf.json_format import MessageToDict
 
 from baselines.cli.environment_flags import factory
 from baselines.cli.main import main
+from baselines.local_hosts import hosts_of
 from baselines.serving.a2a_api import a2a_app
-from baselines.serving.http import BodyLimits, hosts_of
+from baselines.serving.http import BodyLimits
 from baselines.serving.openai_api import openai_app
 from baselines.serving.served_team import (
     BusyError,

@@ -35,13 +35,13 @@ from __future__ import annotations
 import difflib
 import os
 import socket
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from marft_common.user_settings import headers_from_environment, read_toml
 from marft_envs.dependency.base import Dependency
 from marft_envs.tasks.tools.call import Call
 from marft_envs.tasks.tools.connectors.http import HttpCall
@@ -176,7 +176,10 @@ class ToolFile:
         if isinstance(source, Mapping):
             where, plain = "tools", dict(source)
         else:
-            where, plain = str(source), _read_toml(Path(source))
+            try:
+                where, plain = str(source), read_toml(Path(source))
+            except ValueError as error:
+                raise ToolFileError(f"{error}; wanted a TOML file of tools") from error
             plain = {"name": Path(source).stem, **plain}
         if "where" in plain:
             raise ToolFileError(f"{where}: unknown key 'where'")
@@ -198,9 +201,10 @@ class ToolFile:
             ToolFileError: A schema that is none, an environment variable that is not set, or nothing answers.
         """
         where = f"{self.where}: http {entry.name!r}"
-        if unset := [name for name in entry.headers_env.values() if name not in os.environ]:
-            raise ToolFileError(f"{where}: headers_env: the environment variable {unset[0]} is not set")
-        headers = {**entry.headers, **{header: os.environ[name] for header, name in entry.headers_env.items()}}
+        try:
+            headers = {**entry.headers, **headers_from_environment(entry.headers_env)}
+        except ValueError as error:
+            raise ToolFileError(f"{where}: {error}") from error
         try:
             check_schema(entry.parameters, "parameters")
             check_schema(entry.result, "result")
@@ -334,15 +338,6 @@ class ConnectedTasks(ToolTasks):
         if not any({ALL, FINISH.name} & set(one.tools) for one in team.profiles):
             raise TeamError(f"{where}: no agent of the team {team.name!r} owns {FINISH.name!r}, so no episode can end")
         return super().for_team(team, dependency)
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ToolFileError(f"{path} cannot be read: {error.strerror or error}; wanted a TOML file of tools") from error
-    except ValueError as error:  # no UTF-8, or no TOML
-        raise ToolFileError(f"{path} is no TOML: {error}") from error
 
 
 def _entry(kind: type[_Entry], value: Any, where: str) -> _Entry:
