@@ -24,6 +24,7 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.monitoring.alarm_rules import HealthSettings
+from marft_agents.monitoring.trackers import TrackingSettings
 from marft_agents.policies.language_model import (
     LanguageModelTeam,
     Sharing,
@@ -48,6 +49,7 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "validation": (ValidationSettings, "validation"),
     "remote": (RemoteSettings, "remote agents"),
     "rollouts": (RolloutSettings, "rollouts"),
+    "tracking": (TrackingSettings, "tracking"),
 }
 
 
@@ -73,6 +75,7 @@ class Experiment:
         context: Context window in tokens, and the treatment of longer prompts.
         remote: Limits of requests to remote agents.
         rollouts: Where episodes are played: in this process, or by the workers of a Ray cluster.
+        tracking: Trackers that get the metrics, beside the files of the run folder.
     """
 
     env: str
@@ -91,6 +94,7 @@ class Experiment:
     remote: RemoteSettings = RemoteSettings()
     canary: bool = True
     rollouts: RolloutSettings = RolloutSettings()
+    tracking: TrackingSettings = TrackingSettings()
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:

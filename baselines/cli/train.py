@@ -220,6 +220,7 @@ def train(
     """
     if not resume:
         check_free(out)
+    experiment.tracking.check_installed()
     make_env = factory(experiment.env, experiment.keywords)
     env = make_env()
     keep_grades(env, out)
@@ -256,7 +257,7 @@ def train(
                 budget_tokens=experiment.schedule.budget_tokens,
             )
         )
-        folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
+        folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes, tracking=experiment.tracking)
         if done and Experiment.load(out) != experiment:  # record a longer schedule for later resumes
             write_json(out / "config.json", experiment.to_dict())
         Trainer(

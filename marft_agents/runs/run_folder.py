@@ -1,4 +1,4 @@
-"""Run folder: configuration, versions, metrics, episodes, alarms, checkpoints and TensorBoard events."""
+"""Run folder: configuration, versions, metrics, episodes, alarms, checkpoints; metrics go to trackers too."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from marft_agents.monitoring.alarms import Alarm
+from marft_agents.monitoring.trackers import Trackers, TrackingSettings
 from marft_agents.trajectory import SampledTurn, Trajectory
 from marft_common import atomic_files
 
@@ -158,13 +159,21 @@ class RunFolder:
         resume_at: Number of updates already done; later lines of the records are dropped. 0 for a fresh run.
         notes: Further facts that can change a result (the hash of the tool surface, ...); kept with the versions and
             in every checkpoint.
+        tracking: Trackers that get the metrics too; None: TensorBoard.
 
     Raises:
         RunFolderError: The run is fresh and the folder is not free; see `check_free`.
+        TrackerError: A tracker cannot be opened.
     """
 
     def __init__(
-        self, path: Path, config: Mapping[str, Any], *, resume_at: int = 0, notes: Mapping[str, str] | None = None
+        self,
+        path: Path,
+        config: Mapping[str, Any],
+        *,
+        resume_at: int = 0,
+        notes: Mapping[str, str] | None = None,
+        tracking: TrackingSettings | None = None,
     ) -> None:
         self.path = path
         self.notes = dict(notes or {})
@@ -179,15 +188,13 @@ class RunFolder:
         if not resume_at:
             write_json(path / "config.json", dict(config))
         write_json(path / "versions.json", versions() | self.notes)
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._board = SummaryWriter(str(path), purge_step=resume_at)
+        self._trackers = Trackers(tracking or TrackingSettings(), path, config, resume_at=resume_at)
 
     def log(
         self,
         update: int,
         metrics: Mapping[str, float],
-        trajectories: Iterable[Trajectory],
+        trajectories: Sequence[Trajectory],
         alarms: Sequence[Alarm] = (),
         *,
         tokens: TokenRecorder | None = None,
@@ -209,19 +216,15 @@ class RunFolder:
             _append(self._episodes, (episode_record(update, t, whole=whole, tokens=tokens) for t in trajectories))
             _append(self._alarms, (alarm_record(alarm) for alarm in alarms))
             _append(self._metrics, [{"update": update, **metrics}])
-            for name, value in metrics.items():
-                self._board.add_scalar(name, value, update)
-            for alarm in alarms:
-                self._board.add_text(f"{alarm.agent}/alarm_{alarm.kind}", alarm.sentence, update)
-            self._board.flush()
         except OSError as error:
             raise RunFolderError(
                 f"{self.path} could not be written at update {update + 1}: {error}; free some space and resume"
             ) from error
+        self._trackers.log(update, metrics, trajectories, alarms)
 
     def close(self) -> None:
-        """Close the TensorBoard writer."""
-        self._board.close()
+        """Close the trackers."""
+        self._trackers.close()
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:

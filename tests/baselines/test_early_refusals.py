@@ -2,7 +2,9 @@
 
 import dataclasses
 import importlib.util
+import sys
 import typing
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,6 +43,7 @@ def error_of(capsys, *arguments):
         (["--sampler", NOBODY], [NOBODY, "APIConnectionError"]),
         (["--sampler", NOBODY, "--top-p", "0.9"], ["top_p = 0.9 without top_k"]),
         (["--sampler", "hf"], ["'hf'", "own, vllm"]),
+        (["--track", "wandb,neptun"], ["track = ('wandb', 'neptun')", "wanted some of tensorboard, trackio, wandb"]),
         (["--device", "meta"], ["'meta'", "wanted cpu or cuda[:N]"]),
         (["--device", "mps"], ["'mps'", "wanted cpu or cuda[:N]"]),
         (["--device", "cuda:x"], ["'cuda:x'", "wanted cpu or cuda[:N]"]),
@@ -59,9 +62,16 @@ def test_a_sampler_plays_one_model(capsys, tmp_path):
 
 
 def test_vllm_does_not_play_the_tiny_model(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: SimpleNamespace(origin=name))
     error = error_of(capsys, "--model", "tiny", "--sampler", "vllm", "--out", tmp_path / "out")
     assert "'tiny' is neither" in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tracker_that_is_not_installed(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    error = error_of(capsys, *NO_MODEL, "--track", "tensorboard,wandb", "--out", tmp_path / "out")
+    assert "--track wandb needs the package wandb: pip install 'marft[wandb]'" in error
     assert list(tmp_path.iterdir()) == []
 
 
