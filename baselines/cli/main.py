@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, Command] = {
     "serve": Command("baselines.cli.serve:add_flags", "serve a trained team: the OpenAI API, or A2A"),
     "compare": Command("baselines.cli.compare:add_flags", "paired difference of two teams, with a gate for CI"),
     "export": Command("baselines.cli.export:add_flags", "write the episodes of a run or an evaluation to a file"),
+    "push": Command("baselines.cli.push:add_flags", "publish a trained team on the Hugging Face Hub"),
     "report": Command("baselines.cli.report:add_flags", "write a run, an evaluation or a benchmark as one HTML file"),
     "view": Command("baselines.cli.view:add_flags", "show runs in the browser while they train"),
     "grade-agreement": Command("baselines.cli.label_agreement:add_flags", "Cohen's kappa of a grader and people"),

@@ -33,7 +33,7 @@ EVALUATION = {
     "scenario_checksum": "sha256:one",
     "cohorts": {},
 }
-HEAVY = [name for name in COMMANDS if name in ("train", "eval", "bench", "attribute", "serve")]
+HEAVY = [name for name in COMMANDS if name in ("train", "eval", "bench", "attribute", "serve", "push")]
 WITHOUT = """
 import contextlib, io, json, sys
 
