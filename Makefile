@@ -42,8 +42,8 @@ test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
 test-probes: $(STAMP)  ## the learning probes: what random weights must learn, and what they cannot without cooperation
 	$(PYTEST) -n 2 --dist worksteal -m probes tests/marft_agents/test_probes.py
 
-test-ray: $(STAMP)  ## rollouts by the workers of a Ray cluster, which is started on this machine
-	$(PYTEST) -m ray tests/marft_agents/test_ray_workers.py
+test-ray: $(STAMP)  ## rollouts, judges and benchmarks on a Ray cluster, which is started on this machine
+	$(PYTEST) -m ray $$(grep -rl mark.ray tests)
 
 test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser installs what it needs)
 	$(PYTEST) -m browser tests/baselines/report

@@ -24,7 +24,23 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
     parser.add_argument("--resume", action="store_true", help="go on with the results in DIR; failed cells run again")
     parser.add_argument(
-        "--jobs", type=_jobs, default=1, metavar="N", help="processes that share the cores (default: 1)"
+        "--jobs",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="cells at a time; without --ray in processes that share the cores (default: 1)",
+    )
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="run N cells at a time as tasks of a Ray cluster: local (start one here), auto (join this machine's), or "
+        "the HOST:PORT of its head",
+    )
+    parser.add_argument(
+        "--worker-cpus", type=_count, default=1, metavar="N", help="cores and threads of each task, with --ray"
+    )
+    parser.add_argument(
+        "--worker-gpus", type=float, default=0.0, metavar="N", help="GPUs of each task, with --ray; may be a fraction"
     )
     parser.add_argument(
         "--keep-checkpoints", action="store_true", help="keep the trained teams after their last cell is done"
@@ -46,7 +62,7 @@ def bundled_plans() -> list[str]:
     return sorted(f"bench/{file.name.removesuffix('.toml')}" for file in files if file.name.endswith(".toml"))
 
 
-def _jobs(text: str) -> int:
+def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number >= 1")
     return int(text)
@@ -54,7 +70,9 @@ def _jobs(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft bench`; return 1 if a cell failed."""
+    from baselines.bench.ray_units import run_on_ray
     from baselines.bench.table import save_tables
+    from marft_agents.rollouts.rollout_workers import RolloutSettings
 
     path = Path(arguments.plan)
     if not path.is_file() and arguments.plan.removesuffix(".toml") in bundled_plans():
@@ -64,13 +82,19 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(units_of(plan, arguments.tasks)))
         return 0
     folder = open_folder(plan, arguments.out, resume=arguments.resume)
-    chosen = ["--tasks", ",".join(arguments.tasks)] if arguments.tasks else []
-    command = shlex.join(
-        ["marft", "bench", arguments.plan, "--out", str(arguments.out), "--jobs", str(arguments.jobs), *chosen]
-    )
+    of_each = {"worker_cpus": arguments.worker_cpus, "worker_gpus": arguments.worker_gpus}
+    words = ["marft", "bench", arguments.plan, "--out", str(arguments.out), "--jobs", str(arguments.jobs)]
+    if arguments.tasks:
+        words += ["--tasks", ",".join(arguments.tasks)]
+    if arguments.ray:
+        words += ["--ray", arguments.ray, "--worker-cpus", str(arguments.worker_cpus)]
+    command = shlex.join(words)
     bench = Bench(plan, folder, command, keep_checkpoints=arguments.keep_checkpoints, tasks=arguments.tasks)
     print(f"{plan.name}: {len(bench.units)} trainings and cells, {len(bench.done)} done; {os.cpu_count()} cores")
-    run_bench(bench, arguments.jobs)
+    if arguments.ray:
+        run_on_ray(bench, RolloutSettings(arguments.ray, arguments.jobs, **of_each))
+    else:
+        run_bench(bench, arguments.jobs)
     print(save_tables([arguments.out], arguments.out))
     for line in failures(bench):
         print(f"failed: {line}", file=sys.stderr)

@@ -65,7 +65,9 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
     group.add_argument("--feedback", choices=("none", "verdict"), help="what the team is told of a round's verdict")
     group.add_argument("--communication", help=f"what an edge carries: {', '.join(FORMS)}, or JSON by edge")
     group.add_argument("--max-action-chars", type=int, metavar="N", help="longest action; the rest is cut")
-    group.add_argument("--judge", metavar="BACKEND", help="of codeforces: auto, docker, bubblewrap, landlock or unsafe")
+    group.add_argument(
+        "--judge", metavar="BACKEND", help="of codeforces: auto, docker, bubblewrap, landlock, unsafe, or ray:auto etc."
+    )
     group.add_argument(
         "--grader",
         help="text, number, endpoint:URL, model:URL#NAME, MODULE:FUNCTION, a TOML file, or settings as JSON",

@@ -1,4 +1,4 @@
-"""Rollout workers as actors of a Ray cluster; the only module of the suite that imports Ray.
+"""Rollout workers as actors of a Ray cluster.
 
 Every worker is one actor: a process with its own environments, base model and sampler. The learner's process has a
 thread per worker that waits for its call. Adapters are put into the object store once per version. Prompt groups come

@@ -17,6 +17,7 @@ import logging
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
@@ -35,11 +36,55 @@ _RUNNER_MB = 64  # the runner and the built program
 _log = logging.getLogger(__name__)
 _open_pools: weakref.WeakSet[SlotPool] = weakref.WeakSet()
 _held: set[tuple[str, str]] = set()  # requested pairs of backend and image that held in this process
-_judges: dict[str, Judge] = {}
+_judges: dict[str, JudgeBase] = {}
 _lock = threading.Lock()
 
 
-class Judge:
+class JudgeBase(ABC):
+    """What all judges have in common: the ways to submit programs, and the context manager."""
+
+    backend: str
+    report: str
+
+    @abstractmethod
+    def submit(self, submission: Submission) -> Future[Judgement]:
+        """Queue a submission in first-in, first-out order."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the judge holds; queued submissions are cancelled. Idempotent."""
+
+    def run(
+        self,
+        program: str | bytes,
+        language: str = "python",
+        tests: Sequence[Test] = (),
+        limits: Limits | None = None,
+        checker: str | AnyChecker = "tokens",
+    ) -> Judgement:
+        """Judge one program; `Submission` documents the arguments.
+
+        Raises:
+            ValueError: Invalid input; nothing has run.
+            SandboxError: No compiler for the language here, or the judge is closed.
+        """
+        return self.submit(Submission(program, language, tests, limits or Limits(), checker)).result()
+
+    def run_many(self, submissions: Iterable[Submission]) -> list[Judgement]:
+        """Judge many programs in parallel; return the judgements in the order of the submissions."""
+        futures = [self.submit(submission) for submission in submissions]
+        return [future.result() for future in futures]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Judge(JudgeBase):
     """Pool of jails for judging programs from any number of threads.
 
     A context manager; it is also closed when the process ends.
@@ -81,27 +126,6 @@ class Judge:
         for line in self.report.splitlines():
             _log.info("%s", line)
 
-    def run(
-        self,
-        program: str | bytes,
-        language: str = "python",
-        tests: Sequence[Test] = (),
-        limits: Limits | None = None,
-        checker: str | AnyChecker = "tokens",
-    ) -> Judgement:
-        """Judge one program; `Submission` documents the arguments.
-
-        Raises:
-            ValueError: Invalid input; nothing has run.
-            SandboxError: No compiler for the language here, or the judge is closed.
-        """
-        return self.submit(Submission(program, language, tests, limits or Limits(), checker)).result()
-
-    def run_many(self, submissions: Iterable[Submission]) -> list[Judgement]:
-        """Judge many programs in parallel; return the judgements in the order of the submissions."""
-        futures = [self.submit(submission) for submission in submissions]
-        return [future.result() for future in futures]
-
     def submit(self, submission: Submission) -> Future[Judgement]:
         """Queue a submission in first-in, first-out order.
 
@@ -135,14 +159,6 @@ class Judge:
     def close(self) -> None:
         """Close all jails; queued submissions are cancelled, running ones get INTERNAL. Idempotent."""
         self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_pool(
@@ -213,18 +229,24 @@ def _open_strongest(makers: dict[str, Callable[[], Backend]], workers: int) -> t
     raise SandboxError("\n".join(["no sandbox isolates here: " + advice, *lines]))
 
 
-def shared_judge(backend: str = "auto") -> Judge:
+def shared_judge(backend: str = "auto") -> JudgeBase:
     """Return this process's shared judge of a backend; the first call starts it.
 
     Args:
-        backend: Name of the backend, as for `Judge`.
+        backend: Name of the backend, as for `Judge`, or "ray:" and such a name: a `RayJudge`.
 
     Raises:
         SandboxError: The backend does not work here; the message says what to do.
     """
     with _lock:
         if backend not in _judges:
-            _judges[backend] = Judge(backend=backend)
+            where, _, remote = backend.partition(":")
+            if where == "ray":
+                from marft_envs.sandbox.ray_judge import RayJudge  # lazy: Ray is optional
+
+                _judges[backend] = RayJudge(remote or "auto")
+            else:
+                _judges[backend] = Judge(backend)
         return _judges[backend]
 
 
