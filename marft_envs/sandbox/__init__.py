@@ -6,6 +6,7 @@ A submission takes this way through the modules:
 |---|---|
 | `judge_data`, `languages`, `checkers` | submissions, limits, verdicts; build and run commands; checkers of outputs |
 | `judge`, `selftest` | the judge, and the choice of its backend by attacking it |
+| `shared_judges`, `ray_judge` | one judge per process and backend; a judge on the machines of a Ray cluster |
 | `pool` | a queue, and a thread for each slot |
 | `submission_run`, `build_cache` | one submission on a slot: build, run, rule, check |
 | `slot` | one jail, and the connection to its runner |

@@ -1,7 +1,6 @@
 """Judge of untrusted programs: runs them against tests in jails; expected outputs stay on the host.
 
-A judge uses the backend that was asked for, or the strongest that withstands attacks on this host. `shared_judge` gives
-one judge per process and backend, created at first use and closed at exit.
+A judge uses the backend that was asked for, or the strongest that withstands attacks on this host.
 
 Examples:
     with Judge() as judge:
@@ -14,8 +13,6 @@ from __future__ import annotations
 import atexit
 import difflib
 import logging
-import os
-import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -36,12 +33,10 @@ _RUNNER_MB = 64  # the runner and the built program
 _log = logging.getLogger(__name__)
 _open_pools: weakref.WeakSet[SlotPool] = weakref.WeakSet()
 _held: set[tuple[str, str]] = set()  # requested pairs of backend and image that held in this process
-_judges: dict[str, JudgeBase] = {}
-_lock = threading.Lock()
 
 
 class JudgeBase(ABC):
-    """What all judges have in common: the ways to submit programs, and the context manager."""
+    """Base class of judges: ways to submit programs, and the context manager."""
 
     backend: str
     report: str
@@ -229,48 +224,9 @@ def _open_strongest(makers: dict[str, Callable[[], Backend]], workers: int) -> t
     raise SandboxError("\n".join(["no sandbox isolates here: " + advice, *lines]))
 
 
-def shared_judge(backend: str = "auto") -> JudgeBase:
-    """Return this process's shared judge of a backend; the first call starts it.
-
-    Args:
-        backend: Name of the backend, as for `Judge`, or "ray:" and such a name: a `RayJudge`.
-
-    Raises:
-        SandboxError: The backend does not work here; the message says what to do.
-    """
-    with _lock:
-        if backend not in _judges:
-            where, _, remote = backend.partition(":")
-            if where == "ray":
-                from marft_envs.sandbox.ray_judge import RayJudge  # lazy: Ray is optional
-
-                _judges[backend] = RayJudge(remote or "auto")
-            else:
-                _judges[backend] = Judge(backend)
-        return _judges[backend]
-
-
-def close_shared_judges() -> None:
-    """Close all shared judges; later calls create new ones."""
-    with _lock:
-        judges = list(_judges.values())
-        _judges.clear()
-    for judge in judges:
-        judge.close()
-
-
-def _forget_shared_judges() -> None:
-    """Forget the judges in a forked child, as they belong to the parent."""
-    global _lock  # noqa: PLW0603 - the parent may have held it at the fork
-    _lock = threading.Lock()
-    _judges.clear()
-
-
 def _close_pools() -> None:
     for pool in list(_open_pools):
         pool.close()
 
 
 atexit.register(_close_pools)
-atexit.register(close_shared_judges)  # runs first: the last registered does
-os.register_at_fork(after_in_child=_forget_shared_judges)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from baselines.cli.main import main
-from marft_envs.sandbox.judge import close_shared_judges
+from marft_envs.sandbox.shared_judges import close_shared_judges
 
 SOLO, TRIO = "marft/codeforces_solo-v1", "marft/codeforces_trio-v1"
 

@@ -9,7 +9,7 @@ import pytest
 import marft_envs
 from baselines.cli.main import main
 from baselines.gold_answers import NoOracleError, oracle_of
-from marft_envs.sandbox.judge import close_shared_judges
+from marft_envs.sandbox.shared_judges import close_shared_judges
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")  # codeforces v0
 OURS = [name for name in marft_envs.envs() if name.startswith("marft/")]

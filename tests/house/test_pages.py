@@ -187,6 +187,8 @@ def test_every_command_of_the_pages_exists(where, command, parser, targets, extr
         wanted = re.search(r"^marft\[([\w,]+)\]$", arguments[-1])
         assert arguments[0] == "install", where
         assert wanted is None or set(wanted[1].split(",")) <= extras, where
+    elif program == "ray":
+        assert arguments[0] == "start", where
     elif program == ".":
         assert arguments == [".venv/bin/activate"]
     else:

@@ -264,7 +264,7 @@ class CodeTasks(JudgedTasks):
     def _judge_here(self) -> ProgramJudge:
         if not isinstance(self._judge, str):
             return self._judge
-        from marft_envs.sandbox.judge import shared_judge
+        from marft_envs.sandbox.shared_judges import shared_judge
 
         return shared_judge(self._judge)
 

@@ -10,7 +10,7 @@ from toy_games import say
 import envs_data
 import marft_envs
 from marft_envs.sandbox import Judge, Limits, ProgramChecker, Test
-from marft_envs.sandbox.judge import close_shared_judges, shared_judge
+from marft_envs.sandbox.shared_judges import close_shared_judges, shared_judge
 from marft_envs.tasks.code import CodeTasks
 from marft_envs.tasks.code.function_tests import PREAMBLE, FunctionCall, driver, make_tests
 from marft_envs.tasks.code.problem import Problem
