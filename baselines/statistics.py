@@ -402,11 +402,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
         >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
         [0.03, 0.06, 0.06]
     """
-    found = np.asarray(p_values, np.float64)
-    tested = ~np.isnan(found)
-    if tested.any():
-        found[tested] = _package("statsmodels.stats.multitest").multipletests(found[tested], method="holm")[1]
-    return [float(p) for p in found]
+    adjusted = np.array(p_values, np.float64)
+    ascending = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]  # NaN is sorted to the end
+    scaled = adjusted[ascending] * np.arange(len(ascending), 0, -1)
+    adjusted[ascending] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return [float(p) for p in adjusted]
 
 
 def minimum_detectable_effect(

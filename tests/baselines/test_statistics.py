@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from baselines import statistics
@@ -233,6 +234,12 @@ def test_holm_of_a_worked_example():
     assert holm([0.011, 0.02, 0.005, 0.13, 0.04]) == pytest.approx([0.044, 0.06, 0.025, 0.13, 0.08])
     assert holm([]) == []
     assert holm([0.02, math.nan])[0] == pytest.approx(0.02), "a row without a test does not count"
+
+
+def test_holm_is_that_of_statsmodels():
+    given = np.random.default_rng(0).uniform(0, 0.1, 40).round(2)  # with ties, and with values above 1 before the cut
+    assert holm(given) == pytest.approx(multipletests(given, method="holm")[1])
+    assert given.max() <= 0.1, "the argument stays as it was"
 
 
 @pytest.mark.parametrize(("scenarios", "points"), [(200, 10.8), (500, 6.9), (1098, 4.6), (1319, 4.2)])
