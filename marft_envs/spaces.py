@@ -66,6 +66,10 @@ class TextObservation(str):
         )
         return observation
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> TextObservation:
+        """Return itself: it never changes, and a game holds one of every turn."""
+        return self
+
     @classmethod
     def of(cls, messages: tuple[Message, ...], fixed_messages: int | None = None) -> TextObservation:
         """Join the messages, each under the name of its author (or its role)."""

@@ -23,6 +23,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
+_LEAVES = (str, int, float, bool, type(None))
 _MOST_CHANGES = 16  # of one call that its event names
 
 
@@ -110,8 +111,14 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
     if not keys and appeared_or_gone:
         yield path
     for key in keys:
-        below = f"{path}/{path_of(key)}" if path else path_of(key)
-        yield from changes(old.get(key, ABSENT), new.get(key, ABSENT), below)
+        one, other = old.get(key, ABSENT), new.get(key, ABSENT)
+        if not _same_leaf(one, other):  # most leaves are: their paths need not be written
+            yield from changes(one, other, f"{path}/{path_of(key)}" if path else path_of(key))
+
+
+def _same_leaf(one: Any, other: Any) -> bool:
+    """Return True for two equal leaves of one type, which a state holds most of."""
+    return type(one) is type(other) and type(one) in _LEAVES and one == other
 
 
 def changed(before: Any, after: Any) -> list[list[Any]]:
