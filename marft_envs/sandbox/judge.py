@@ -32,7 +32,7 @@ ISOLATING = ("docker", "bubblewrap", "landlock")  # in order of decreasing stren
 _RUNNER_MB = 64  # the runner and the built program
 _log = logging.getLogger(__name__)
 _open_pools: weakref.WeakSet[SlotPool] = weakref.WeakSet()
-_held: set[tuple[str, str]] = set()  # requested pairs of backend and image that held in this process
+_held: set[tuple[str, str]] = set()  # pairs of backend and image that held against the self-test in this process
 
 
 class JudgeBase(ABC):
@@ -91,7 +91,8 @@ class Judge(JudgeBase):
         image: Image name of the Docker backend, built by `marft sandbox build`.
         slot_memory_mb: Memory of one slot in MiB: the largest memory limit of a submission, its input and output, and
             the compiler. Only Docker enforces it as a whole.
-        self_test: Attack a named backend as well, once per process; False is for callers that run the attacks.
+        self_test: Attack a named backend as well; False is for callers that run the attacks. Each backend is attacked
+            once per process.
 
     Attributes:
         backend: Name of the backend in use.
@@ -167,7 +168,7 @@ def open_pool(
     """
     makers = _makers(workers, image, slot_memory_mb)
     if backend == "auto":
-        return _open_strongest(makers, workers)
+        return _open_strongest(makers, workers, image)
     if backend not in makers:
         close = difflib.get_close_matches(backend, makers, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -175,19 +176,23 @@ def open_pool(
     pool = SlotPool(makers[backend](), workers)
     if backend not in ISOLATING or not self_test:
         return pool, f"{backend}: asked for"
-    if (backend, image) not in _held:
-        broken = _attack(pool)
-        if broken:
-            raise SandboxError(
-                f"{backend}: it was asked for, but it does not isolate here: {'; '.join(broken)};"
-                " `marft sandbox check` attacks all backends"
-            )
-        _held.add((backend, image))
+    broken = _attack(pool, backend, image)
+    if broken:
+        raise SandboxError(
+            f"{backend}: it was asked for, but it does not isolate here: {'; '.join(broken)};"
+            " `marft sandbox check` attacks all backends"
+        )
     return pool, f"{backend}: asked for, held against {NUM_ROWS} attacks"
 
 
-def _attack(pool: SlotPool) -> list[str]:
-    """Attack a pool and return the failures; close the pool if there are any."""
+def _attack(pool: SlotPool, backend: str, image: str) -> list[str]:
+    """Attack a pool whose backend did not hold before in this process.
+
+    Returns:
+        The failures; the pool is closed if there are any.
+    """
+    if (backend, image) in _held:
+        return []
     try:
         broken = failures(run_selftest(pool))
     except BaseException:
@@ -195,6 +200,8 @@ def _attack(pool: SlotPool) -> list[str]:
         raise
     if broken:
         pool.close()
+    else:
+        _held.add((backend, image))
     return broken
 
 
@@ -207,7 +214,7 @@ def _makers(workers: int, image: str, slot_memory_mb: int) -> dict[str, Callable
     return {"docker": docker, "bubblewrap": BubblewrapBackend, "landlock": LandlockBackend, "unsafe": UnsafeBackend}
 
 
-def _open_strongest(makers: dict[str, Callable[[], Backend]], workers: int) -> tuple[SlotPool, str]:
+def _open_strongest(makers: dict[str, Callable[[], Backend]], workers: int, image: str) -> tuple[SlotPool, str]:
     lines: list[str] = []
     for name in ISOLATING:
         try:
@@ -215,7 +222,7 @@ def _open_strongest(makers: dict[str, Callable[[], Backend]], workers: int) -> t
         except (SandboxError, ImportError) as error:
             lines.append(f"{name}: not here: {error}")
             continue
-        broken = _attack(pool)
+        broken = _attack(pool, name, image)
         if not broken:
             lines.append(f"{name}: taken, held against {NUM_ROWS} attacks")
             return pool, "\n".join(lines)
