@@ -36,7 +36,7 @@ async def fail(how: str) -> str:
     if how == "wait":
         await anyio.sleep(60)
     if how == "huge":
-        return "x" * 1_000_000
+        return "x" * 100_000  # it is sent twice, in an event that may have 1 MiB
     raise ToolError("no such thing")
 
 

@@ -78,8 +78,8 @@ def test_isolated_games_have_a_connection_each():
         assert ask(server, "keep", "one", item="pen") == {"result": ["pen"]}
         assert ask(server, "keep", "two", item="ink") == {"result": ["ink"]}
         assert ask(server, "keep", "one", item="cup") == {"result": ["pen", "cup"]}
-        ask(server, "keep", "three", item="x")
-        assert ask(server, "keep", "two", item="y") == {"result": ["y"]}  # the oldest was closed
+        assert ask(server, "keep", "three", item="x") == {"result": ["x"]}
+        assert list(server._pool._open) == ["one", "three"]  # the oldest was closed
     finally:
         server.close()
 
