@@ -7,11 +7,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 STAMP := $(VENV)/.marft-installed
-# Two workers are faster than one only if each keeps to one thread.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+# Two workers are faster than one only if each keeps to one thread. Compiled modules are kept, also where containers
+# forbid it: tests start processes, and each would compile all that it imports.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+QUICK := not slow and not long and not attacks and not probes and not browser and not ray
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-attacks test-probes test-ray test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs mutation install hooks clean
+.PHONY: help quickstart third-party test lint test-long test-attacks test-probes test-ray test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,15 +35,19 @@ endef
 
 # COVERAGE=1 measures coverage too, which takes half as long again; CI does so with one version of Python.
 test: lint  ## lint, then all quick tests
-	@marks="not slow and not attacks and not probes and not browser and not ray"; $(LEAVE_OUT); \
+	@marks="$(QUICK)"; $(LEAVE_OUT); \
 	$(PYTEST) -n 2 --dist worksteal -m "$$marks" $(if $(COVERAGE),--cov --cov-report=term) --durations=15
 
-test-attacks: $(STAMP)  ## the attack suite of the judge against each backend
+test-long: $(STAMP)  ## runs killed in the middle, and pages and notebooks that train: seconds each
+	@marks="long and not slow"; $(LEAVE_OUT); \
+	$(PYTEST) -n 2 --dist worksteal -m "$$marks" $$(grep -rl --include=*.py mark.long tests)
+
+test-attacks: $(STAMP)  ## the attack suite, and all tests of the judge, in each backend and each kind of isolation
 	@marks="attacks and not slow"; $(LEAVE_OUT); \
-	$(PYTEST) -n 2 -m "$$marks" tests/marft_envs/sandbox/test_attacks.py
+	$(PYTEST) -n 2 -m "$$marks" tests/marft_envs/sandbox
 
 test-probes: $(STAMP)  ## the learning probes: what random weights must learn, and what they cannot without cooperation
-	$(PYTEST) -n 2 --dist worksteal -m probes tests/marft_agents/test_probes.py
+	$(PYTEST) -n 2 --dist worksteal -m probes $$(grep -rl --include=*.py mark.probes tests)
 
 test-ray: $(STAMP)  ## rollouts, judges and benchmarks on a Ray cluster, which is started on this machine
 	$(PYTEST) -m ray $$(grep -rl mark.ray tests)
@@ -49,7 +56,7 @@ test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser instal
 	$(PYTEST) -m browser tests/baselines/report
 
 test-repeat: $(STAMP)  ## all quick tests ten times on a busy machine, with other random examples (ARGS="--runs 20")
-	@marks="not slow and not attacks and not probes and not browser and not ray"; $(LEAVE_OUT); \
+	@marks="$(QUICK)"; $(LEAVE_OUT); \
 	$(BIN)/python tests/repeat.py $(ARGS) -- -n 2 --dist worksteal -m "$$marks"
 
 third-party: $(STAMP)  ## algorithms of other libraries in our games, each installed apart (ARGS="--only sb3")

@@ -246,6 +246,7 @@ def test_a_whole_run_with_the_tiny_model(tmp_path, monkeypatch, processes):
     assert page.with_suffix(".png").stat().st_size > 5_000
 
 
+@pytest.mark.long
 def test_a_contender_that_refuses_is_reported(tmp_path, path):
     broken = tmp_path / "broken.json"
     broken.write_text(json.dumps(json.loads(path.read_text()) | {"model": str(tmp_path)}))

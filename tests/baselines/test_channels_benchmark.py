@@ -11,8 +11,8 @@ from marft_envs.sandbox import Judge
 @pytest.mark.parametrize(
     "backend",
     [
-        pytest.param("docker", marks=pytest.mark.docker),
-        pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+        pytest.param("docker", marks=(pytest.mark.docker, pytest.mark.long)),
+        pytest.param("bubblewrap", marks=(pytest.mark.bubblewrap, pytest.mark.long)),
         "landlock",
     ],
 )

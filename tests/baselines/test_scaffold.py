@@ -9,8 +9,9 @@ import site
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
-from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import gymnasium
@@ -25,10 +26,13 @@ from marft_envs.registration import registry
 DUO = "my/riddle_book_duo-v0"
 CHECK = f"""
 import importlib, sys, time, types
+import pytest
 from baselines.cli.main import main
 benchmark = importlib.import_module("pettingzoo.test.performance_benchmark")
 benchmark.time = types.SimpleNamespace(time=lambda: 50 * time.time())  # its five seconds pass in a fiftieth of the time
-sys.exit(main(["check", {DUO!r}]))
+assert main(["envs", "--json"]) == 0
+assert main(["check", {DUO!r}]) == 0
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "riddle_book"]))
 """
 SMALL = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updates", "1", "--device", "cpu"]
 
@@ -128,24 +132,29 @@ def _run(command, folder):
     return done.stdout
 
 
-def test_a_new_package_installs_is_listed_conforms_and_trains_untouched(tmp_path):
+def _train_here(package, out, monkeypatch):
+    """Train in this process, which has torch already, as if it had found the package's entry point."""
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    monkeypatch.syspath_prepend(package / "src")
+    project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [(name, value)] = project["entry-points"]["marft_envs.plugins"].items()
+    EntryPoint(name, value, "marft_envs.plugins").load()()
+    assert main(["train", "--env", DUO, "--model", "tiny", *SMALL, "--out", str(out)]) == 0
+
+
+def test_a_new_package_installs_is_listed_conforms_and_trains_untouched(tmp_path, monkeypatch, capsys):
     package = create("riddle_book", tmp_path)
     python = _lay_environment(tmp_path / "venv")
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation"]
     _run([*install, "-e", package], tmp_path)
-    marft = [python, "-m", "baselines.cli.main"]
-    commands = [
-        [*marft, "envs", "--json"],
-        [python, "-c", CHECK],
-        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", package],
-        [*marft, "train", "--env", DUO, "--model", "tiny", *SMALL, "--out", tmp_path / "run"],
-    ]
-    with ThreadPoolExecutor(len(commands)) as pool:
-        listed, checked, tested, trained = pool.map(lambda command: _run(command, tmp_path), commands)
-    assert {DUO, DUO.replace("duo", "solo")} <= {entry["id"] for entry in json.loads(listed)}
-    assert "FAIL" not in checked
-    assert " passed" in tested
-    assert "1 updates" in trained
+    printed = _run([python, "-c", CHECK], tmp_path)
+    listed, end = json.JSONDecoder().raw_decode(printed)
+    assert {DUO, DUO.replace("duo", "solo")} <= {entry["id"] for entry in listed}
+    assert "FAIL" not in printed[end:]
+    assert " passed" in printed[end:]
+    _train_here(package, tmp_path / "run", monkeypatch)
+    assert "1 updates" in capsys.readouterr().out
     adapters = {path.parent.name for path in (tmp_path / "run").rglob("adapter_model.safetensors")}
     assert adapters == {"sorter_0", "writer_0"}
 

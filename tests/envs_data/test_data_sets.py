@@ -84,6 +84,7 @@ def test_no_template_uses_the_same_parameters_twice(name):
     assert built == {text for split in envs_data.manifest()[name]["splits"] for text in texts(name, split)}
 
 
+@pytest.mark.long
 def test_rebuilding_gives_the_same_bytes(tmp_path, capsys):
     main(["--out", str(tmp_path)])
     files = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.json*"))

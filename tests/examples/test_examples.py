@@ -133,7 +133,10 @@ def test_evaluate_endpoint(run):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")  # of the kernel's client
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name == "train_a_team.ipynb" else ()) for name in NOTEBOOKS],
+)
 def test_notebooks_run_and_are_stored_without_outputs(name, tmp_path, monkeypatch):
     import nbformat
     from nbclient import NotebookClient
@@ -142,6 +145,8 @@ def test_notebooks_run_and_are_stored_without_outputs(name, tmp_path, monkeypatc
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
     assert all(not cell.outputs and cell.execution_count is None for cell in notebook.cells if cell.cell_type == "code")
+    for cell in notebook.cells:
+        cell.source = cell.source.replace('= "tiny", 3, 4', '= "tiny", 1, 1')  # updates and groups
     NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
 

@@ -12,6 +12,7 @@ import venv
 from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
 
+import pytest
 from house_pages import ROOT, blocks
 
 
@@ -25,6 +26,7 @@ def virtual_environment(folder):
     return folder / "bin" / "python"
 
 
+@pytest.mark.long
 def test_the_page_for_coding_agents_can_be_followed_to_its_end(tmp_path):
     python = str(virtual_environment(tmp_path / "venv"))
     desk = tmp_path / "desk"

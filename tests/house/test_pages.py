@@ -40,6 +40,7 @@ from marft_envs.tasks.tools.connectors.tool_file import ToolFile
 
 AGENTS = ("docs/agents.md",)  # test_agents_page.py follows it
 TUTORIAL = tuple(rows_of_the_index("Tutorial"))
+LONG = ("docs/command_line.md", "docs/learner.md", *TUTORIAL)  # they train
 RUN = [(page,) for page in PAGES if page not in (*TUTORIAL, *QUOTING, *AGENTS)] + [TUTORIAL]
 OWN_SETTINGS = {"luck.toml": GraderSettings.of, "hotel.toml": ToolFile.read}  # files that are no config of a command
 
@@ -48,7 +49,14 @@ def _runs(block):
     return block.language in ("python", "console")
 
 
-@pytest.mark.parametrize("pages", [pages for pages in RUN if any(map(_runs, chain(*map(blocks, pages))))], ids=str)
+@pytest.mark.parametrize(
+    "pages",
+    [
+        pytest.param(pages, marks=pytest.mark.long if pages[0] in LONG else (), id=str(pages))
+        for pages in RUN
+        if any(map(_runs, chain(*map(blocks, pages))))
+    ],
+)
 def test_examples_run_in_order_and_print_what_is_shown(pages, tmp_path):
     """One process per page, and one for the tutorial: later examples may use what earlier ones made, as readers do."""
     everything = [block for page in pages for block in blocks(page)]

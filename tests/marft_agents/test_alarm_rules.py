@@ -436,7 +436,7 @@ def no_games_yet():
     Fickle.games = OneWord.games = Terse.games = 0
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_team_that_learns_raises_nothing_and_every_flag_is_there(seed):
     alarms, rows = watched(Market, 9, ppo_epochs=2, policy_lr=1e-2, seed=seed)
     assert alarms == []

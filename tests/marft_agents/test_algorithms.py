@@ -62,6 +62,17 @@ def ragged_team(name, **changes):
     return word_team(CAST[name], law=LAW, stir=0.3, **changes)
 
 
+PLAYED = {}
+
+
+def ragged_episodes(name, *, cut=False):
+    """Return episodes of a fresh `ragged_team`; algorithms with the same cast learn from the same ones."""
+    key = str(CAST[name]), ALGORITHMS[name].min_branches, cut
+    if key not in PLAYED:
+        PLAYED[key] = episodes(ragged_team(name), name, cut=cut)
+    return PLAYED[key]
+
+
 # ------------------------------------------------------------------ exactness
 
 
@@ -75,7 +86,7 @@ def test_the_ratio_of_the_first_pass_is_one_and_the_step_is_the_plain_gradient(n
     settings = table(name, **DESCENT, **critic, **special)
     if settings.compounding != "none":  # what is carried has a test of its own; here each agent starts from 1
         settings = dataclasses.replace(settings, compounding="none")
-    trajectories = episodes(team, name, cut=ALGORITHMS[name].critic)
+    trajectories = ragged_episodes(name, cut=ALGORITHMS[name].critic)
     wanted = {policy: naive_gradient(name, team, trajectories, policy, settings) for policy in team.policies}
     before = adapters(team)
     learner = Learner(team, settings)
@@ -117,7 +128,7 @@ def test_the_step_depends_neither_on_the_micro_batch_nor_on_the_order_of_episode
     steps = []
     for size, seed in ((64, None), (3, 5)):
         team = ragged_team(name)
-        trajectories = episodes(team, name)
+        trajectories = ragged_episodes(name)
         if seed is not None:
             trajectories = [trajectories[i] for i in np.random.default_rng(seed).permutation(len(trajectories))]
         before = adapters(team)
@@ -406,9 +417,11 @@ class Say(CopyDigit):
     speakers = ("speaker_0",)
 
 
-FAST = ("grpo", "c3", "happo")
+LEARNING = {"grpo": (), "c3": pytest.mark.probes, "happo": pytest.mark.probes}
 
 
-@pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in ALGORITHMS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=LEARNING.get(name, pytest.mark.slow)) for name in ALGORITHMS]
+)
 def test_every_algorithm_learns_to_cooperate(name):
     assert learn(name) >= 0.9

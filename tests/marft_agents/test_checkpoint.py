@@ -202,6 +202,12 @@ def test_a_repeated_update_replaces_its_checkpoint(tmp_path):
 # ------------------------------------------------------------------ bad input
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The path of a checkpoint for tests that only read it."""
+    return saved(tmp_path_factory.mktemp("kept"))[2]
+
+
 @pytest.mark.parametrize(
     ("team", "message"),
     [
@@ -222,12 +228,11 @@ def test_a_repeated_update_replaces_its_checkpoint(tmp_path):
         lambda path, team: checkpoint.load(path, team, Learner(team, LearnerSettings(policy_lr=1e-2))),
     ],
 )
-def test_a_checkpoint_of_another_team_names_both(tmp_path, team, message, load):
-    _, _, path = saved(tmp_path)
+def test_a_checkpoint_of_another_team_names_both(kept, team, message, load):
     other = team()
     before = adapters(other)
-    with pytest.raises(CheckpointError, match=f"{path.name}.*{message}"):
-        load(path, other)
+    with pytest.raises(CheckpointError, match=f"{kept.name}.*{message}"):
+        load(kept, other)
     assert moved(before, adapters(other)) == set()
 
 

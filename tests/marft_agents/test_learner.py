@@ -611,10 +611,9 @@ def test_a_base_in_bfloat16_trains_float32_adapters():
     assert all(torch.equal(p, frozen[n]) for n, p in base.peft.named_parameters() if n in frozen)
 
 
-@pytest.mark.parametrize("passes", [{}, {"ppo_epochs": 2}])
-@pytest.mark.parametrize("name", ["marft-a", "marft-t", "gspo", "happo", "a2po", "reinforce++"])
-def test_the_first_ratio_is_one_in_half_precision_too(name, passes):
-    """In bfloat16 the scored log-probs differ from the sampled ones by rounding, which adds up over tokens."""
+@pytest.fixture(scope="module")
+def rounded():
+    """A team in bfloat16 and episodes whose scored log-probs differ from the sampled ones by rounding."""
     pretrained = word_model(layers=3)
     pretrained.model.to(torch.bfloat16)
     base = AdaptedBase(pretrained, MARKET, LoraSettings(), seed=0)
@@ -626,7 +625,14 @@ def test_the_first_ratio_is_one_in_half_precision_too(name, passes):
     trajectories = play(team, episodes=12)
     scored = LogProbScorer(team.law, 16).logprobs(base, "seller_0", [t.turns[-1].action for t in trajectories])
     rounding = [abs(sum(s - t.turns[-1].action.logprobs)) for s, t in zip(scored, trajectories, strict=True)]
-    assert max(rounding) > 1e-2
+    assert max(rounding) > 1e-2  # it adds up over tokens
+    return team, trajectories
+
+
+@pytest.mark.parametrize("passes", [{}, {"ppo_epochs": 2}])
+@pytest.mark.parametrize("name", ["marft-a", "marft-t", "gspo", "happo", "a2po", "reinforce++"])
+def test_the_first_ratio_is_one_in_half_precision_too(name, passes, rounded):
+    team, trajectories = rounded
     settings = learner_settings(name, policy_lr=1e-12, micro_batch=64, **passes)
     metrics = Learner(team, settings).update(trajectories)
     for agent in MARKET:

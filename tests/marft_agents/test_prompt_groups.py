@@ -235,7 +235,7 @@ def run(folder, knobs, last=None):
 @pytest.mark.parametrize(
     "knobs",
     [
-        {"centring": "group", "dynamic_sampling": 3},
+        pytest.param({"centring": "group", "dynamic_sampling": 3}, marks=pytest.mark.long),
         {"baseline": "leave_one_out", "compare": "turn", "centring": "none", "branches": 3, "level": "token"},
     ],
     ids=["further draws", "branches"],

@@ -84,6 +84,7 @@ def killed(tmp_path, stride, uninterrupted):
         assert done == UPDATES or len(kept) == 2  # a kill after the last save may leave the one before it
 
 
+@pytest.mark.long
 def test_a_kill_at_any_moment_loses_at_most_the_unfinished_update(tmp_path, uninterrupted):
     """The trials run in another process with another seed of str hashes: nothing may depend on the order of a set.
 

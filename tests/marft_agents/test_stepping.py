@@ -91,15 +91,21 @@ def summary(trajectories):
 # ------------------------------------------------------------------ what results depend on
 
 
+def ten_episodes(**knobs):
+    team = word_team(MARKET, stir=0.3, law=SamplingParams(max_new_tokens=3))
+    episodes = training_episodes(5, 3, 5, 2)
+    return summary(collect(lambda: Slow(cut=True), team, episodes, seed=5, encode=team.encode, **knobs))
+
+
+@pytest.fixture(scope="module")
+def without_threads():
+    return ten_episodes(step_threads=0)
+
+
 @pytest.mark.parametrize("threads", [1, 3, 16])
 @pytest.mark.parametrize("num_envs", [1, 4, 64])
-def test_trajectories_depend_neither_on_threads_nor_on_games_in_flight(threads, num_envs):
-    def run(**knobs):
-        team = word_team(MARKET, stir=0.3, law=SamplingParams(max_new_tokens=3))
-        episodes = training_episodes(5, 3, 5, 2)
-        return summary(collect(lambda: Slow(cut=True), team, episodes, seed=5, encode=team.encode, **knobs))
-
-    assert run(num_envs=num_envs, step_threads=threads) == run(step_threads=0)
+def test_trajectories_depend_neither_on_threads_nor_on_games_in_flight(threads, num_envs, without_threads):
+    assert ten_episodes(num_envs=num_envs, step_threads=threads) == without_threads
     assert no_threads_left()
 
 

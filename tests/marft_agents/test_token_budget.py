@@ -108,8 +108,8 @@ def totals_of(folder, **schedule):
     return totals(folder)
 
 
-@pytest.mark.parametrize("knobs", [{}, {"lr_schedule": "cosine"}])
-@pytest.mark.parametrize("die", ["rollout", "log", "save"])
+@pytest.mark.parametrize("knobs", [{}, pytest.param({"lr_schedule": "cosine"}, marks=pytest.mark.long)])
+@pytest.mark.parametrize("die", [pytest.param("rollout", marks=pytest.mark.long), "log", "save"])
 def test_a_kill_at_any_moment_changes_nothing(tmp_path, die, knobs):
     budget = {"budget_tokens": 200}
     run(tmp_path / "whole", knobs=knobs, **budget)

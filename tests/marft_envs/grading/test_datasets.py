@@ -86,6 +86,7 @@ def test_the_grader_agrees_with_our_labels():
     assert agreement.low > 0.97
 
 
+@pytest.mark.long
 def test_the_published_labelled_pairs():
     pairs = rows(published("math_pairs.jsonl"))
     chosen = [row for row in pairs if row["form"] == "answer" and not row["policy"]]

@@ -4,12 +4,20 @@ import shutil
 import pytest
 
 from marft_envs.sandbox import Judge
+from marft_envs.sandbox import judge as judge_module
+from marft_envs.sandbox.image import DEFAULT_IMAGE
 
 BACKENDS = (
-    pytest.param("docker", marks=pytest.mark.docker),
-    pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+    pytest.param("docker", marks=(pytest.mark.docker, pytest.mark.attacks)),
+    pytest.param("bubblewrap", marks=(pytest.mark.bubblewrap, pytest.mark.attacks)),
     "landlock",
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def held():
+    """`test_selection.py` attacks each backend; without this, every worker of pytest would attack each once more."""
+    judge_module._held |= {(backend, DEFAULT_IMAGE) for backend in judge_module.ISOLATING}
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from marft_envs.sandbox import Submission, Test
 from marft_envs.sandbox.checkers import Check
@@ -21,6 +22,14 @@ class Interrupts:
         if self._turn.acquire(blocking=False):
             self._call()
         return Check(float(int(output) == int(expected)))
+
+
+def is_running(pid: int) -> bool:
+    """Return False for a process that is gone, or ended and not yet collected, for which init may take seconds."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def interrupted(program: str, number: int, call: Callable[[], None]) -> list[Submission]:

@@ -32,8 +32,8 @@ needs_root = pytest.mark.skipif(not ROOT, reason="changing uids takes root")
 # what runs as root and drops each program to a uid of its own, what has the uid of its programs, and what has root only
 CARRIERS = (
     pytest.param("landlock", marks=needs_landlock),
-    pytest.param("landlock-same-uid", marks=needs_landlock),
-    pytest.param("uid", marks=needs_root),
+    pytest.param("landlock-same-uid", marks=(needs_landlock, pytest.mark.attacks)),
+    pytest.param("uid", marks=(needs_root, pytest.mark.attacks)),
 )
 
 

@@ -5,9 +5,5 @@ import shutil
 
 import pytest
 
-LOCAL = [
-    pytest.param(
-        "bubblewrap", marks=pytest.mark.skipif(not (shutil.which("bwrap") or os.environ.get("CI")), reason="no bwrap")
-    ),
-    "landlock",
-]
+needs_bubblewrap = pytest.mark.skipif(not (shutil.which("bwrap") or os.environ.get("CI")), reason="no bwrap")
+LOCAL = [pytest.param("bubblewrap", marks=(needs_bubblewrap, pytest.mark.attacks)), "landlock"]

@@ -91,6 +91,7 @@ def test_killing_containers_in_the_middle_of_a_batch_loses_no_verdict(client):
         assert 1 <= sum("first attempt" in judgement.details for judgement in judgements) <= 2
 
 
+@pytest.mark.long
 def test_a_container_says_whether_its_memory_ran_out(client, monkeypatch):
     """An input that is larger than the container takes the runner along, since it is the runner's memory."""
     told = []
@@ -137,6 +138,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_a_compiler_that_was_killed_from_outside_is_run_again(client):
     before = {container.id for container in containers(client)}
     program = (
@@ -209,6 +211,7 @@ class Engine:
             sink.shutdown(socket.SHUT_WR)
 
 
+@pytest.mark.long
 def test_killing_the_engine_in_the_middle_of_a_batch_loses_no_verdict(client, tmp_path, monkeypatch):
     target = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
     before = {container.id for container in containers(client)}

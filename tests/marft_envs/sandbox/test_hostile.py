@@ -171,11 +171,9 @@ OUTPUTS = {
 
 def test_outputs_against_a_checker_program_neither_break_nor_forge_nor_read_it(judge):
     checker = ProgramChecker(TRUSTING)
-    test = Test(b"", SECRET)
-    program = "import sys\nsys.stdout.buffer.write(({}).encode('utf-8', 'surrogatepass'))"
-    submissions = [Submission(program.format(output), "python", [test], checker=checker) for output in OUTPUTS]
-    found = judge.run_many(submissions)
-    assert {output: one.verdict for output, one in zip(OUTPUTS, found, strict=True)} == OUTPUTS
+    program = "import sys\nsys.stdout.buffer.write(eval(input()).encode('utf-8', 'surrogatepass'))"
+    found = judge.run(program, tests=[Test(output.encode(), SECRET) for output in OUTPUTS], checker=checker)
+    assert {output: one.verdict for output, one in zip(OUTPUTS, found.tests, strict=True)} == OUTPUTS
     assert "MARFT_SECRET" not in str(found)
 
 

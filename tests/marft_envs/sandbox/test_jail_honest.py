@@ -187,7 +187,7 @@ def test_a_compiler_says_what_is_wrong(jail):
 )
 def test_compile_bombs_end(jail, source):
     jail.put("main.cpp", source.encode())
-    built = jail.build("g++", "-o", "build/main", "main.cpp", cpu_ms=1500, wall_ms=3000, memory_kb=1 << 20)
+    built = jail.build("g++", "-o", "build/main", "main.cpp", cpu_ms=500, wall_ms=1000, memory_kb=1 << 20)
     assert built.exit_status != 0 or built.flags
     assert jail.left() == []
     assert jail.reset() == b"\0"

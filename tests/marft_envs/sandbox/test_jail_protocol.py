@@ -8,6 +8,7 @@ import struct
 import time
 
 import pytest
+from interruption import is_running
 from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, open_client, run_request
 
 from marft_envs.sandbox.jail import wire
@@ -164,9 +165,9 @@ def test_a_killed_runner_takes_its_program_with_it(jail):
     pid = int(running[0].split()[0])
     jail.process.kill()
     jail.process.wait()
-    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+    while is_running(pid):
+        assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert not os.path.exists(f"/proc/{pid}")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from jail_client import NOBODY, SYSTEM_PYTHON, JailClient, needs_root
-from local_backends import LOCAL
+from local_backends import needs_bubblewrap
 
 from marft_envs.sandbox import Judge, Test, machine
 from marft_envs.sandbox.jail import wire
@@ -110,7 +110,7 @@ def test_programs_see_copies_in_memory_and_four_devices(judge):
     assert judge.run(uses, tests=[Test(b"", b"8")]).verdict == "OK"
 
 
-@pytest.mark.skipif(LOCAL[0].marks[0].args[0], reason="no bwrap")
+@needs_bubblewrap
 def test_without_a_file_system_in_memory_bubblewrap_judges_and_says_what_stays_open(monkeypatch, caplog):
     monkeypatch.setattr(machine, "_IN_MEMORY", ("/nowhere", "/proc"))
     with caplog.at_level(logging.WARNING), Judge(backend="bubblewrap", workers=1) as judge:

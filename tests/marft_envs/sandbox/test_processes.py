@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from interruption import interrupted
-from local_backends import LOCAL
+from interruption import interrupted, is_running
+from local_backends import LOCAL, needs_bubblewrap
 
 from marft_envs.sandbox import Judge, Limits, Submission, Test, machine
 from marft_envs.sandbox.local_runner import ProcessJail
@@ -94,7 +94,7 @@ def test_what_a_killed_runner_left_in_its_group_ends_with_it():
     assert wait_until(lambda: not is_running(child))
 
 
-@pytest.mark.skipif(LOCAL[0].marks[0].args[0], reason="no bwrap")
+@needs_bubblewrap
 def test_a_jail_whose_owner_was_killed_while_it_started_ends_with_the_next_judge():
     place, pid, start = owner_mark().rsplit("-", 2)
     folder = make_folder(f"{place}-{pid}-{int(start) - 1}")
@@ -113,13 +113,6 @@ def test_a_jail_whose_owner_was_killed_while_it_started_ends_with_the_next_judge
     with Judge(backend="landlock", workers=1):
         assert wait_until(lambda: not any(map(is_running, blocked)))
         assert not folder.exists()
-
-
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("backend", LOCAL)
