@@ -14,7 +14,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pyte
 QUICK := not slow and not long and not attacks and not probes and not browser and not ray
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-long test-attacks test-probes test-ray test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs mutation install hooks clean
+.PHONY: help quickstart third-party test lint test-long test-attacks test-probes test-ray test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs dist mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -91,8 +91,14 @@ data: $(STAMP)  ## rebuild the embedded data sets and check them
 	$(BIN)/python -m envs_data.build
 	$(BIN)/marft data check
 
-docs: $(STAMP)  ## build the documentation site strictly, into build/documentation/site
-	$(BIN)/python -m baselines.documentation
+docs: $(STAMP)  ## build the documentation site strictly, into build/documentation/site (VERSION=0.2 for a folder of its own)
+	$(BIN)/python -m baselines.documentation $(if $(VERSION),--version $(VERSION))
+
+dist: $(STAMP)  ## build wheel and sdist into dist/, install each in a fresh environment, and use it
+	$(PIP) --quiet -c constraints.txt build
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python tests/distribution.py --borrow dist/*.whl dist/*.tar.gz
 
 mutation: $(STAMP)  ## change the numeric core one expression at a time: which tests turn red (ARGS="--each 40")
 	$(PIP) --quiet -c constraints.txt -e '.[mutation]'

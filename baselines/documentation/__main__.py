@@ -1,7 +1,8 @@
 """Build the documentation site: `python -m baselines.documentation`, or `make docs`.
 
-The source is assembled in build/documentation/source, the site lies in build/documentation/site. The build is strict:
-a link or an anchor that leads nowhere fails it.
+The source is assembled in build/documentation/source, the site lies in build/documentation/site. With `--version` it
+lies in a folder of its own there, and pages have a selector of versions. The build is strict: a link or an anchor that
+leads nowhere fails it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from baselines.documentation import reference_pages
 from baselines.documentation.source_tree import MERMAID, ROOT, assemble
+from baselines.documentation.versions import read_version, write_list
 
 BUILD = ROOT / "build" / "documentation"
 PACKAGE = "mermaid@12"  # the version that the theme would load from the network
@@ -27,13 +30,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Assemble the source and build the site; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m baselines.documentation", description="Build the site.")
     parser.add_argument("--source-only", action="store_true", help="assemble the source and do not build")
+    parser.add_argument("--version", type=read_version, help="build into a folder of this version, like 0.2 or dev")
     parsed = parser.parse_args(arguments)
     tree = assemble(reference_pages.pages(), BUILD / "drawings")
     tree.copied["assets/site.css"] = Path(__file__).with_name("site.css")
     if script := _mermaid(BUILD / "mermaid"):
         tree.copied[MERMAID] = script
     tree.write(BUILD / "source")
-    config = {"INHERIT": "../../mkdocs.yml", "docs_dir": "source", "site_dir": "site", "nav": tree.nav}
+    site = f"site/{parsed.version}" if parsed.version else "site"
+    config: dict[str, Any] = {"INHERIT": "../../mkdocs.yml", "docs_dir": "source", "site_dir": site, "nav": tree.nav}
+    if parsed.version:
+        config["extra"] = {"version": {"provider": "mike", "default": "latest"}}
     (BUILD / "mkdocs.yml").write_text(yaml.safe_dump(config, allow_unicode=True, sort_keys=False), encoding="utf-8")
     if parsed.source_only:
         return 0
@@ -47,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--config-file",
         str(BUILD / "mkdocs.yml"),
     ]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if parsed.version and not status:
+        write_list(BUILD / "site")
+    return status
 
 
 def _mermaid(folder: Path) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from baselines.documentation import reference_pages
 from baselines.documentation.formulas import math_block
 from baselines.documentation.markdown_dialect import python_markdown, relinked
 from baselines.documentation.source_tree import ROOT, assemble, place_of
+from baselines.documentation.versions import read_version, write_list
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import LEDGER
 
@@ -122,3 +124,26 @@ def test_llms_txt_lists_the_pages_and_begins_with_the_page_for_agents(tree):
     assert text.index("(agents/)") < text.index("## Tutorial")
     listed = re.findall(r"^- \[[^\]]+\]\(([\w./-]+)\): \S", text, re.MULTILINE)
     assert {"learner/", "tutorial/play/", "overview/", "environments/"} <= set(listed)
+
+
+# ------------------------------------------------------------------ versions
+
+
+def test_versions_are_listed_newest_first_and_the_start_leads_to_the_newest_release(tmp_path):
+    for name in ("0.9", "0.10", "dev", "assets"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").touch()
+    (tmp_path / "0.11").mkdir()  # not built
+    assert write_list(tmp_path) == ["dev", "0.10", "0.9"]
+    listed = json.loads((tmp_path / "versions.json").read_text(encoding="utf-8"))
+    assert [entry["version"] for entry in listed] == ["dev", "0.10", "0.9"]
+    assert [entry["aliases"] for entry in listed] == [[], ["latest"], []]
+    start = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'content="0; url=0.10/"' in start
+    assert re.findall(r'href="([^"]+)"', start) == ["dev/", "0.10/", "0.9/"]
+
+
+@pytest.mark.parametrize("text", ["", "v0.2", "0.2rc1", "../0.2", "0.2/x"])
+def test_a_version_is_no_path_and_no_tag(text):
+    with pytest.raises(ValueError, match="wanted numbers with dots, like 0"):
+        read_version(text)

@@ -197,6 +197,13 @@ def test_every_command_of_the_pages_exists(where, command, parser, targets, extr
         assert wanted is None or set(wanted[1].split(",")) <= extras, where
     elif program == "ray":
         assert arguments[0] == "start", where
+    elif program == "docker":
+        assert arguments[0] in ("build", "run"), where
+        given = re.findall(r"--build-arg (\w+)=", command)
+        dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+        assert all(re.search(rf"^ARG {name}\b", dockerfile, re.MULTILINE) for name in given), where
+        if arguments[0] == "run":
+            parser.parse_args(shlex.split(re.search(r" marft(?:-cuda)? (.+)", command)[1]))
     elif program == ".":
         assert arguments == [".venv/bin/activate"]
     else:

@@ -115,6 +115,35 @@ def test_ci_may_write_nothing_and_pins_each_action_to_a_version(jobs):
     assert [name for name in used if not re.fullmatch(r"actions/[\w-]+@v\d+", name)] == []
 
 
+# -------------------------------------------------------------------- release
+
+
+@pytest.fixture(scope="module")
+def release():
+    return _yaml(".github/workflows/release.yml")["jobs"]
+
+
+def test_a_release_is_built_used_and_then_published(release):
+    build = "\n".join(_commands(release["build"]))
+    assert build.index("GITHUB_REF_NAME") < build.index("python -m build\n") < build.index("tests/distribution.py")
+    assert (ROOT / "tests" / "distribution.py").is_file()
+    assert release["publish"]["needs"] == "build"
+    assert release["attach"]["needs"] == release["docs"]["needs"] == "publish"
+    assert any("make docs VERSION=" in command for command in _commands(release["docs"]))
+
+
+def test_a_release_needs_no_kept_secret_and_each_job_has_the_rights_it_needs(release):
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    assert "secrets." not in text
+    assert _yaml(".github/workflows/release.yml")["permissions"] == {"contents": "read"}
+    rights = {name: job.get("permissions") for name, job in release.items()}
+    write = {"contents": "write"}
+    assert rights == {"build": None, "publish": {"id-token": "write"}, "attach": write, "docs": write}
+    used = {step["uses"] for job in release.values() for step in job["steps"] if "uses" in step}
+    theirs = {name for name in used if not re.fullmatch(r"actions/[\w-]+@v\d+", name)}
+    assert theirs == {"pypa/gh-action-pypi-publish@release/v1"}
+
+
 # ------------------------------------------------------------------ pre-commit
 
 
