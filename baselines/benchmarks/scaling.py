@@ -1,0 +1,260 @@
+"""Simulated throughput of training with many rollout workers, from measured times of playing and learning.
+
+    python -m baselines.benchmarks.scaling measure --out times.json [--groups 16] [--model smollm2-135m]
+    python -m baselines.benchmarks.scaling simulate times.json --out scaling.json --plot scaling.png
+
+`measure` plays prompt groups of the quickstart's duo one by one and runs updates on them, with one thread.
+`simulate` runs the suite's own scheduler of rollouts (`WorkerRollouts`) on workers that sleep for the measured times,
+and a learner that sleeps for those of an update. All sleeps are shortened by the same factor. Each update trains on 256
+prompt groups. A learner of N ranks is taken to be N times as fast, without the cost of reducing gradients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import pickle
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from baselines.source_commit import source_commit
+from marft_agents.rollouts.prompt_groups import GroupSettings, PromptGroup
+from marft_agents.rollouts.rollout_workers import Played, RolloutSettings, WorkerRollouts
+from marft_agents.trajectory import Trajectory
+
+GROUPS = 256  # prompt groups of an update
+WORKERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+STALENESS = (0, 1, 2, 4)
+RANKS = (1, 8, 64)
+UPDATES = 8
+WARMUP = 3  # updates before the clock starts
+UPDATE_S = 0.4  # shortest real duration of a simulated update
+
+
+@dataclass(frozen=True)
+class Times:
+    """Measured times and sizes.
+
+    Attributes:
+        play_s: CPU seconds that a worker took to play each prompt group.
+        learn_s: CPU seconds of an update for each prompt group in it.
+        adapter_bytes: Size of the team's adapters, as they are published.
+        group_bytes: Mean size of a prompt group's records, as a worker returns them.
+        about: Model, team, episodes of a prompt group, commit.
+    """
+
+    play_s: Sequence[float]
+    learn_s: float
+    adapter_bytes: int
+    group_bytes: float
+    about: Mapping[str, Any]
+
+
+def measure(model: str, groups: int, updates: int) -> Times:
+    """Play prompt groups one by one, and run updates on them."""
+    import torch
+
+    from baselines.cli.environment_flags import factory
+    from baselines.quickstart import experiment
+    from marft_agents.policies.adapter_files import pack_adapters
+    from marft_agents.rollouts.rollout_source import GroupPlayer
+    from marft_agents.runs.trainer import group_settings
+
+    torch.set_num_threads(1)
+    plan = experiment(0, model=model)
+    make_env = factory(plan.env, plan.keywords)
+    _, team, learner = plan.build(torch.device("cpu"), make_env)
+    player = GroupPlayer(make_env, team, team, group_settings(plan.schedule, learner.settings))
+    play_s, learn_s, played = list[float](), list[float](), list[PromptGroup]()
+    for number in range(groups):
+        started = time.process_time()
+        played += player.play([number])
+        play_s.append(time.process_time() - started)
+    for _ in range(updates):
+        started = time.process_time()
+        learner.update([trajectory for group in played for trajectory in group.trained])
+        learn_s.append((time.process_time() - started) / groups)
+    return Times(
+        play_s,
+        mean(learn_s),
+        sum(map(len, pack_adapters(team).values())),
+        mean(len(pickle.dumps(group)) for group in played),
+        {
+            "model": model,
+            "env": plan.env,
+            "episodes_per_group": plan.schedule.group_size,
+            "groups": groups,
+            "commit": source_commit(),
+        },
+    )
+
+
+# ------------------------------------------------------------------ simulation
+
+EPISODE = Trajectory(seed=0, group=0, turns=(), terminated=True, truncated=False)
+
+
+class SleepingWorkers:
+    """Workers that sleep for as long as playing takes; implements `rollout_workers.Workers`.
+
+    Args:
+        count: Number of workers.
+        play_s: Measured seconds of a prompt group; the n-th group takes the n-th of them, in a cycle.
+        scale: Real seconds of a simulated second.
+    """
+
+    def __init__(self, count: int, play_s: Sequence[float], scale: float) -> None:
+        self.count, self._play_s, self._scale = count, play_s, scale
+        self._version = 0
+
+    def publish(self, version: int) -> None:
+        """Take the version of all later calls of `play`."""
+        self._version = version
+
+    def play(self, numbers: Sequence[int]) -> Played:
+        """Sleep, and return prompt groups without turns."""
+        version, seconds = self._version, sum(self._play_s[number % len(self._play_s)] for number in numbers)
+        time.sleep(seconds * self._scale)
+        return Played(version, [PromptGroup((EPISODE,), (EPISODE,), (), (False,))] * len(numbers), seconds)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Simulated run.
+
+    Attributes:
+        workers: Number of rollout workers.
+        max_staleness: Updates that workers may play ahead.
+        ranks: Speed of the learner, as a multiple of the measured one.
+        groups_per_s: Prompt groups trained on per simulated second.
+        learner_busy: Share of the time that the learner works.
+        staleness: Mean versions between playing and training.
+        dropped: Share of the played episodes that were dropped as too old.
+    """
+
+    workers: int
+    max_staleness: int
+    ranks: int
+    groups_per_s: float
+    learner_busy: float
+    staleness: float
+    dropped: float
+
+
+def simulate(times: Times, workers: int, max_staleness: int, ranks: int) -> Point:
+    """Run some updates with sleeping workers and a sleeping learner; return their throughput."""
+    learn_s = times.learn_s * GROUPS / ranks
+    scale = UPDATE_S / max(mean(times.play_s) * GROUPS / workers, learn_s)
+    asleep = SleepingWorkers(workers, times.play_s, scale)
+    settings = RolloutSettings("local", rollout_workers=workers, max_staleness=max_staleness, rollout_chunk=1)
+    sampling = GroupSettings(seed=0, groups=GROUPS, group_size=1)
+    source = WorkerRollouts(asleep, sampling, settings, max_updates=WARMUP + UPDATES + max_staleness)
+    started, ages, dropped = time.perf_counter(), list[float](), 0.0
+    for update in range(WARMUP + UPDATES):
+        if update == WARMUP:
+            started, ages, dropped = time.perf_counter(), [], 0.0
+        found = source.rollout(update)
+        ages.append(found.metrics.get("team/staleness_mean", 0.0))
+        dropped += found.metrics.get("team/episodes_dropped", 0.0)
+        time.sleep(learn_s * scale)
+    seconds = (time.perf_counter() - started) / scale
+    source.cancel()
+    trained = UPDATES * GROUPS
+    return Point(
+        workers,
+        max_staleness,
+        ranks,
+        groups_per_s=trained / seconds,
+        learner_busy=UPDATES * learn_s / seconds,
+        staleness=mean(ages),
+        dropped=dropped / (trained + dropped),
+    )
+
+
+def simulate_all(times: Times) -> Iterator[Point]:
+    """Yield the points of the plot, and print a line for each."""
+    for ranks, staleness, workers in itertools.product(RANKS, STALENESS, WORKERS):
+        point = simulate(times, workers, staleness, ranks)
+        print(" ".join(f"{name}={value:.4g}" for name, value in asdict(point).items()), flush=True)
+        yield point
+
+
+def draw(points: Sequence[Point], times: Times, path: Path) -> Path:
+    """Plot the throughput over the number of workers, with a panel for each speed of the learner."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4 * len(RANKS), 4), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    for axes, ranks in zip(figure.subplots(1, len(RANKS), sharey=True), RANKS, strict=True):
+        ideal = [workers / mean(times.play_s) for workers in WORKERS]
+        axes.plot(WORKERS, ideal, color="grey", linestyle=":", label="workers alone")
+        axes.axhline(ranks / times.learn_s, color="grey", linestyle="--", label="learner alone")
+        for place, staleness in enumerate(STALENESS):
+            shown = [point for point in points if (point.ranks, point.max_staleness) == (ranks, staleness)]
+            axes.plot(
+                [point.workers for point in shown],
+                [point.groups_per_s for point in shown],
+                "o-",
+                color=f"C{place}",
+                label=f"staleness at most {staleness}",
+            )
+        axes.set(xscale="log", yscale="log", xlabel="rollout workers", title=f"learner x {ranks}")
+        axes.set_xticks(WORKERS, map(str, WORKERS))
+        axes.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("prompt groups per second")
+    figure.axes[0].legend(fontsize=8)
+    with path.open("wb") as stream:
+        canvas.print_png(stream)
+    return path
+
+
+def table(points: Sequence[Point], workers: Sequence[int] = (1, 8, 64, 256)) -> str:
+    """Return the points as a table in Markdown: throughput, and the share of the time that the learner works."""
+    lines = [
+        f"| learner | staleness | {' | '.join(f'{count} workers' for count in workers)} |",
+        f"|---|---|{'---|' * len(workers)}",
+    ]
+    for ranks, staleness in itertools.product(RANKS, STALENESS):
+        shown = {p.workers: p for p in points if (p.ranks, p.max_staleness) == (ranks, staleness)}
+        cells = [f"{shown[n].groups_per_s:.3g} ({shown[n].learner_busy:.0%})" for n in workers]
+        lines.append(f"| x {ranks} | {staleness} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    actions = parser.add_subparsers(dest="action", required=True)
+    measured = actions.add_parser("measure", help="measure the times of one worker and of the learner")
+    measured.add_argument("--model", default="smollm2-135m")
+    measured.add_argument("--groups", type=int, default=16, help="prompt groups to play, one by one")
+    measured.add_argument("--updates", type=int, default=2, help="updates on all of them")
+    measured.add_argument("--out", type=Path, required=True)
+    simulated = actions.add_parser("simulate", help="simulate 1 to 256 workers")
+    simulated.add_argument("times", type=Path)
+    simulated.add_argument("--out", type=Path, required=True)
+    simulated.add_argument("--plot", type=Path)
+    chosen = parser.parse_args(arguments)
+    if chosen.action == "measure":
+        times = measure(chosen.model, chosen.groups, chosen.updates)
+        chosen.out.write_text(json.dumps(asdict(times), indent=1))
+        spread = stdev(times.play_s) / mean(times.play_s) if len(times.play_s) > 1 else 0.0
+        print(f"play {mean(times.play_s):.2f} s a group (cv {spread:.2f}), learn {times.learn_s:.2f} s a group")
+        return 0
+    times = Times(**json.loads(chosen.times.read_text()))
+    points = list(simulate_all(times))
+    chosen.out.write_text(json.dumps({"times": asdict(times), "points": [asdict(p) for p in points]}, indent=1))
+    if chosen.plot:
+        draw(points, times, chosen.plot)
+    print(table(points))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
