@@ -96,6 +96,11 @@ class PublishedTeam:
         bases = self._adapters(out, source, state["folders"])
         evaluations = {label: self._evaluation(file) for label, file in files.items()}
         first, file = next(iter(evaluations.values())), next(iter(files.values()))
+        if first["checkpoint"] != source.name:
+            raise PublishError(
+                f"--evaluation: the first is of {first['checkpoint'] or 'the untrained team'} ({file}), wanted one of "
+                f"the published checkpoint {source.name}"
+            )
         scenarios = self._scenarios(out, file, first)
         for label, record in evaluations.items():
             _put_json(out / (EVALUATION_FILE if record is first else f"evaluation-{label}.json"), record)
@@ -104,7 +109,7 @@ class PublishedTeam:
         facts = CardFacts(
             repo=self.repo,
             config=config,
-            checkpoint=checkpoint.name_of(state["updates"]),
+            checkpoint=source.name,
             team=_team(out, config),
             folders=state["folders"],
             bases=bases,

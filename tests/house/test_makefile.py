@@ -89,7 +89,8 @@ def _with_ci(folder, engine, recipe, failing="none"):
         (folder / ".ci" / name).write_text(f"#!/bin/sh\n{does}\n")
         (folder / ".ci" / name).chmod(0o755)
     (folder / "Makefile").write_text(
-        f"sandbox test-attacks test-long test-probes test-browser test-ray docs:\n\t@test $@ != {failing}\n\ntest:\n\t{recipe}\n"
+        "sandbox test-attacks test-long test-probes test-browser test-ray docs:\n"
+        f"\t@test $@ != {failing}\n\ntest:\n\t{recipe}\n"
     )
 
 

@@ -16,6 +16,7 @@ import yaml
 from fake_hub import FakeHub
 
 from baselines.cli.main import main
+from baselines.publishing.model_card import CardFacts, environment_flags, model_card
 from baselines.publishing.private_content import replaced, search
 from marft_agents.models import pretrained
 from marft_envs import Team
@@ -133,6 +134,33 @@ def test_episodes_are_published_on_request(capsys, replacing):
     assert len(Path("a/episodes.jsonl").read_text().splitlines()) == 3
 
 
+def test_the_card_of_a_team_with_partners_and_two_bases_names_what_it_loads():
+    evaluation = {
+        **{"accuracy": 0.5, "interval_95": [0.1, 0.9], "checkpoint": "update-00002", "scores": [[1]], "seeds": [0]},
+        **{"tokens_per_episode": 3.0, "failures": 0, "law": {"temperature": 1.0, "max_new_tokens": 4}},
+        "keywords": {"team": {}, "dependency": "full", "horizon": 2, "reward": {"steps": -1}, "turns": 3},
+    }
+    facts = CardFacts(
+        repo="me/mixed",
+        config={"env": "my/game-v0", "algorithm": "grpo", "models": {"*": "a/b", "c_0": "frozen:e/f"}},
+        checkpoint="update-00002",
+        team={"profiles": [{"name": name, "answers": name == "c_0"} for name in ("a_0", "b_0", "c_0")]},
+        folders={"a_0": "a_0", "b_0": "b_0"},
+        bases={"a_0": "a/b", "b_0": "c/d"},
+        evaluations={"trained": evaluation},
+        scenarios="scenarios.json",
+        versions={"marft": "1"},
+    )
+    card = model_card(facts)
+    assert yaml.safe_load(card.split("---\n")[1])["base_model"] == ["a/b", "c/d"]
+    assert "| `c_0` | yes | none: not trained | `frozen:e/f` |" in card
+    assert "--checkpoint mixed --scenarios mixed/scenarios.json --out repeated" in card
+    assert environment_flags(facts) == [
+        *("--team", "mixed/team.json", "--horizon", "2", "--reward", '{"steps": -1}', "--env-arg", "turns=3")
+    ]
+    assert "On other base models, in the same way: `b_0`." in card
+
+
 # ------------------------------------------------------- upload, and loading
 
 
@@ -218,6 +246,15 @@ def test_bad_input_is_one_clear_line(capsys, inside, arguments, wanted):
     assert code == 1
     assert wanted in error
     assert error.count("\n") == 1
+    assert not Path("x").exists()
+
+
+def test_an_evaluation_of_another_checkpoint_is_refused(capsys, replacing):
+    more = ["--evaluation", "untrained", "--evaluation", "run/trained", *replacing]
+    code, _, error = run(capsys, "push", "run", "--repo", "me/sums", "--dry-run", "--out", "x", *more)
+    assert code == 1
+    assert "the first is of the untrained team" in error
+    assert "wanted one of the published checkpoint update-00001" in error
     assert not Path("x").exists()
 
 
