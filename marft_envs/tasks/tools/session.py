@@ -144,7 +144,8 @@ class WorldSession:
         return ""
 
     def _grade(self, *, ended: bool, events: tuple[Event, ...], private: Mapping[str, str]) -> Outcome:
-        grade = grade_state(self.task.goal, self.task.state, json.loads(self.state))
+        after = self.task.state if self.state == self.task.start else json.loads(self.state)
+        grade = grade_state(self.task.goal, self.task.state, after)
         met = list(grade.met.values())
         if self.task.answer:
             met.append(self.finished and same_answer(self.answer, self.task.answer))

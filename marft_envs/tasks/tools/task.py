@@ -45,7 +45,8 @@ class ToolTask(Task):
         Raises:
             ValueError: Otherwise; the message names the task and the path.
         """
-        if lost := next(changes(dict(self.state), json.loads(self.start)), None):
+        given, copied = dict(self.state), json.loads(self.start)
+        if given != copied and (lost := next(changes(given, copied), None)):
             raise ValueError(f"task {self.id!r}: {lost!r} of its state is not plain JSON data")
         for path, value in self.goal.values.items():
             if alike(find(self.state, path), value):
