@@ -96,10 +96,11 @@ class PublishedTeam:
         bases = self._adapters(out, source, state["folders"])
         evaluations = {label: self._evaluation(file) for label, file in files.items()}
         first, file = next(iter(evaluations.values())), next(iter(files.values()))
-        if first["checkpoint"] != source.name:
+        published = checkpoint.name_of(state["updates"])
+        if first["checkpoint"] != published:
             raise PublishError(
                 f"--evaluation: the first is of {first['checkpoint'] or 'the untrained team'} ({file}), wanted one of "
-                f"the published checkpoint {source.name}"
+                f"the published checkpoint {published}"
             )
         scenarios = self._scenarios(out, file, first)
         for label, record in evaluations.items():
@@ -109,7 +110,7 @@ class PublishedTeam:
         facts = CardFacts(
             repo=self.repo,
             config=config,
-            checkpoint=source.name,
+            checkpoint=published,
             team=_team(out, config),
             folders=state["folders"],
             bases=bases,

@@ -249,6 +249,15 @@ def test_bad_input_is_one_clear_line(capsys, inside, arguments, wanted):
     assert not Path("x").exists()
 
 
+def test_a_published_folder_can_be_published_again(capsys, replacing):
+    shared = ["--dry-run", "--repo", "me/sums"]
+    assert run(capsys, "push", "run", *shared, "--out", "first", *replacing)[0] == 0
+    assert run(capsys, "push", "first", *shared, "--out", "second")[0] == 0
+    assert files_of("second") == FILES
+    for name in FILES - {"README.md"}:
+        assert Path("second", name).read_bytes() == Path("first", name).read_bytes()
+
+
 def test_an_evaluation_of_another_checkpoint_is_refused(capsys, replacing):
     more = ["--evaluation", "untrained", "--evaluation", "run/trained", *replacing]
     code, _, error = run(capsys, "push", "run", "--repo", "me/sums", "--dry-run", "--out", "x", *more)
