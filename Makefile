@@ -49,7 +49,7 @@ test-attacks: $(STAMP)  ## the attack suite, and all tests of the judge, in each
 test-probes: $(STAMP)  ## the learning probes: what random weights must learn, and what they cannot without cooperation
 	$(PYTEST) -n 2 --dist worksteal -m probes $$(grep -rl --include=*.py mark.probes tests)
 
-test-ray: $(STAMP)  ## rollouts, judges and benchmarks on a Ray cluster, which is started on this machine
+test-ray: $(STAMP)  ## rollouts, learners, judges and benchmarks on a Ray cluster, which is started on this machine
 	$(PYTEST) -m ray $$(grep -rl mark.ray tests)
 
 test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser installs what it needs)

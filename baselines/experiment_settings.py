@@ -20,6 +20,7 @@ from baselines.presets import PRESETS
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for
 from marft_agents.learning.learner import Learner
+from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
@@ -35,6 +36,7 @@ from marft_agents.policies.language_model import (
 from marft_agents.policies.partners import RemoteSettings, agent_model, split_item
 from marft_agents.rollouts.ray_workers import check_ray
 from marft_agents.rollouts.rollout_workers import RolloutSettings, refuse_uncorrected
+from marft_agents.runs.ray_ranks import check_ranks
 from marft_agents.runs.run_folder import RunFolderError
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
@@ -50,6 +52,7 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "remote": (RemoteSettings, "remote agents"),
     "rollouts": (RolloutSettings, "rollouts"),
     "tracking": (TrackingSettings, "tracking"),
+    "ranks": (RankSettings, "data-parallel learner"),
 }
 
 
@@ -76,6 +79,7 @@ class Experiment:
         remote: Limits of requests to remote agents.
         rollouts: Where episodes are played: in this process, or by the workers of a Ray cluster.
         tracking: Trackers that get the metrics, beside the files of the run folder.
+        ranks: Number of processes that share the passes of each update.
     """
 
     env: str
@@ -95,6 +99,7 @@ class Experiment:
     canary: bool = True
     rollouts: RolloutSettings = RolloutSettings()
     tracking: TrackingSettings = TrackingSettings()
+    ranks: RankSettings = RankSettings()
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
@@ -178,6 +183,7 @@ class Experiment:
             SamplerError: The sampler cannot play this team.
             RemoteError: A remote agent does not answer.
             RolloutWorkerError: Workers of a Ray cluster are asked for, and Ray is missing.
+            RankError: Several learners are asked for, and packages of Ray Train are missing.
         """
         env = env or factory(self.env, self.keywords)()
         refuse_unsuitable(env)
@@ -199,13 +205,16 @@ class Experiment:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
         models = models_of(env.possible_agents, self.models).values()
         sources = {model.source for model in models if model.local}
-        check_play(self.sampler, sources, self.law, workers=self.rollouts.rollout_workers)
+        check_play(self.sampler, sources, self.law, workers=max(1, self.rollouts.rollout_workers))
         refuse_uncorrected(settings, self.rollouts.max_staleness)
         check_ray(self.rollouts)
+        check_ranks(self.ranks, self.rollouts)
         check_first_prompts(env, self.models, self.law, self.context)
         return settings
 
-    def build(self, device: torch.device | None = None, make_env: Any = None) -> tuple[Any, LanguageModelTeam, Learner]:
+    def build(
+        self, device: torch.device | None = None, make_env: Any = None, ranks: Ranks = ALONE
+    ) -> tuple[Any, LanguageModelTeam, Learner]:
         """Build the environment factory, the team and the learner.
 
         All checks that need no model run before any model is loaded.
@@ -213,6 +222,7 @@ class Experiment:
         Args:
             device: Device of the models; None selects CUDA if available, else the CPU.
             make_env: Existing environment factory; None makes one from `env` and `keywords`.
+            ranks: Processes that share the passes of each update.
 
         Raises:
             SettingsError: The settings cannot be trained in this environment.
@@ -223,7 +233,7 @@ class Experiment:
         settings = self.check(env)
         team = self.build_team(env.possible_agents, device)
         updates = self.scheduled(env).schedule.max_updates
-        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates)
+        learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
         return make_env, team, learner
 
     def build_team(self, agents: Sequence[str], device: torch.device | None = None) -> LanguageModelTeam:

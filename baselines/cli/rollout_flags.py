@@ -44,7 +44,7 @@ def open_rollouts(
         device: Device of the learner; workers use the GPUs that Ray gives them, unless this is the CPU.
     """
     rollouts = experiment.rollouts
-    if rollouts.ray == OFF:
+    if rollouts.ray == OFF or not rollouts.rollout_workers:
         with open_player(experiment, team, settings, folder, make_env=make_env) as player:
             yield LocalRollouts(player, rollouts.chunk)
         return

@@ -8,6 +8,7 @@ import dataclasses
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,23 @@ from baselines.cli.environment_flags import (
 )
 from baselines.cli.held_out_validation import held_out_tasks
 from baselines.cli.progress import TrainingTable
-from baselines.cli.rollout_flags import open_rollouts
+from baselines.cli.rollout_flags import identity, open_rollouts
 from baselines.cli.sampler_flags import OWN, add_sampler_flag
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
 from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import draw_curve
 from marft_agents.learning.algorithms import ALGORITHMS
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
 from marft_agents.metric_names import TOKENS_TOTAL
+from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.rollouts.ray_workers import cluster
 from marft_agents.runs import checkpoint
+from marft_agents.runs.ray_ranks import run_ranks
 from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.setting_fields import SettingsError
 from marft_envs.tasks.tools.tool_access import check_surface
 
 DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell given flags from defaults
@@ -46,7 +52,8 @@ DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell giv
     "sharing": "separate",
     "preset": "laptop",
 }
-WITH_RESUME = ("updates", "epochs", "budget_tokens", "device", "ray")  # flags that may change on resume
+LEARNERS = tuple(field.name for field in dataclasses.fields(RankSettings))
+WITH_RESUME = ("updates", "epochs", "budget_tokens", "device", "ray", *LEARNERS)  # flags that may change on resume
 NO_FLAGS = ("command", "run", "default_split", "resume")
 
 
@@ -170,7 +177,11 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
         experiment = dataclasses.replace(
             experiment, rollouts=dataclasses.replace(experiment.rollouts, ray=arguments.ray)
         )
-    return dataclasses.replace(experiment, schedule=dataclasses.replace(experiment.schedule, **longer))
+    return dataclasses.replace(
+        experiment,
+        schedule=dataclasses.replace(experiment.schedule, **longer),
+        ranks=dataclasses.replace(experiment.ranks, **given_knobs(arguments, RankSettings)),
+    )
 
 
 def _refuse_less(budget_tokens: int, run: Path) -> None:
@@ -218,37 +229,83 @@ def train(
         "success", mean success of the last "window" updates (at most 10), "updates" of the whole run, and "tokens"
         generated for them (missing for a run resumed from a checkpoint that did not count them).
     """
+    if device is not None and experiment.ranks.learners > 1:
+        raise SettingsError("--device: the device of several learners follows from --learner-gpus; leave out --device")
     if not resume:
         check_free(out)
     experiment.tracking.check_installed()
-    make_env = factory(experiment.env, experiment.keywords)
-    env = make_env()
-    keep_grades(env, out)
-    experiment = experiment.scheduled(env)
-    if resume:
-        _refuse_shorter(experiment, out)
-    held_out = held_out_tasks(experiment.env, experiment.keywords, experiment.validation, env)
-    experiment.check(env)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(cluster(experiment.rollouts))  # before any model is loaded
-        _, team, learner = experiment.build(device, make_env)
-        stack.enter_context(contextlib.closing(team))
+    run = _Run(experiment, out, device, resume)
+    with cluster(run.experiment.rollouts, run.experiment.ranks):  # before any model is loaded
+        if experiment.ranks.learners == 1:
+            run.work(ALONE)
+        else:
+            run_ranks(
+                partial(_on_rank, experiment.to_dict(), out.resolve(), resume), experiment.ranks, identity=identity
+            )
+    history = read_metrics(out)
+    if curve:
+        draw_curve({out.name: history}, out / "curve.png")
+    window = history[-10:]
+    tokens = {"tokens": history[-1][TOKENS_TOTAL]} if TOKENS_TOTAL in history[-1] else {}
+    return tokens | {
+        "success": sum(m["team/success"] for m in window) / len(window),
+        "window": len(window),
+        "updates": len(history),
+    }
+
+
+class _Run:
+    """A run that has passed all checks that need no model.
+
+    Args:
+        experiment: Complete configuration of the run.
+        out: Run folder to write.
+        device: Device of the models.
+        resume: True continues from the newest checkpoint in `out`.
+    """
+
+    def __init__(self, experiment: Experiment, out: Path, device: torch.device | None, resume: bool) -> None:
+        self.out, self.device, self.resume = out, device, resume
+        self.make_env = factory(experiment.env, experiment.keywords)
+        self.env = self.make_env()
+        keep_grades(self.env, out)
+        self.experiment = experiment.scheduled(self.env)
+        if resume:
+            _refuse_shorter(self.experiment, out)
+        self.held_out = held_out_tasks(experiment.env, experiment.keywords, experiment.validation, self.env)
+        self.experiment.check(self.env)
+
+    def work(self, ranks: Ranks) -> None:
+        """Train as rank 0, or share the passes of its updates."""
+        with contextlib.ExitStack() as stack:
+            _, team, learner = self.experiment.build(self.device, self.make_env, ranks)
+            stack.enter_context(contextlib.closing(team))
+            if ranks.rank:
+                learner.follow()
+            else:
+                self._train(team, learner, stack)
+                learner.release()
+
+    def _train(self, team: LanguageModelTeam, learner: Learner, stack: contextlib.ExitStack) -> None:
+        experiment, out, env = self.experiment, self.out, self.env
         validator = None
-        if held_out is not None:
-            validator = held_out.validator(team, experiment.validation, experiment.schedule)
+        if self.held_out is not None:
+            validator = self.held_out.validator(team, experiment.validation, experiment.schedule)
         notes, done = notes_of(env), 0
         if experiment.sampler != OWN:
             notes["sampler"] = experiment.sampler
-        if resume and checkpoint.latest(out / "checkpoints") is None:
+        if self.resume and checkpoint.latest(out / "checkpoints") is None:
             print(
                 f"{out}: the run ended before its first checkpoint; it starts anew with its config.json",
                 file=sys.stderr,
             )
-        elif resume:
+        elif self.resume:
             check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
             done = checkpoint.load(out, team, learner)
         rollouts = stack.enter_context(
-            open_rollouts(experiment, team, learner.settings, out / "adapters", make_env=make_env, device=device)
+            open_rollouts(
+                experiment, team, learner.settings, out / "adapters", make_env=self.make_env, device=self.device
+            )
         )
         table = stack.enter_context(
             TrainingTable(
@@ -261,7 +318,7 @@ def train(
         if done and Experiment.load(out) != experiment:  # record a longer schedule for later resumes
             write_json(out / "config.json", experiment.to_dict())
         Trainer(
-            make_env,
+            self.make_env,
             team,
             learner,
             experiment.schedule,
@@ -273,14 +330,13 @@ def train(
             tasks=tasks_of(env, "epochs") if experiment.schedule.epochs else (),
             validator=validator,
         ).run()
-    folder.close()
-    history = read_metrics(out)
-    if curve:
-        draw_curve({out.name: history}, out / "curve.png")
-    window = history[-10:]
-    tokens = {"tokens": history[-1][TOKENS_TOTAL]} if TOKENS_TOTAL in history[-1] else {}
-    return tokens | {
-        "success": sum(m["team/success"] for m in window) / len(window),
-        "window": len(window),
-        "updates": len(history),
-    }
+        folder.close()
+
+
+def _on_rank(record: Mapping[str, Any], out: Path, resume: bool, ranks: Ranks) -> None:
+    """Train a recorded experiment as one of several ranks, on the device that Ray Train gives it."""
+    from ray.train.torch import get_device
+
+    experiment = Experiment.from_dict(dict(record))
+    device = get_device() if experiment.ranks.learner_gpus else torch.device("cpu")
+    _Run(experiment, out, device, resume).work(ranks)

@@ -17,6 +17,7 @@ from marft_agents.learning.advantages import Array, explained_variance
 from marft_agents.learning.batch import Batch, Index, positions
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import value_loss
+from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.token_log_probs import action_hidden, plan_micro_batches
 from marft_agents.models.adapted_base import AdaptedBase
@@ -119,11 +120,13 @@ class TeamCritic:
         team: Team whose base models give the features.
         settings: Learner settings: level, credit, step sizes and epochs.
         seed: Seed of the heads' initial weights.
+        ranks: Processes that share the passes; features stay on the rank that computed them.
     """
 
-    def __init__(self, team: LanguageModelTeam, settings: LearnerSettings, *, seed: int) -> None:
+    def __init__(self, team: LanguageModelTeam, settings: LearnerSettings, *, seed: int, ranks: Ranks = ALONE) -> None:
         self.team = team
         self.settings = settings
+        self.ranks = ranks
         self.bases = team.bases
         own = settings.credit == "own"
         self.head_of = {agent: i if own else self._base_of(agent) for i, agent in enumerate(team.seats)}
@@ -145,10 +148,15 @@ class TeamCritic:
         head = np.array([self.head_of.get(agent, -1) for agent in batch.agents])[batch.agent]
         return [np.flatnonzero((head == h) & (batch.num_values > 0)) for h in range(len(self.heads))]
 
+    def _own_actions_by_head(self, batch: Batch) -> list[Index]:
+        """Return per head those of its actions whose features are on this rank, int64 [n] each."""
+        own = self.ranks.own([len(a.prompt_ids) + len(a.token_ids) for a in batch.actions])
+        return [index[(own.start <= index) & (index < own.stop)] for index in self._actions_by_head(batch)]
+
     def features(self, batch: Batch) -> list[Tensor]:
-        """Return per head [V_h, d], the frozen trunk's features before each decision that it evaluates."""
+        """Return per head [V_h, d], the frozen trunk's features before each decision of this rank's actions."""
         every_token = self.settings.level == "token" and self.settings.credit != "round"
-        by_head = self._actions_by_head(batch)
+        by_head = self._own_actions_by_head(batch)
         features = list(self._nothing)
         for index, base in enumerate(self.bases):
             heads = [h for h in self._heads_on(index) if len(by_head[h])]
@@ -183,17 +191,18 @@ class TeamCritic:
 
         Args:
             batch: Batch of the update.
-            features: Per head [V_h, d], from `features`.
+            features: Per head [V_h, d] of this rank's actions, from `features`.
 
         Raises:
             DivergenceError: A value is not finite.
         """
         values = np.zeros_like(batch.values)
-        for head, index in enumerate(self._actions_by_head(batch)):
+        for head, index in enumerate(self._own_actions_by_head(batch)):
             # action by action: the rounding of a product depends on its number of rows, V must not on its neighbours
             parts = features[head].split(batch.num_values[index].tolist()) if len(index) else ()
             for i, part in zip(index, parts, strict=True):
                 values[batch.value_offsets[i] : batch.value_offsets[i + 1]] = self._values(head, part)
+        values = self.ranks.total(values)
         if not np.isfinite(values).all():
             owner = np.repeat(np.arange(len(batch.actions)), batch.num_values)
             bad = np.unique(owner[~np.isfinite(values)])
@@ -222,17 +231,20 @@ class TeamCritic:
             cut = [e for e, found in enumerate(final) if found == index]
             if not cut:
                 continue
-            prompts = [trajectories[e].final_prompt_ids for e in cut]
-            features = torch.cat(self._frozen_features(base, prompts, [ONE_TOKEN] * len(cut)))
+            own = cut[self.ranks.own([len(trajectories[e].final_prompt_ids) for e in cut])]
+            prompts = [trajectories[e].final_prompt_ids for e in own]
+            features = self._frozen_features(base, prompts, [ONE_TOKEN] * len(own))
             for head in self._heads_on(index):
                 values = np.zeros(len(trajectories))
-                values[cut] = self._values(head, features)
+                if own:
+                    values[own] = self._values(head, torch.cat(features))
+                values = self.ranks.total(values)
                 if not np.isfinite(values).all():
                     raise DivergenceError(
                         "the critic: values of what cut episodes would have gone on with are not finite"
                     )
-                own = head_of[batch.agent] == head if self.settings.credit == "own" else True
-                bootstraps += np.where(own, values[batch.episode], 0.0)
+                of_head = head_of[batch.agent] == head if self.settings.credit == "own" else True
+                bootstraps += np.where(of_head, values[batch.episode], 0.0)
         return bootstraps
 
     def _heads_on(self, base: int) -> list[int]:
@@ -245,7 +257,7 @@ class TeamCritic:
 
         Args:
             batch: Batch with the `values` before the fit and the `returns` to regress on.
-            features: Per head [V_h, d], from `features`.
+            features: Per head [V_h, d] of this rank's actions, from `features`.
             lr: Adam step size of this update.
             generator: Random generator that shuffles the mini-batches.
 
@@ -259,6 +271,7 @@ class TeamCritic:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         work = []
+        own = self._own_actions_by_head(batch)
         acting = [(index[0], head, index) for head, index in enumerate(self._actions_by_head(batch)) if len(index)]
         for _, head, index in sorted(acting, key=lambda item: int(item[0])):  # by first action
             x, scale = features[head], self.scales[head]
@@ -266,31 +279,39 @@ class TeamCritic:
             if settings.value_norm:
                 scale.update(returns)
             y = torch.as_tensor(scale.normalise(returns), dtype=torch.float32, device=x.device)
+            rows = np.full(len(y), -1)  # where the features of each value are; -1: on another rank
+            rows[np.repeat(np.isin(index, own[head]), batch.num_values[index])] = np.arange(len(x))
             before = None  # outputs [V_h] before the fit, for value clipping
             if settings.value_clip is not None:
                 with torch.no_grad():
                     before = self.heads[head](x)
-            work.append((self.heads[head], x, y, before))
+            work.append((self.heads[head], x, y, before, rows))
         losses: list[float] = []
         for _ in range(settings.value_epochs):
-            for value_head, x, y, before in work:
-                order = generator.permutation(len(x))
-                for part in np.array_split(order, min(settings.value_mini_batches, len(x))):
-                    old = None if before is None else before[part]
-                    losses.append(self._step(value_head, x[part], y[part], old))
+            for value_head, x, y, before, rows in work:
+                order = generator.permutation(len(y))
+                for part in np.array_split(order, min(settings.value_mini_batches, len(y))):
+                    mine = part[rows[part] >= 0]
+                    old = None if before is None else before[rows[mine]]
+                    losses.append(self._step(value_head, x[rows[mine]], y[mine], old, len(part)))
         return {
             "critic/loss": float(np.mean(losses)),
             "critic/explained_variance": explained_variance(batch.values, batch.returns),
             "critic/value_mean": float(batch.values.mean()),
         }
 
-    def _step(self, head: ValueHead, x: Tensor, y: Tensor, before: Tensor | None) -> float:
+    def _step(self, head: ValueHead, x: Tensor, y: Tensor, before: Tensor | None, count: int) -> float:
+        """Step along the mean loss of a mini-batch of `count` values, of which this rank has some; return the loss."""
         settings = self.settings
-        loss = value_loss(head(x), y, huber_delta=settings.huber_delta, before=before, clip=settings.value_clip).mean()
+        losses = value_loss(head(x), y, huber_delta=settings.huber_delta, before=before, clip=settings.value_clip)
+        part = losses.sum() / count
         self.optimizer.zero_grad(set_to_none=True)
+        loss = part.detach().clone()
+        self.ranks.add_up(loss)
         if not torch.isfinite(loss):
             raise DivergenceError(f"the critic: its loss is {loss.item()}: lower critic_lr, or look at the rewards")
-        loss.backward()
+        part.backward()
+        self.ranks.add_gradients(head.parameters())
         nn.utils.clip_grad_norm_(head.parameters(), settings.max_grad_norm)
         self.optimizer.step()
         if not torch.isfinite(nn.utils.get_total_norm(list(head.parameters()))):

@@ -10,10 +10,12 @@ With `compounding='none'` sequential and simultaneous updates are identical. Sou
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,10 +27,12 @@ from marft_agents.learning.critic import TeamCritic
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import kl_estimate, widening_clip
 from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss
+from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import metric_prefix
 from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Trajectory
@@ -42,6 +46,7 @@ class Learner:
         settings: Algorithm and hyperparameters, see `LearnerSettings`.
         seed: Seed of the value heads, the agent order and the mini-batch shuffling.
         total_updates: Number of updates of the run, for the cosine schedule.
+        ranks: Processes that share the passes of each update. Rank 0 calls `update`, all others `follow`.
 
     Attributes:
         critic: Value function of the team; None if the settings train none.
@@ -56,7 +61,13 @@ class Learner:
     """
 
     def __init__(
-        self, team: LanguageModelTeam, settings: LearnerSettings, *, seed: int = 0, total_updates: int = 1
+        self,
+        team: LanguageModelTeam,
+        settings: LearnerSettings,
+        *,
+        seed: int = 0,
+        total_updates: int = 1,
+        ranks: Ranks = ALONE,
     ) -> None:
         if team.law.greedy:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and can not be trained")
@@ -64,16 +75,17 @@ class Learner:
         self.settings = settings
         self.total_updates = total_updates
         self.seed = seed
+        self.ranks = ranks
         self.updates = 0
         self.step_scale = 1.0
         self.progress: float | None = None
         self.on_advantages: Callable[[Batch], None] | None = None
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-        self.scorer = LogProbScorer(team.law, settings.micro_batch)
+        self.scorer = LogProbScorer(team.law, settings.micro_batch, ranks)
         if settings.gradient_checkpointing:
             for base in team.bases:
                 base.recompute_layers()
-        self.critic = TeamCritic(team, settings, seed=seed) if settings.critic else None
+        self.critic = TeamCritic(team, settings, seed=seed, ranks=ranks) if settings.critic else None
         self.optimizers = {
             policy: torch.optim.Adam(
                 list(self._base(policy).parameters(policy).values()), lr=settings.policy_lr, eps=settings.adam_epsilon
@@ -96,6 +108,7 @@ class Learner:
             DivergenceError: A reward, value, log-prob, loss or gradient is not finite.
         """
         settings, metrics = self.settings, dict[str, float]()
+        self._share(trajectories)
         batch = build_batch(trajectories, self.team.policies, settings)
         if not batch.actions:
             self.updates += 1
@@ -134,16 +147,17 @@ class Learner:
             rows = rows._replace(preceding=compounded[rows.joint])
             step = self._policy_step(policy, rows, place, count)
             for mini_batch in step.mini_batches(self.generator):  # of all PPO epochs
-                kl = 0.0
-                for index, gradient in plan_passes(mini_batch, self.scorer, settings):
-                    part, new = step.forward(mini_batch, index, gradient=gradient)  # log pi, entropy
-                    terms = loss_terms(part, new.logprobs, step.settings)  # -min(r M A, clip(r) M A), KL, NLL
-                    loss = policy_loss(terms, new.entropy, mini_batch, settings)
-                    kl += step.add(part, terms, new.entropy, loss) / len(mini_batch.advantages)
-                    if gradient:
-                        loss.backward()
-                    del new, terms, loss  # before the next pass: they hold the graph, and with it activations
-                if settings.kl_stop is not None and kl > settings.kl_stop:
+                kl = np.zeros(1)
+                with self.ranks.joined():
+                    for index, gradient in plan_passes(mini_batch, self.scorer, settings):
+                        part, new = step.forward(mini_batch, index, gradient=gradient)  # log pi, entropy
+                        terms = loss_terms(part, new.logprobs, step.settings)  # -min(r M A, clip(r) M A), KL, NLL
+                        loss = policy_loss(terms, new.entropy, mini_batch, settings)
+                        kl += step.add(part, terms, new.entropy, loss) / len(mini_batch.advantages)
+                        if gradient:
+                            loss.backward()
+                        del new, terms, loss  # before the next pass: they hold the graph, and with it activations
+                if settings.kl_stop is not None and self.ranks.total(kl) > settings.kl_stop:
                     step.statistics.stopped = True
                     break
                 step.descend(mini_batch)
@@ -154,6 +168,33 @@ class Learner:
         metrics |= self._shaping_metrics(batch)
         self.updates += 1
         return metrics
+
+    # ------------------------------------------------------------------ other ranks
+
+    def follow(self) -> None:
+        """Take part in the updates of rank 0, as one of the other ranks, until it calls `release`."""
+        while (work := self.ranks.broadcast(NO_WORK)) is not None:
+            unpack_adapters(self.team, work.adapters)
+            self.load_state_dict(torch.load(io.BytesIO(work.state), weights_only=True, map_location="cpu"))
+            self.step_scale, self.progress = work.step_scale, work.progress
+            with contextlib.suppress(DivergenceError):  # rank 0 raises it too, and decides
+                self.update(work.trajectories)
+
+    def release(self) -> None:
+        """End `follow` on all other ranks; called by rank 0 after its last update."""
+        self.ranks.broadcast(NO_WORK)
+
+    def _share(self, trajectories: Sequence[Trajectory]) -> None:
+        """Send the other ranks the episodes of an update and all that it starts from, as rank 0.
+
+        The state goes with every update. So after a resume or a rollback all ranks have it, with any number of them.
+        """
+        if self.ranks.count == 1 or self.ranks.rank:
+            return
+        state = io.BytesIO()
+        torch.save(self.state_dict(), state)
+        adapters = pack_adapters(self.team)
+        self.ranks.broadcast(Work(trajectories, adapters, state.getvalue(), self.step_scale, self.progress))
 
     # ------------------------------------------------------------------ before the first step
 
@@ -273,6 +314,27 @@ class Learner:
             optimizer.load_state_dict(state["optimizers"][name])
         self.generator.bit_generator.state = state["generator"]
         self.updates = state["updates"]
+
+
+class Work(NamedTuple):
+    """An update that rank 0 sends to the others.
+
+    Attributes:
+        trajectories: Episodes of the update.
+        adapters: Weights of the policies, from `pack_adapters`.
+        state: `Learner.state_dict`, as `torch.save` writes it.
+        step_scale: `Learner.step_scale`.
+        progress: `Learner.progress`.
+    """
+
+    trajectories: Sequence[Trajectory]
+    adapters: Mapping[str, bytes]
+    state: bytes
+    step_scale: float
+    progress: float | None
+
+
+NO_WORK: Work | None = None
 
 
 def _refuse_non_finite_rewards(batch: Batch) -> None:

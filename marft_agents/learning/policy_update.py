@@ -134,7 +134,8 @@ def plan_passes(batch: Batch, scorer: LogProbScorer, settings: LearnerSettings) 
     """Cut a mini-batch into forward passes; actions without a gradient get passes of their own.
 
     Returns:
-        Per pass its actions, int64 [n], and True if it needs a gradient, False if it only feeds the statistics.
+        Per pass of this rank its actions, int64 [n], and True if it needs a gradient, False if it only feeds the
+        statistics.
     """
     pulling = np.add.reduceat(batch.advantages != 0, batch.decision_offsets[:-1]) > 0
     if settings.entropy_bonus > 0 or (settings.kl_weight > 0 and settings.kl_place == "loss"):
@@ -157,7 +158,7 @@ class PolicyStep:
         rows: Actions of the policy's agents.
         base: Base model with that adapter.
         optimizer: Optimizer of the adapter's tensors.
-        scorer: Computes log-probs under the policy.
+        scorer: Computes log-probs under the policy; its ranks share the passes.
         settings: Learner settings, with the clip bounds of this policy.
         lr: Adam step size of this update.
     """
@@ -175,7 +176,7 @@ class PolicyStep:
     ) -> None:
         self.policy, self.base, self.optimizer = policy, base, optimizer
         self.rows = rows._replace(old=rows.old.copy())
-        self.scorer, self.settings = scorer, settings
+        self.scorer, self.settings, self.ranks = scorer, settings, scorer.ranks
         self.tensors: Mapping[str, nn.Parameter] = base.parameters(policy)
         self.statistics = UpdateStatistics()
         self._epoch = 0
@@ -212,7 +213,7 @@ class PolicyStep:
         return part, scores
 
     def add(self, part: Batch, terms: LossTerms, entropy: Tensor, loss: Tensor) -> float:
-        """Add the statistics of a forward pass; return the sum of the k3 estimates of KL(old || new), in nats.
+        """Add the statistics of a forward pass; return the sum of its k3 estimates of KL(old || new), in nats.
 
         Raises:
             DivergenceError: The loss or a log-ratio is not finite; holds the offending actions.
@@ -240,11 +241,12 @@ class PolicyStep:
         raise self._divergence(f"the loss is {loss.item()}", part.take(bad) if len(bad) else part)
 
     def descend(self, batch: Batch) -> None:
-        """Make one optimizer step along the accumulated gradient of a mini-batch, clipped to its largest norm.
+        """Make one optimizer step along the gradient of a mini-batch: the sum over ranks, clipped to its largest norm.
 
         Raises:
             DivergenceError: The gradient, or the adapter after the step, is not finite.
         """
+        self.ranks.add_gradients(self.tensors.values())
         norm = nn.utils.clip_grad_norm_(self.tensors.values(), self.settings.max_grad_norm)
         if not torch.isfinite(norm):
             raise self._divergence(f"the gradient is {norm.item()}", self._with_bad_gradients(batch))
@@ -256,7 +258,7 @@ class PolicyStep:
     def finish(self) -> dict[str, float]:
         """Drop the gradient; return the metrics of all passes, see `UpdateStatistics.summary`."""
         self.optimizer.zero_grad(set_to_none=True)
-        return self.statistics.summary(self.policy, self.rows)
+        return self.statistics.of_all(self.ranks).summary(self.policy, self.rows)
 
     @torch.no_grad()
     def ratios(self) -> Array:
@@ -267,14 +269,14 @@ class PolicyStep:
             new = self.scorer.score(self.base, self.policy, part.actions).logprobs
             moved = new - torch.as_tensor(part.old, device=new.device)
             log_ratios[index] = [own.sum().item() for own in moved.split(part.lengths.tolist())]
-        ratios: Array = np.exp(np.minimum(LARGEST_LOG_RATIO, log_ratios))
+        ratios: Array = np.exp(np.minimum(LARGEST_LOG_RATIO, self.ranks.total(log_ratios)))
         if self.settings.compounding == "bounded":
             ratios = ratios.clip(1 - self.settings.clip_low, 1 + self.settings.clip_high)
         return ratios
 
     def _with_bad_gradients(self, batch: Batch) -> Batch:
         """Return the actions whose own gradient is not finite; all actions where only their sum is not."""
-        bad = []
+        bad = np.zeros(len(batch.actions))
         pulling = [i for index, pulls in plan_passes(batch, self.scorer, self.settings) if pulls for i in index]
         for i in sorted(pulling):
             self.optimizer.zero_grad(set_to_none=True)
@@ -282,8 +284,9 @@ class PolicyStep:
             terms = loss_terms(part, scores.logprobs, self.settings)
             policy_loss(terms, scores.entropy, part, self.settings).backward()
             if not all(torch.isfinite(p.grad).all() for p in self.tensors.values() if p.grad is not None):
-                bad.append(i)
-        return batch.take(np.array(bad)) if bad else batch
+                bad[i] = 1
+        bad = self.ranks.total(bad)
+        return batch.take(np.flatnonzero(bad)) if bad.any() else batch
 
     def _divergence(self, what: str, rows: Batch) -> DivergenceError:
         self.optimizer.zero_grad(set_to_none=True)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.token_log_probs import TokenScores, action_hidden, plan_micro_batches, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.trajectory import Action, FloatArray
@@ -20,16 +21,18 @@ class LogProbScorer:
     Args:
         law: Sampling parameters of the recorded actions.
         micro_batch: Most actions per forward pass, >= 1.
+        ranks: Processes that share the passes.
     """
 
-    def __init__(self, law: SamplingParams, micro_batch: int) -> None:
+    def __init__(self, law: SamplingParams, micro_batch: int, ranks: Ranks = ALONE) -> None:
         self.law = law
         self.micro_batch = micro_batch
+        self.ranks = ranks
 
     def micro_batches(self, actions: Sequence[Action]) -> list[list[int]]:
-        """Return the action indices of each forward pass; similar sequences go together."""
+        """Return the action indices of each forward pass of this rank; similar sequences go together."""
         sequences = [np.concatenate([action.prompt_ids, action.token_ids]) for action in actions]
-        return plan_micro_batches(sequences, self.micro_batch)
+        return plan_micro_batches(sequences, self.micro_batch, self.ranks)
 
     def score(
         self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action], *, entropy_gradient: bool = False
@@ -59,11 +62,12 @@ class LogProbScorer:
 
     @torch.no_grad()
     def logprobs(self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action]) -> list[FloatArray]:
-        """Compute the token log-probs [T] of each action without a graph, in as many passes as needed."""
-        found: dict[int, FloatArray] = {}
+        """Compute the token log-probs [T] of each action without a graph, in as many passes as needed, by all ranks."""
+        found = {i: np.zeros(len(action.token_ids), np.float32) for i, action in enumerate(actions)}
         for part in self.micro_batches(actions):
             scores: Tensor = self.score(base, adapter, [actions[i] for i in part]).logprobs
             flat = scores.float().cpu().numpy()
             cuts = np.cumsum([len(actions[i].token_ids) for i in part])[:-1]
             found.update(zip(part, np.split(flat, cuts), strict=True))
-        return [found[i] for i in range(len(actions))]
+        flat = self.ranks.total(np.concatenate([found[i] for i in range(len(actions))]))
+        return np.split(flat, np.cumsum([len(action.token_ids) for action in actions])[:-1])

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from marft_agents.learning.advantages import SMALLEST_SPREAD, explained_variance
 from marft_agents.learning.batch import Batch
+from marft_agents.learning.ranks import Ranks
 from marft_agents.metric_names import metric_prefix
 
 
@@ -41,6 +42,19 @@ class UpdateStatistics:
             self._tensors[name].append(tensor.detach().float())
         if first and not self.grad_norms:
             self._first_pass.append(log_ratios.detach().abs().max().item())
+
+    def of_all(self, ranks: Ranks) -> UpdateStatistics:
+        """Return the statistics of all ranks together; every rank has made the same steps."""
+        if ranks.count == 1:
+            return self
+        joined = UpdateStatistics()
+        joined.stopped, joined.grad_norms = self.stopped, self.grad_norms
+        own = {name: torch.cat(parts).cpu() for name, parts in self._tensors.items()}
+        for tensors, first_pass in ranks.gather((own, self._first_pass)):
+            joined._first_pass += first_pass
+            for name, tensor in tensors.items():
+                joined._tensors[name].append(tensor)
+        return joined
 
     def summary(self, policy: str, rows: Batch) -> dict[str, float]:
         """Return the metrics of the update as `{policy}/{name}`.

@@ -1,4 +1,4 @@
-"""Rollout workers as actors of a Ray cluster.
+"""Rollout workers as actors of a Ray cluster, and the connection to it.
 
 Every worker is one actor: a process with its own environments, base model and sampler. The learner's process has a
 thread per worker that waits for its call. Adapters are put into the object store once per version. Prompt groups come
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
+from marft_agents.learning.ranks import RankSettings
 from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.remote import shorten
@@ -46,18 +47,21 @@ def check_ray(settings: RolloutSettings) -> None:
 
 
 @contextlib.contextmanager
-def cluster(settings: RolloutSettings) -> Iterator[None]:
+def cluster(settings: RolloutSettings, ranks: RankSettings | None = None) -> Iterator[None]:
     """Start or join a Ray cluster, as a context manager that shuts down what it started.
 
-    A process that is already connected to a cluster uses that one. Settings without a cluster do nothing.
+    A process that is already connected to a cluster uses that one. Without a cluster, workers
+    and further learners this does nothing.
 
     Args:
         settings: Address of the cluster, and what its workers need.
+        ranks: Learners of the same cluster, if there are several.
 
     Raises:
         RolloutWorkerError: Ray is missing, the address does not answer, or the cluster is too small.
     """
-    if settings.ray == OFF:
+    wanted = _wanted(settings, ranks or RankSettings())
+    if settings.ray == OFF or not wanted["CPU"]:
         yield
         return
     check_ray(settings)
@@ -67,14 +71,13 @@ def cluster(settings: RolloutSettings) -> Iterator[None]:
     import ray
 
     if ray.is_initialized():
-        _refuse_small(ray, settings)
+        _refuse_small(ray, settings.ray, wanted)
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else it reports to its makers
     started: dict[str, Any] = {}
     if address == "local":
-        cpus = settings.rollout_workers * settings.worker_cpus
-        started = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+        started = {"num_cpus": wanted["CPU"], "include_dashboard": False, "object_store_memory": STORE_BYTES}
     try:
         try:
             ray.init(address, configure_logging=False, log_to_driver=False, **started)
@@ -82,7 +85,7 @@ def cluster(settings: RolloutSettings) -> Iterator[None]:
             raise RolloutWorkerError(
                 f"--ray {address}: {type(error).__name__}: {' '.join(str(error).split())}"
             ) from error
-        _refuse_small(ray, settings)
+        _refuse_small(ray, address, wanted)
         yield
     finally:
         ray.shutdown()
@@ -106,14 +109,22 @@ def _refuse_silent(address: str) -> None:
         raise RolloutWorkerError(f"--ray {address}: wanted the head of a Ray cluster, found another server")
 
 
-def _refuse_small(ray: Any, settings: RolloutSettings) -> None:
+def _wanted(settings: RolloutSettings, ranks: RankSettings) -> dict[str, float]:
+    """Return what workers and learners need of a cluster, by resource; one learner is no process of it."""
+    learners = ranks.learners if ranks.learners > 1 else 0
+    return {
+        "CPU": settings.rollout_workers * settings.worker_cpus + learners * ranks.learner_cpus,
+        "GPU": settings.rollout_workers * settings.worker_gpus + learners * ranks.learner_gpus,
+    }
+
+
+def _refuse_small(ray: Any, address: str, wanted: Mapping[str, float]) -> None:
     found = ray.cluster_resources()
-    for resource, each in (("CPU", settings.worker_cpus), ("GPU", settings.worker_gpus)):
-        wanted = each * settings.rollout_workers
-        if found.get(resource, 0) < wanted:
+    for resource, amount in wanted.items():
+        if found.get(resource, 0) < amount:
             raise RolloutWorkerError(
-                f"--ray {settings.ray}: {settings.rollout_workers} workers want {wanted:g} {resource}, the cluster has "
-                f"{found.get(resource, 0):g}: ask for fewer workers, or add nodes first"
+                f"--ray {address}: workers and learners want {amount:g} {resource}, the cluster has "
+                f"{found.get(resource, 0):g}: ask for fewer of them, or add nodes first"
             )
 
 
@@ -124,6 +135,12 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
+
+
+def other_versions(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """Return in which versions a process differs from another, as text; empty if they are the same."""
+    differing = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
+    return "; ".join(f"{key} {found.get(key)!r}, wanted {wanted.get(key)!r}" for key in differing)
 
 
 class RayWorkers:
@@ -220,9 +237,8 @@ class RayWorkers:
         """Compare versions with new workers, then have them load their models."""
         wanted = dict(self._identity())
         for index, found in self._ask(actors, "hello", self._identity).items():
-            differing = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
-            if differing:
-                told = "; ".join(f"{key} {found.get(key)!r}, wanted {wanted.get(key)!r}" for key in differing)
+            told = other_versions(found, wanted)
+            if told:
                 raise RolloutWorkerError(
                     f"rollout worker {index} has other versions than the learner: found {told}; install the same on "
                     "all nodes"

@@ -38,7 +38,9 @@ class RolloutSettings:
         bool,
         "local, auto, HOST:PORT or none",
     )
-    rollout_workers: int = knob(1, "number of workers, with --ray", lambda v: v >= 1, ">= 1")
+    rollout_workers: int = knob(
+        1, "number of workers, with --ray; 0: the learner plays, rank 0 of several", lambda v: v >= 0, ">= 0"
+    )
     max_staleness: int = knob(
         0,
         "number of updates that workers may play ahead, with --ray; older episodes are dropped. 0: every update waits "
@@ -63,11 +65,15 @@ class RolloutSettings:
                 f"rollout_workers = {self.rollout_workers} and max_staleness = {self.max_staleness} are of the workers "
                 "of a Ray cluster: give --ray local, auto or HOST:PORT"
             )
+        if self.max_staleness and not self.rollout_workers:
+            raise SettingsError(
+                f"max_staleness = {self.max_staleness} needs workers that play ahead: wanted rollout_workers >= 1"
+            )
 
     @property
     def chunk(self) -> int:
         """Number of prompt groups that are played together; 0: all of an update."""
-        alone = self.rollout_workers == 1 and not self.max_staleness
+        alone = self.rollout_workers <= 1 and not self.max_staleness
         return self.rollout_chunk or (0 if alone else 1)
 
 

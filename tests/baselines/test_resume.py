@@ -53,7 +53,8 @@ def test_every_flag_of_the_run_itself_is_refused(capsys, recorded, name):
     code = main(["train", "--resume", str(recorded), flag, *some_value(train_flags()[name])])
     error = capsys.readouterr().err
     assert code == 1
-    assert f"{flag} cannot be changed (only --updates, --epochs, --budget-tokens, --device, --ray)" in error
+    changeable = "--updates, --epochs, --budget-tokens, --device, --ray, --learners, --learner-cpus, --learner-gpus"
+    assert f"{flag} cannot be changed (only {changeable})" in error
     assert str(recorded / "config.json") in error
 
 

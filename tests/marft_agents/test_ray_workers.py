@@ -29,16 +29,6 @@ pytestmark = pytest.mark.ray
 TWO = RolloutSettings("local", rollout_workers=2)
 
 
-@pytest.fixture(scope="session")
-def connected():
-    """One cluster on this machine; its processes find the modules of the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-        patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # it kills workers where others fill the memory
-        with cluster(RolloutSettings("local", rollout_workers=3)):  # a core more for the workers that are refused
-            yield
-
-
 @pytest.fixture(scope="module")
 def dangers(tmp_path_factory):
     return tmp_path_factory.mktemp("dangers")
@@ -142,7 +132,7 @@ def test_the_address_of_a_head_is_taken(connected):
 
 def test_more_workers_than_the_cluster_has_cores_are_refused(connected):
     with (
-        pytest.raises(RolloutWorkerError, match="50 workers want 50 CPU, the cluster has 3"),
+        pytest.raises(RolloutWorkerError, match="workers and learners want 50 CPU, the cluster has 3"),
         cluster(RolloutSettings("local", rollout_workers=50)),
     ):
         raise AssertionError

@@ -275,7 +275,7 @@ def test_a_failure_of_a_worker_ends_the_run():
 @pytest.mark.parametrize(
     ("knobs", "message"),
     [
-        ({"rollout_workers": 0}, "rollout_workers = 0, wanted >= 1"),
+        ({"rollout_workers": -1}, "rollout_workers = -1, wanted >= 0"),
         ({"max_staleness": -1}, "max_staleness = -1, wanted >= 0"),
         ({"worker_gpus": -0.5}, "worker_gpus"),
         ({"ray": ""}, "ray = '', wanted local, auto"),
@@ -319,8 +319,13 @@ def error_of(capsys, tmp_path, *flags):
 
 
 def test_without_ray_the_extra_is_named(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    missing = {"ray"}
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else find(name))
     assert "pip install 'marft[ray]'" in error_of(capsys, tmp_path, "--ray", "local")
+    missing = {"pyarrow"}
+    error = error_of(capsys, tmp_path, "--ray", "local", "--learners", "2")
+    assert "--learners 2 needs Ray Train, which misses pyarrow: pip install 'marft[ray]'" in error
 
 
 @pytest.mark.parametrize(
@@ -330,7 +335,12 @@ def test_without_ray_the_extra_is_named(capsys, tmp_path, monkeypatch):
         (["--ray", "ray://host:10001"], "wanted local, auto or HOST:PORT"),
         (["--ray", "somewhere"], "wanted local, auto or HOST:PORT"),
         (["--rollout-workers", "2"], "give --ray local, auto or HOST:PORT"),
-        (["--ray", "local", "--rollout-workers", "0"], "rollout_workers = 0, wanted >= 1"),
+        (["--ray", "local", "--rollout-workers", "-1"], "rollout_workers = -1, wanted >= 0"),
+        (["--ray", "local", "--rollout-workers", "0", "--max-staleness", "1"], "wanted rollout_workers >= 1"),
+        (["--learners", "0"], "learners = 0, wanted >= 1"),
+        (["--learners", "2"], "learners = 2 are processes of a Ray cluster: give --ray local, auto or HOST:PORT"),
+        (["--learners", "2", "--ray", "127.0.0.1:9"], "--ray 127.0.0.1:9: no Ray cluster answers"),
+        (["--learners", "2", "--ray", "local", "--device", "cpu"], "leave out --device"),
         (["--ray", "local", "--max-staleness", "-1"], "max_staleness = -1, wanted >= 0"),
         (["--ray", "local", "--max-staleness", "1", "--algorithm", "happo"], "cannot correct for episodes of earlier"),
         (["--ray", "local", "--rollout-workers", "3", "--sampler", "http://a/v1,http://b/v1"], "found 2 servers for 3"),

@@ -1,0 +1,152 @@
+"""Ranks of a data-parallel learner: processes that share the passes of an update and take the same steps.
+
+Every rank holds the whole batch and all weights. It computes the terms of its own actions, normalised by the counts of
+the whole mini-batch. So gradients are sums over ranks, and advantages, averages and stops do not depend on the split.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, distributed, nn
+
+from marft_agents.learning.divergence_error import DivergenceError
+from marft_agents.setting_fields import check_knobs, knob
+
+
+@dataclass(frozen=True)
+class RankSettings:
+    """Number of data-parallel learners, and what each needs."""
+
+    learners: int = knob(
+        1,
+        "processes that share the passes of each update, with --ray: rank 0 plays, or its rollout workers do, and "
+        "writes the run",
+        lambda v: v >= 1,
+        ">= 1",
+    )
+    learner_cpus: int = knob(1, "CPU cores and threads of each of several learners", lambda v: v >= 1, ">= 1")
+    learner_gpus: int = knob(0, "GPUs of each of several learners; 0: on the CPU", lambda v: v in (0, 1), "0 or 1")
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """A learner that is alone: one rank, for which every reduction is the identity.
+
+    Attributes:
+        rank: Number of this process, from 0. Rank 0 plays, decides and writes.
+        count: Number of processes.
+    """
+
+    rank: int = 0
+    count: int = 1
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over the ranks."""
+
+    def gather(self, value: T) -> list[T]:
+        """Return the values of all ranks, in order."""
+        return [value]
+
+    def broadcast(self, value: T) -> T:
+        """Return the value of rank 0."""
+        return value
+
+    # ------------------------------------------------------------------ made of these
+
+    def own(self, costs: Sequence[int]) -> slice:
+        """Return which of some items this rank computes: neighbours, with about an equal share of the costs.
+
+        Args:
+            costs: Cost of each item, > 0.
+        """
+        ends = np.cumsum(costs, dtype=np.int64)
+        # an item belongs to the rank in whose share its middle lies
+        owners = (2 * ends - np.asarray(costs, np.int64)) * self.count // (2 * sum(costs) or 1)
+        first, last = np.searchsorted(owners, [self.rank, self.rank + 1])
+        return slice(int(first), int(last))
+
+    def total(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sum of an array over the ranks; ranks that do not know an entry have 0 there."""
+        tensor = torch.from_numpy(numbers.copy())
+        self.add_up(tensor)
+        found: npt.NDArray[Any] = tensor.numpy()
+        return found
+
+    def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace the gradient of each parameter by its sum over the ranks; it stays None where no rank has one."""
+        if self.count == 1:
+            return
+        members = list(parameters)
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in members]
+        known = torch.tensor([float(p.grad is not None) for p in members], device=parts[0].device)
+        flat = torch.cat([known, *(part.flatten() for part in parts)])  # one reduction for all
+        self.add_up(flat)
+        counts = flat[: len(members)].tolist()
+        sums = flat[len(members) :].split([p.numel() for p in members])
+        for parameter, has, gradient in zip(members, counts, sums, strict=True):
+            parameter.grad = gradient.view_as(parameter) if has else None
+
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[None]:
+        """Raise a DivergenceError of one rank on all of them, at the end of a `with` block without reductions."""
+        error = None
+        try:
+            yield
+        except DivergenceError as found:
+            error = found
+        for found_error in self.gather(error):
+            if found_error is not None:
+                raise found_error
+
+
+class LostRankError(RuntimeError):
+    """Another rank does not answer, since it died or ended."""
+
+
+class TorchRanks(Ranks):
+    """Ranks of the default process group of torch.distributed, which must be initialised."""
+
+    def __init__(self) -> None:
+        self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over the ranks."""
+        with _answered():
+            distributed.all_reduce(tensor)
+
+    def gather(self, value: T) -> list[T]:
+        """Return the values of all ranks, in order."""
+        values: list[T | None] = [None] * self.count
+        with _answered():
+            distributed.all_gather_object(values, value)
+        return values  # type: ignore[return-value]
+
+    def broadcast(self, value: T) -> T:
+        """Return the value of rank 0."""
+        values = [value]
+        with _answered():
+            distributed.broadcast_object_list(values)
+        return values[0]
+
+
+@contextlib.contextmanager
+def _answered() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # each backend has its own words for it
+        raise LostRankError(f"another rank does not answer: {error}") from error
+
+
+ALONE = Ranks()
