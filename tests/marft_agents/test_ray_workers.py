@@ -165,11 +165,13 @@ def marked(mark):
 
 def test_a_cluster_that_the_command_started_ends_with_it(tmp_path):
     mark = f"MARFT_TEST_{tmp_path.name}_{os.getpid()}"
-    command = [sys.executable, "-m", "baselines.cli.main", *TRAIN, "--updates", "1", "--out", str(tmp_path / "run")]
-    command += ["--ray", "local", "--rollout-workers", "1", "--max-staleness", "1"]
+    flags = [flag for flag in TRAIN if flag not in ("--device", "cpu")]  # several learners are on the CPU
+    command = [sys.executable, "-m", "baselines.cli.main", *flags, "--updates", "1", "--out", str(tmp_path / "run")]
+    command += ["--ray", "local", "--rollout-workers", "1", "--max-staleness", "1", "--learners", "2"]
     environment = os.environ | {mark: "1", "RAY_memory_monitor_refresh_ms": "0"}
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert "update 1/1: success" in done.stderr  # rank 0 says so, in another process
     deadline = time.monotonic() + 20
     while marked(mark):
         assert time.monotonic() < deadline, marked(mark)
