@@ -323,8 +323,8 @@ class Work(NamedTuple):
         trajectories: Episodes of the update.
         adapters: Weights of the policies, from `pack_adapters`.
         state: `Learner.state_dict`, as `torch.save` writes it.
-        step_scale: `Learner.step_scale`.
-        progress: `Learner.progress`.
+        step_scale: Factor on the policies' step size.
+        progress: Share of the run that is done, see `Learner`.
     """
 
     trajectories: Sequence[Trajectory]

@@ -35,6 +35,7 @@ DEFAULTS = {  # of Ray Train, as environment variables
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",  # a rank that died is noticed after so long
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(START_S),
 }
+WAIT_S = 30 * 24 * 3600  # for rank 0, which may play for hours; Ray Train notices a rank that died
 NOTICE_S = 60.0  # for Ray Train to notice a dead rank
 TEXT, ERROR, END = "text", "error", "end"  # kinds of messages of the ranks
 
@@ -97,7 +98,7 @@ def run_ranks(
         try:
             TorchTrainer(
                 partial(_on_rank, work, settings.learner_cpus, identity, messages),
-                torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if gpus else "gloo"),
+                torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if gpus else "gloo", timeout_s=WAIT_S),
                 scaling_config=ScalingConfig(
                     num_workers=settings.learners,
                     use_gpu=bool(gpus),
@@ -126,7 +127,7 @@ def run_ranks(
 
 def _follow(messages: Any) -> dict[int, BaseException]:
     """Print what rank 0 prints until all ranks have ended; return what ranks raised, in order."""
-    errors = {}
+    errors = dict[int, BaseException]()
     while True:
         kind, where, content = messages.get()
         if kind == END:
