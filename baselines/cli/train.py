@@ -239,9 +239,10 @@ def train(
         if experiment.ranks.learners == 1:
             run.work(ALONE)
         else:
-            run_ranks(
-                partial(_on_rank, experiment.to_dict(), out.resolve(), resume), experiment.ranks, identity=identity
-            )
+            out = out.resolve()
+            shared = next(folder for folder in (out, *out.parents) if folder.is_dir())
+            work = partial(_on_rank, experiment.to_dict(), out, resume)
+            run_ranks(work, experiment.ranks, shared, identity=identity)
     history = read_metrics(out)
     if curve:
         draw_curve({out.name: history}, out / "curve.png")

@@ -12,6 +12,7 @@ import importlib.util
 import io
 import os
 import pickle
+import socket
 import sys
 import tempfile
 import threading
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -70,6 +72,7 @@ def check_ranks(settings: RankSettings, rollouts: RolloutSettings) -> None:
 def run_ranks(
     work: Callable[[Ranks], None],
     settings: RankSettings,
+    shared: Path,
     *,
     identity: Callable[[], Mapping[str, str]] = versions,
 ) -> None:
@@ -78,10 +81,11 @@ def run_ranks(
     Args:
         work: Work of a rank; picklable.
         settings: Number of ranks, and what each needs.
+        shared: Existing folder that rank 0 must see, for Ray Train's own records, which are removed.
         identity: Returns what must be the same on all ranks.
 
     Raises:
-        RankError: A rank died or has other versions.
+        RankError: A rank died or has other versions, or rank 0 does not see the shared folder.
         Exception: The error that a rank raised first. In either case all ranks have ended.
     """
     from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
@@ -93,27 +97,29 @@ def run_ranks(
     gpus = settings.learner_gpus
     messages: Any = Queue(actor_options={"num_cpus": 0})
     ended: Future[None] = Future()
+    never_again = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
 
     def fit(records: str) -> None:
         try:
             TorchTrainer(
-                partial(_on_rank, work, settings.learner_cpus, identity, messages),
+                partial(_on_rank, work, settings.learner_cpus, identity, messages, records),
                 torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if gpus else "gloo", timeout_s=WAIT_S),
                 scaling_config=ScalingConfig(
                     num_workers=settings.learners,
                     use_gpu=bool(gpus),
                     resources_per_worker={"CPU": settings.learner_cpus, "GPU": gpus},
                 ),
-                run_config=RunConfig(name="ranks", storage_path=records, failure_config=FailureConfig(max_failures=0)),
+                run_config=RunConfig(name="ranks", storage_path=records, failure_config=never_again),
             ).fit()
             ended.set_result(None)
         except BaseException as error:
             ended.set_exception(error)
         finally:
-            messages.put((END, "", None))
+            with contextlib.suppress(Exception):  # after Ctrl-C nobody listens
+                messages.put((END, "", None))
 
     try:
-        with tempfile.TemporaryDirectory(prefix="marft-ranks-", ignore_cleanup_errors=True) as records:
+        with tempfile.TemporaryDirectory(dir=shared, prefix=".ranks-", ignore_cleanup_errors=True) as records:
             # not in this thread: there Ray Train would take over Ctrl-C
             threading.Thread(target=fit, args=[records], daemon=True).start()
             errors = _follow(messages)
@@ -152,6 +158,7 @@ def _on_rank(
     threads: int,
     identity: Callable[[], Mapping[str, str]],
     messages: Any,
+    records: str,
 ) -> None:
     """Do the work of a rank, in its process."""
     torch.set_num_threads(threads)
@@ -165,6 +172,7 @@ def _on_rank(
         if ranks.rank:
             work(ranks)
             return
+        _refuse_unshared(Path(records))
         with (
             contextlib.redirect_stdout(_Text(messages, "stdout")),
             contextlib.redirect_stderr(_Text(messages, "stderr")),
@@ -176,6 +184,15 @@ def _on_rank(
     except BaseException as error:
         messages.put((ERROR, ranks.rank, _portable(error, ranks.rank)))
         raise
+
+
+def _refuse_unshared(records: Path) -> None:
+    """Raise a RankError where a folder that the command made is not seen."""
+    if not records.is_dir():
+        raise RankError(
+            f"learner rank 0 runs on {socket.gethostname()}, which does not see {records.parent}: wanted --out on a "
+            "file system that it shares with the machine of the command"
+        )
 
 
 def _portable(error: BaseException, rank: int) -> BaseException:

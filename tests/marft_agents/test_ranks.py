@@ -28,8 +28,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, LostRankError, Ranks, RankSettings, TorchRanks
 from marft_agents.policies.adapter_files import pack_adapters
 from marft_agents.rollouts.rollout_workers import RolloutSettings
-from marft_agents.runs.ray_ranks import _cause as cause
-from marft_agents.runs.ray_ranks import check_ranks
+from marft_agents.runs.ray_ranks import RankError, _cause, _refuse_unshared, check_ranks
 from marft_agents.setting_fields import SettingsError
 
 STEPS = {"policy_lr": 1e-3, "micro_batch": 5}
@@ -222,6 +221,12 @@ class Failed(Exception):
 
 def test_the_cause_is_the_rank_that_died_or_else_the_first_error():
     late, early = RuntimeError("late"), ValueError("early")
-    assert str(cause(Failed({0: late, 1: OSError("gone")}), {0: late})) == "learner rank 1 died: gone"
-    assert cause(Failed({0: late, 1: early}), {1: early, 0: late}) is early
-    assert str(cause(Failed({}), {})) == "the learners could not start: Training failed"
+    assert str(_cause(Failed({0: late, 1: OSError("gone")}), {0: late})) == "learner rank 1 died: gone"
+    assert _cause(Failed({0: late, 1: early}), {1: early, 0: late}) is early
+    assert str(_cause(Failed({}), {})) == "the learners could not start: Training failed"
+
+
+def test_a_run_folder_that_rank_0_does_not_see_is_refused(tmp_path):
+    _refuse_unshared(tmp_path)
+    with pytest.raises(RankError, match=r"does not see .*: wanted --out on a file system"):
+        _refuse_unshared(tmp_path / "elsewhere" / ".ranks-1")
