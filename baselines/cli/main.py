@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, Command] = {
         "baselines.cli.attribute:add_flags", "measure the contribution of each agent of a trained team"
     ),
     "serve": Command("baselines.cli.serve:add_flags", "serve a trained team: the OpenAI API, or A2A"),
+    "vllm": Command("baselines.cli.vllm:add_flags", "start a vLLM server for train --sampler URL"),
     "compare": Command("baselines.cli.compare:add_flags", "paired difference of two teams, with a gate for CI"),
     "export": Command("baselines.cli.export:add_flags", "write the episodes of a run or an evaluation to a file"),
     "push": Command("baselines.cli.push:add_flags", "publish a trained team on the Hugging Face Hub"),

@@ -15,6 +15,8 @@ from marft_agents.policies.external_sampler import SamplerError, num_logprobs
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import NO_KEY, open_client, shorten
+from marft_agents.policies.server_log import last_error
+from marft_agents.policies.vllm_sampler import NOT_INSTALLED
 
 OWN, VLLM = "own", "vllm"
 ANSWER_S = 10.0  # timeout of a server's list of models, in seconds
@@ -47,9 +49,10 @@ def check_sampler(name: str) -> None:
         return
     if name != VLLM and not name.startswith(("http://", "https://")):
         raise SamplerError(f"--sampler {name!r}: wanted own, vllm, or the URL of a server, http://HOST:PORT/v1")
-    package, extra = ("vllm", "vllm") if name == VLLM else ("openai", "remote")
-    if importlib.util.find_spec(package) is None:
-        raise SamplerError(f"--sampler {name} needs the package {package}: pip install 'marft[{extra}]'")
+    if name == VLLM and importlib.util.find_spec("vllm") is None:
+        raise SamplerError(NOT_INSTALLED)
+    if name != VLLM and importlib.util.find_spec("openai") is None:
+        raise SamplerError(f"--sampler {name} needs the package openai: pip install 'marft[remote]'")
 
 
 def check_play(names: str, models: Collection[str], law: SamplingParams, *, workers: int = 1) -> None:
@@ -104,6 +107,7 @@ def _ask(url: str) -> None:
     except (OpenAIError, ValueError) as error:  # ValueError: the body is not JSON
         raise SamplerError(
             f"--sampler {url}: wanted a server that lists its models, found {type(error).__name__}: {shorten(error)}"
+            f"{last_error(url) or '; `marft vllm` starts one'}"
         ) from error
 
 

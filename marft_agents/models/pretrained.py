@@ -85,7 +85,7 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     if random is not None:
         source, model = "", random.model()
     else:
-        source = _resolve(name)
+        source = resolve(name)
         model = _from_pretrained(name, source, dtype)
     model = model.to(device=device, dtype=dtype).eval()
     model.requires_grad_(False)
@@ -104,7 +104,7 @@ def load_config(name: str) -> Any:
         return RANDOM_MODELS[name].config()
     from transformers import AutoConfig
 
-    source = _resolve(name)
+    source = resolve(name)
     try:
         return AutoConfig.from_pretrained(source)
     except (OSError, ValueError, KeyError) as error:
@@ -121,7 +121,7 @@ def load_tokenizer(name: str) -> Any:
         return RANDOM_MODELS[name].tokenizer()
     from transformers import AutoTokenizer
 
-    source = _resolve(name)
+    source = resolve(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError, KeyError) as error:
@@ -147,7 +147,7 @@ def context_length(config: Any) -> int | None:
     return next((int(length) for length in lengths if length), None)
 
 
-def _resolve(name: str) -> str:
+def resolve(name: str) -> str:
     """Turn a user's model name into a folder or hub id for `from_pretrained`."""
     if name == "smollm2-135m":
         gguf = _packaged_smollm2()

@@ -11,6 +11,7 @@ nearer to that version than to the current one, and only where they differ from 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -61,19 +62,30 @@ class Canary:
             self._compare(policy, first_token(agent, prompt), current[policy])
         self._previous = current
 
+    def check_base(self, first_token: Callable[[IntArray], Mapping[int, float]]) -> None:
+        """Compare the log-probs of the base without adapter; call it once, before the first adapter is loaded.
+
+        Args:
+            first_token: Maps prompt ids to the engine's log-probs of the first token under its base model.
+
+        Raises:
+            SamplerError: The engine has another base model.
+        """
+        agent, seat = next(iter(self.team.seats.items()))
+        prompt = self.team.encode(agent, PROMPT)
+        found = _gap(first_token(prompt), first_token_log_probs(Seat(seat.base, None), prompt))
+        if not found <= LARGEST:
+            raise SamplerError(
+                f"{self.engine} serves another model than {seat.base.name!r}: log-probs of the canary prompt differ by "
+                f"{found:.2g} nats per token. Start it with the base model of the team"
+            )
+
     def _compare(self, policy: str, told: Mapping[int, float], current: FloatArray) -> None:
-        ids = np.fromiter(told, np.int64)
-        sampled = np.fromiter(told.values(), np.float32)
-
-        def gap(own: FloatArray) -> float:
-            """Return the mean absolute difference in nats."""
-            return float(np.abs(sampled - own[ids]).mean())
-
-        found = gap(current)
+        found = _gap(told, current)
         if found <= SAME:
             return
         others = {"its previous version": self._previous.get(policy), "the base without adapter": self._base[policy]}
-        gaps = {name: gap(own) for name, own in others.items() if own is not None}
+        gaps = {name: _gap(told, own) for name, own in others.items() if own is not None}
         nearest = min(gaps, key=lambda name: gaps[name])
         if gaps[nearest] * CLOSER <= found:
             played = f"those of {nearest} (difference {gaps[nearest]:.2g})"
@@ -87,6 +99,12 @@ class Canary:
             "accepted the adapter without applying it, or serves another base model. Look at its log, restart it and "
             "resume; --no-canary trains without this check"
         )
+
+
+def _gap(told: Mapping[int, float], own: FloatArray) -> float:
+    """Return the mean absolute difference in nats; NaN if the engine has tokens that the model does not have."""
+    ids, sampled = np.fromiter(told, np.int64), np.fromiter(told.values(), np.float32)
+    return float(np.abs(sampled - own[ids]).mean()) if ids.max() < len(own) else math.nan
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.adapter_files import folder_names, save_adapter
 from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.policy import Request
 from marft_agents.trajectory import Action, IntArray
 
+Answer = Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
 MASKED = -1000.0  # engines report tokens excluded by top-k or top-p as -inf or -9999
 
 
@@ -99,6 +101,26 @@ def to_action(team: LanguageModelTeam, agent: str, prompt: IntArray, sampled: Sa
         allowed = {token} | {other for other, logprob in top.items() if logprob > MASKED}
         support.append(np.asarray(sorted(allowed), np.int32))
     return base.action(prompt, sampled.token_ids, sampled.logprobs, tuple(support), exact=False)
+
+
+def without_mixing(team: LanguageModelTeam, sample: Answer) -> Answer:
+    """Return `sample`, called first for all requests that have an adapter, and then for those that have none.
+
+    In a batch with both, vLLM's kernels for CPUs apply one of the adapters to requests without one
+    (vllm-project/vllm#48421).
+    """
+
+    def split(requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
+        adapted = [team.seat(request.agent).adapter is not None for request in requests]
+        actions: dict[int, Action] = {}
+        for part in (True, False):
+            rows = [row for row, has_adapter in enumerate(adapted) if has_adapter == part]
+            if rows:
+                sampled = sample([requests[row] for row in rows], [prompts[row] for row in rows])
+                actions.update(zip(rows, sampled, strict=True))
+        return [actions[row] for row in range(len(requests))]
+
+    return split
 
 
 class AdapterVersions:

@@ -24,10 +24,12 @@ from marft_agents.policies.external_sampler import (
     num_logprobs,
     sole_base,
     to_action,
+    without_mixing,
 )
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Request
 from marft_agents.policies.remote import NO_KEY, RemoteError, open_client, shorten
+from marft_agents.policies.server_log import last_error
 from marft_agents.trajectory import Action, IntArray
 
 T = TypeVar("T")
@@ -82,6 +84,8 @@ class ServerSampler:
                 raise SamplerError(f"server {base_url} serves no base model: {shorten(models)}")
             self._model = str(names[0])
             self._refuse_raw_logprobs()
+            if self._canary is not None:
+                self._canary.check_base(lambda prompt: self._one_token(self._model, prompt, width=WIDTH, top_k=0))
         except (SamplerError, RemoteError):
             self._client.close()
             raise
@@ -108,7 +112,7 @@ class ServerSampler:
             RemoteError: The server failed after all retries.
             ContextOverflowError: A prompt is too long, and the team's `overflow` is "error".
         """
-        return self.team.answer(requests, self._ask)
+        return self.team.answer(requests, without_mixing(self.team, self._ask))
 
     def _ask(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
         seeds = [int(request.generator.integers(2**31)) for request in requests]
@@ -214,16 +218,21 @@ class ServerSampler:
         self._try(route, lambda: self._client.post(f"/{route}", cast_to=str, body=body))
 
     def _try(self, what: str, ask: Callable[[], T]) -> T:
-        from openai import NotFoundError, OpenAIError
+        from openai import APIConnectionError, InternalServerError, NotFoundError, OpenAIError
 
         try:
             return ask()
         except (OpenAIError, ValueError, AttributeError, IndexError, TypeError) as error:
-            hint = (
-                "; a vLLM server loads adapters if started with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
-                if isinstance(error, NotFoundError)
-                else ""
-            )
+            hint = ""
+            if isinstance(error, APIConnectionError | InternalServerError):
+                hint = last_error(self.base_url)
+            elif isinstance(error, NotFoundError) and what.startswith("model"):
+                hint = "; a server that was started again has no adapters: --resume loads them"
+            elif isinstance(error, NotFoundError):
+                hint = (
+                    "; a vLLM server loads adapters if started with --enable-lora and "
+                    "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True, as `marft vllm` does"
+                )
             raise RemoteError(
                 f"server {self.base_url}, {what}: {type(error).__name__}: {shorten(error)}{hint}"
             ) from error

@@ -1,6 +1,7 @@
 """In-process vLLM as the sampler of a learning team: one engine, one LoRA slot per adapter.
 
-Needs vLLM 0.11 or newer (`pip install 'marft[vllm]'`) and a GPU with room for a second copy of the base.
+Needs vLLM 0.11 or newer: `pip install 'marft[vllm]'` and a GPU with room for a second copy of the base, or a CPU and
+the environment of `make vllm`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,36 @@ from marft_agents.policies.external_sampler import (
     num_logprobs,
     sole_base,
     to_action,
+    without_mixing,
 )
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Request
 from marft_agents.trajectory import Action, IntArray
 
+NOT_INSTALLED = (
+    "vLLM is not in this environment: pip install 'marft[vllm]' for a GPU; for a CPU, `make vllm` makes an environment "
+    "with it"
+)
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # values allowed by vLLM for max_lora_rank
+
+
+def lora_rank(rank: int) -> int:
+    """Return the smallest `max_lora_rank` of vLLM that has room for a rank."""
+    return next((size for size in LORA_RANKS if size >= rank), rank)
+
+
+def cpu_arguments(max_model_len: int) -> dict[str, Any]:
+    """Return the arguments that vLLM needs on a CPU, for prompts and actions of at most so many tokens.
+
+    Its CPU worker fails at a request with a seed whose prompt is prefilled in chunks ("CPU Generator does not use
+    offset"). Without chunks the longest prompt has to fit into one batch.
+    """
+    return {
+        "enforce_eager": True,
+        "enable_chunked_prefill": False,
+        "max_num_batched_tokens": max(max_model_len, 16384),
+        "kv_cache_memory_bytes": 1 << 30,  # by default, vLLM takes most of the memory
+    }
 
 
 class VllmSampler:
@@ -66,11 +91,13 @@ class VllmSampler:
             "gpu_memory_utilization": gpu_memory_utilization,
             "enable_lora": True,
             "max_loras": len(team.policies),
-            "max_lora_rank": next((size for size in LORA_RANKS if size >= rank), rank),
+            "max_lora_rank": lora_rank(rank),
             "logprobs_mode": "processed_logprobs",  # after temperature, top-k and top-p
             "max_logprobs": max(WIDTH, self._top),
             "generation_config": "vllm",  # the team's sampling parameters, none from the model folder
         }
+        if base.device.type == "cpu":
+            arguments |= cpu_arguments(arguments["max_model_len"])
         self.team = team
         self._engine = self._vllm.LLM(**{**arguments, **engine})
         self._versions = AdapterVersions(team, folder)
@@ -95,13 +122,13 @@ class VllmSampler:
             self._canary.check(self._first_token)
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
-        """Sample one action per request in a single batch with mixed adapters.
+        """Sample one action per request, in one batch with mixed adapters and one without adapters.
 
         Raises:
             SamplerError: `refresh` was never called, or the engine's output is not as wanted.
             ContextOverflowError: A prompt is too long, and the team's `overflow` is "error".
         """
-        return self.team.answer(requests, self._generate)
+        return self.team.answer(requests, without_mixing(self.team, self._generate))
 
     def _generate(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
         outputs = self._engine.generate(
@@ -159,6 +186,4 @@ def _import(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise SamplerError(
-            f"--sampler vllm needs vLLM 0.11 or newer and a GPU: pip install 'marft[vllm]' ({error})"
-        ) from error
+        raise SamplerError(f"{NOT_INSTALLED} ({error})") from error

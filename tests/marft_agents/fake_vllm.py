@@ -105,14 +105,20 @@ class LLM:
         logprobs_mode: str = "raw_logprobs",
         max_logprobs: int = 20,
         generation_config: str = "auto",
+        enforce_eager: bool = False,
+        enable_chunked_prefill: bool | None = None,
+        max_num_batched_tokens: int | None = None,
+        kv_cache_memory_bytes: int | None = None,
     ) -> None:
         assert enable_lora
+        assert enable_chunked_prefill is False  # on a CPU, seeds fail with chunks
         self.arguments = {"dtype": dtype, "max_model_len": max_model_len, "max_lora_rank": max_lora_rank}
         self.arguments |= {"max_loras": max_loras, "generation_config": generation_config}
         self.engine = Engine(model, raw_logprobs=logprobs_mode == "raw_logprobs")
 
     def generate(self, prompts, sampling_params=None, *, use_tqdm=True, lora_request=None):
         assert len(prompts) == len(sampling_params) == len(lora_request)
+        assert len({lora is None for lora in lora_request}) == 1  # vLLM's CPU kernels do not tell them apart
         return [self._one(*each) for each in zip(prompts, sampling_params, lora_request, strict=True)]
 
     def _one(self, prompt, params, lora):

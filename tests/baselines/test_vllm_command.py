@@ -1,0 +1,85 @@
+"""`marft vllm` becomes `vllm serve`, set up so that a team can be trained with it; bad input is refused before."""
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from fakes import word_model
+
+from baselines.cli.main import main
+from marft_agents.policies.server_log import last_error, log_path
+
+# In the place of vLLM: tells what it was started with, and fails.
+STARTED = """
+import os, sys
+print(*sys.argv[1:], "updates:", os.environ["VLLM_ALLOW_RUNTIME_LORA_UPDATING"])
+sys.exit("ValueError: no engine")
+"""
+
+
+def test_what_vllm_is_started_with_and_where_it_logs(tmp_path, monkeypatch):
+    monkeypatch.setenv("MARFT_CACHE", str(tmp_path / "cache"))
+    package = tmp_path / "packages" / "vllm" / "entrypoints" / "cli"
+    package.mkdir(parents=True)
+    (package / "main.py").write_text(STARTED)
+    words = word_model()
+    words.model.save_pretrained(tmp_path / "words")
+    words.tokenizer.save_pretrained(tmp_path / "words")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    flags = ["--model", str(tmp_path / "words"), "--port", str(port), "--rank", "9", "--", "--max-model-len", "99"]
+    path = os.pathsep.join([str(tmp_path / "packages"), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-m", "baselines.cli.main", "vllm", *flags],
+        env=os.environ | {"PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    announced, *printed = done.stdout.splitlines()
+    assert announced == f"for marft train --sampler http://127.0.0.1:{port}/v1; log: {log_path(port)}"
+    assert log_path(port).read_text().splitlines() == printed
+    [arguments, _] = printed
+    assert arguments.split() == [
+        *("serve", str(tmp_path / "words"), "--host", "127.0.0.1", "--port", str(port)),
+        *("--enable-lora", "--max-loras", "2", "--max-lora-rank", "16"),
+        *("--logprobs-mode", "processed_logprobs", "--generation-config", "vllm"),
+        *("--dtype", "float32", "--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", "16384"),
+        *("--kv-cache-memory-bytes", "1073741824"),
+        *("--max-model-len", "99", "updates:", "True"),
+    ]
+    assert last_error(f"http://127.0.0.1:{port}/v1").endswith("ends with the error: ValueError: no engine")
+
+
+def test_without_vllm(capsys):
+    assert main(["vllm"]) == 1
+    assert "vLLM is not in this environment: pip install 'marft[vllm]' for a GPU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (["--port", "70000"], "--port 70000: bind(): port must be 0-65535.; give another one"),
+        (["--model", "no-such-model"], "model 'no-such-model' is neither a folder"),
+    ],
+)
+def test_bad_input_is_refused(flags, error, capsys, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    assert main(["vllm", *flags]) == 1
+    assert error in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken(capsys, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert main(["vllm", "--port", str(port)]) == 1
+    assert f"--port {port}: Address already in use; give another one" in capsys.readouterr().err
