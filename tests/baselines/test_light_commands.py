@@ -33,11 +33,7 @@ EVALUATION = {
     "scenario_checksum": "sha256:one",
     "cohorts": {},
 }
-<<<<<<< HEAD
-HEAVY = [name for name in COMMANDS if name in ("train", "eval", "bench", "attribute", "serve", "push")]
-=======
-HEAVY = [name for name in COMMANDS if name in ("train", "eval", "bench", "attribute", "serve", "vllm")]
->>>>>>> db63fc6 (marft vllm starts a vLLM server for training; the samplers are tested against vLLM itself, which make vllm installs apart)
+HEAVY = [name for name in COMMANDS if name in ("train", "eval", "bench", "attribute", "serve", "push", "vllm")]
 WITHOUT = """
 import contextlib, io, json, sys
 

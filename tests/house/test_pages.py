@@ -215,6 +215,7 @@ def test_every_command_of_the_pages_exists(where, command, parser, targets, extr
 
 
 def _assert_parses(parser, arguments):
+    arguments = arguments[: [*arguments, "--"].index("--")]  # what follows goes to another program
     flags = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
     known, rest = set(), list(arguments)
     while parser._subparsers and rest:

@@ -63,11 +63,11 @@ class Server:
         folder: The base model.
     """
 
-    def __init__(self, folder, *arguments, port=None, **environment):
+    def __init__(self, folder, *arguments, **environment):
         self.folder, self.arguments, self.environment = folder, arguments, environment
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            self.port = port or probe.getsockname()[1]
+            self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self.process = None
 
