@@ -56,7 +56,7 @@ test-ray: $(STAMP)  ## rollouts, learners, judges and benchmarks on a Ray cluste
 	$(PYTEST) -m ray $$(grep -rl mark.ray tests)
 
 test-vllm: $(VLLM_STAMP)  ## the samplers against vLLM itself, on a CPU
-	env -u PYTHONDONTWRITEBYTECODE $(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/test_vllm.py
+	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/test_vllm.py
 
 test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser installs what it needs)
 	$(PYTEST) -m browser tests/baselines/report
