@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
+import sys
 import time
 from types import SimpleNamespace
 
@@ -31,3 +33,25 @@ def short_benchmark(monkeypatch):
     """The five seconds of PettingZoo's performance benchmark pass in a hundredth of one."""
     benchmark = importlib.import_module("pettingzoo.test.performance_benchmark")
     monkeypatch.setattr(benchmark, "time", SimpleNamespace(time=lambda: 500 * time.time()))
+
+
+@pytest.fixture(scope="session")
+def connected():
+    """One Ray cluster for all tests of it, to which this process is connected; its processes find the tests' modules.
+
+    Yields:
+        The cluster: a head with three cores and one slot of `marft_judge`.
+    """
+    import ray
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # it kills workers where others fill the memory
+        head = {"num_cpus": 3, "resources": {"marft_judge": 1}, "include_dashboard": False}
+        made = Cluster(initialize_head=True, head_node_args=head | {"object_store_memory": 2**28})
+        ray.init(made.address, log_to_driver=False, configure_logging=False)
+        yield made
+        ray.shutdown()
+        made.shutdown()

@@ -233,7 +233,7 @@ class Poisoned:
 
     def __init__(self, scorer, culprit):
         self.scorer, self.culprit, self.law, self.micro_batches = scorer, culprit, scorer.law, scorer.micro_batches
-        self.logprobs = scorer.logprobs
+        self.logprobs, self.ranks = scorer.logprobs, scorer.ranks
 
     def score(self, base, adapter, actions, **how):
         scores = self.scorer.score(base, adapter, actions, **how)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 
 import pytest
 
@@ -20,30 +19,18 @@ DOUBLE, ADD = "print(int(input()) * 2)", "print(int(input()) + 2)"
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """A head and a further node, with a slot each; their processes find this checkout."""
-    import ray
-    from ray.cluster_utils import Cluster
-
-    slot = {"num_cpus": 1, "resources": {RESOURCE: 1}}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-        patch.setenv("RAY_memory_monitor_refresh_ms", "0")
-        made = Cluster(initialize_head=True, head_node_args=slot | {"include_dashboard": False})
-        made.other = made.add_node(**slot)
-        ray.init(made.address, log_to_driver=False, configure_logging=False)
-        yield made
-        ray.shutdown()
-        made.shutdown()
+def other(connected):
+    """A second node, with another slot; the last test removes it."""
+    return connected.add_node(num_cpus=1, resources={RESOURCE: 1})
 
 
 @pytest.fixture(scope="module")
-def judge(cluster):
+def judge(other):
     with RayJudge("landlock") as made:
         yield made
 
 
-def test_a_cluster_without_judges_is_refused(cluster, monkeypatch):
+def test_a_cluster_without_judges_is_refused(connected, monkeypatch):
     monkeypatch.setattr(ray_judge, "RESOURCE", "nobody_offers_this")
     with pytest.raises(SandboxError, match=r"no node .* offers 'nobody_offers_this': start a node with `ray start"):
         RayJudge("landlock")
@@ -78,8 +65,8 @@ def test_a_judge_that_dies_judges_again(judge):
     assert [future.result().verdict for future in futures] == ["OK", "OK"]
 
 
-def test_a_lost_node_gives_its_programs_to_the_others(judge, cluster):
+def test_a_lost_node_gives_its_programs_to_the_others(judge, connected, other):
     slow = Submission("import time\ntime.sleep(1)\n" + DOUBLE, "python", TESTS)
     futures = [judge.submit(slow) for _ in range(4)]
-    cluster.remove_node(cluster.other, allow_graceful=False)
+    connected.remove_node(other, allow_graceful=False)
     assert [future.result().verdict for future in futures] == ["OK"] * 4
