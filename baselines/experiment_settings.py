@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from baselines.cli.environment_flags import factory, model_folder_or_name, read_keywords, tasks_of, versioned_id
 from baselines.cli.held_out_validation import ValidationSettings
 from baselines.cli.sampler_flags import OWN, check_play
@@ -27,6 +25,7 @@ from marft_agents.models.context_window import ContextSettings
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.trackers import TrackingSettings
 from marft_agents.policies.language_model import (
+    Devices,
     LanguageModelTeam,
     Sharing,
     build_team,
@@ -213,14 +212,14 @@ class Experiment:
         return settings
 
     def build(
-        self, device: torch.device | None = None, make_env: Any = None, ranks: Ranks = ALONE
+        self, device: Devices = None, make_env: Any = None, ranks: Ranks = ALONE
     ) -> tuple[Any, LanguageModelTeam, Learner]:
         """Build the environment factory, the team and the learner.
 
         All checks that need no model run before any model is loaded.
 
         Args:
-            device: Device of the models; None selects CUDA if available, else the CPU.
+            device: Device of the models, see `build_team`.
             make_env: Existing environment factory; None makes one from `env` and `keywords`.
             ranks: Processes that share the passes of each update.
 
@@ -236,12 +235,12 @@ class Experiment:
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
         return make_env, team, learner
 
-    def build_team(self, agents: Sequence[str], device: torch.device | None = None) -> LanguageModelTeam:
+    def build_team(self, agents: Sequence[str], device: Devices = None) -> LanguageModelTeam:
         """Load the models of the team, with untrained adapters.
 
         Args:
             agents: Agents of the environment, in order.
-            device: Device of the models; None selects CUDA if available, else the CPU.
+            device: Device of the models, see `build_team`.
         """
         return build_team(
             agents,

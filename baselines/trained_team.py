@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from baselines.experiment_settings import Experiment
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
-from marft_agents.policies.language_model import LanguageModelTeam, Sharing, build_team, check_first_prompts
+from marft_agents.policies.language_model import Devices, LanguageModelTeam, Sharing, build_team, check_first_prompts
 from marft_agents.policies.partners import RemoteSettings
 from marft_agents.runs import checkpoint
 
@@ -75,12 +73,12 @@ class TeamSettings:
             checkpoint.check_agents(self.checkpoint, env.possible_agents)
         check_first_prompts(env, self.models, self.law, self.context)
 
-    def load(self, agents: Sequence[str], device: torch.device | None = None) -> LanguageModelTeam:
+    def load(self, agents: Sequence[str], device: Devices = None) -> LanguageModelTeam:
         """Load the models and the adapters.
 
         Args:
             agents: Ids of the agents, as in the checkpoint.
-            device: Device of the models; None chooses CUDA if available, else the CPU.
+            device: Device of the models, see `build_team`.
         """
         team = build_team(
             agents,

@@ -29,11 +29,11 @@ from baselines.attribution.coalitions import (
 )
 from baselines.attribution.message_influence import edges_of
 from baselines.attribution.run import AttributionPlan, EpisodeCost, cost, missing, play, summary
+from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import add_environment_flags, factory, notes_of, read_keywords
 from baselines.cli.evaluate import TABLE_WIDTH, add_scenario_flags, chosen_scenarios
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
-from baselines.cli.train import device_of
 from baselines.gold_answers import check_oracle
 from baselines.source_commit import source_commit
 from baselines.trained_team import TeamSettings, experiment_of, run_of
@@ -85,7 +85,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="also replace the messages on each edge of the dependency function (default: yes)",
     )
     parser.add_argument("--dry-run", action="store_true", help="print the cost and stop")
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: CUDA if there, else CPU)")
+    add_device_flag(parser)
     add_scenario_flags(parser)
     add_environment_flags(parser, split="test")
     add_knobs(parser, SamplingParams, title="sampling (as in training where not given)")
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `marft attribute`."""
     if arguments.out is None and not arguments.dry_run:
         raise ValueError("marft attribute needs --out PATH (or --dry-run)")
-    device = device_of(arguments)
+    device = devices_of(arguments.device)
     settings, make_env, plan = read_plan(arguments)
     folder, file = result_paths(arguments.out) if arguments.out is not None else (None, None)
     if folder is not None:

@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from baselines.cli.config_file import add_config
+from baselines.cli.device_flag import devices_of
 from baselines.cli.environment_flags import (
     add_environment_flags,
     add_run_flags,
@@ -32,7 +33,7 @@ from baselines.cli.environment_flags import (
 )
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
-from baselines.cli.train import add_model_flags, device_of
+from baselines.cli.train import add_model_flags
 from baselines.cohorts import Cohorts, CohortScore, cohort_scores
 from baselines.evaluation_scenarios import ScenarioList, scenario_list
 from baselines.evaluation_scenarios import read as read_scenarios
@@ -187,7 +188,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> Players:
         remote=read_knobs(arguments, RemoteSettings, dataclasses.asdict(trained.remote) if trained else {}),
     )
     settings.check(env)
-    team = settings.load(env.possible_agents, device_of(arguments))
+    team = settings.load(env.possible_agents, devices_of(arguments.device))
     partners = any(model.kind for model in models_of(env.possible_agents, settings.models).values())
     names = dict(settings.models) if partners else sorted({seat.base.name for seat in team.seats.values()})
     return team, law, settings.context, names

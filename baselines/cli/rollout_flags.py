@@ -16,7 +16,7 @@ from baselines.cli.sampler_flags import open_sampler, sampler_of
 from baselines.experiment_settings import Experiment
 from baselines.source_commit import source_commit
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.language_model import Devices, LanguageModelTeam
 from marft_agents.rollouts.ray_workers import RayWorkers, versions
 from marft_agents.rollouts.rollout_source import GroupPlayer, LocalRollouts, RolloutSource
 from marft_agents.rollouts.rollout_workers import OFF, WorkerRollouts
@@ -31,7 +31,7 @@ def open_rollouts(
     folder: Path,
     *,
     make_env: Callable[[], Any],
-    device: torch.device | None = None,
+    device: Devices = None,
 ) -> Iterator[RolloutSource]:
     """Open what plays the training episodes, as a context manager that closes engines and workers.
 
@@ -48,7 +48,8 @@ def open_rollouts(
         with open_player(experiment, team, settings, folder, make_env=make_env) as player:
             yield LocalRollouts(player, rollouts.chunk)
         return
-    on_cpu = device is not None and device.type == "cpu"
+    places = device.values() if isinstance(device, Mapping) else [device]
+    on_cpu = all(place is not None and place.type == "cpu" for place in places)
     build = partial(_open_worker, experiment.to_dict(), str(folder.resolve()), on_cpu)
     workers = RayWorkers(build, team, rollouts, identity=identity, on_death=partial(print, file=sys.stderr))
     with contextlib.closing(workers):

@@ -8,9 +8,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import factory
 from baselines.cli.settings_flags import add_knobs, read_knobs
-from baselines.cli.train import device_of
 from baselines.local_hosts import hosts_of, is_loopback
 from baselines.serving.served_team import ServedTeam, ServeLimits, check_environment
 from baselines.trained_team import TeamSettings, experiment_of, run_of
@@ -43,7 +43,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--url", help="of --a2a: URL that the agent card shows (default: http://HOST:PORT/)")
     parser.add_argument("--name", help="name of the model or agent (default: that of the run's folder)")
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: CUDA if there, else CPU)")
+    add_device_flag(parser)
     add_knobs(parser, ServeLimits, title="limits")
     parser.set_defaults(run=run)
 
@@ -101,7 +101,7 @@ def load(arguments: argparse.Namespace, limits: ServeLimits) -> ServedTeam:
     settings = TeamSettings.of_run(experiment, path)
     settings.check(env)
     name = arguments.name or run_of(path).resolve().name
-    return ServedTeam(name, experiment, settings.load(env.possible_agents, device_of(arguments)), limits)
+    return ServedTeam(name, experiment, settings.load(env.possible_agents, devices_of(arguments.device)), limits)
 
 
 def _listen(host: str, port: int) -> socket.socket:

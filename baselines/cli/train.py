@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 
 from baselines.cli.config_file import add_config, to_toml
+from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import (
     add_environment_flags,
     add_run_flags,
@@ -35,7 +35,7 @@ from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
 from marft_agents.metric_names import TOKENS_TOTAL
-from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.policies.language_model import Devices, LanguageModelTeam
 from marft_agents.rollouts.ray_workers import cluster
 from marft_agents.runs import checkpoint
 from marft_agents.runs.ray_ranks import run_ranks
@@ -112,23 +112,7 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
         "be repeated. frozen:MODEL is not trained, endpoint:URL#NAME is model NAME of an OpenAI-compatible server, and "
         "a2a:URL an A2A agent",
     )
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: CUDA if there, else CPU)")
-
-
-def device_of(arguments: argparse.Namespace) -> torch.device | None:
-    """Return the device given by --device, or None.
-
-    Raises:
-        ValueError: The device does not exist on this machine.
-    """
-    if arguments.device is None:
-        return None
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", arguments.device):
-        raise ValueError(f"--device {arguments.device!r}: wanted cpu or cuda[:N]")
-    device = torch.device(arguments.device)
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"--device {arguments.device!r}: this machine has {torch.cuda.device_count()} CUDA devices")
-    return device
+    add_device_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -142,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         print(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
         return 0
-    metrics = train(experiment, out, device=device_of(arguments), resume=arguments.resume is not None)
+    metrics = train(experiment, out, device=devices_of(arguments.device), resume=arguments.resume is not None)
     budget = experiment.schedule.budget_tokens
     spent = f" with {metrics['tokens']:.0f} of {budget} tokens" if budget else ""
     print(
@@ -212,7 +196,7 @@ def train(
     experiment: Experiment,
     out: Path,
     *,
-    device: torch.device | None = None,
+    device: Devices = None,
     resume: bool = False,
     curve: bool = True,
 ) -> dict[str, float]:
@@ -221,7 +205,7 @@ def train(
     Args:
         experiment: Complete configuration of the run.
         out: Run folder to write.
-        device: Device of the models; None selects CUDA if available, else the CPU.
+        device: Device of the models, see `build_team`.
         resume: True continues from the newest checkpoint in `out`.
         curve: False draws no learning curve.
 
@@ -261,11 +245,11 @@ class _Run:
     Args:
         experiment: Complete configuration of the run.
         out: Run folder to write.
-        device: Device of the models.
+        device: Device of the models, see `build_team`.
         resume: True continues from the newest checkpoint in `out`.
     """
 
-    def __init__(self, experiment: Experiment, out: Path, device: torch.device | None, resume: bool) -> None:
+    def __init__(self, experiment: Experiment, out: Path, device: Devices, resume: bool) -> None:
         self.out, self.device, self.resume = out, device, resume
         self.make_env = factory(experiment.env, experiment.keywords)
         self.env = self.make_env()

@@ -61,11 +61,10 @@ def pack_adapters(team: LanguageModelTeam) -> dict[str, bytes]:
     """Return the weights of all trained policies by policy, each as the bytes of a safetensors file."""
     from safetensors.torch import save
 
-    packed = {}
-    for policy, (agent, *_) in team.policies.items():
-        tensors = team.seat(agent).base.parameters(policy)
-        packed[policy] = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-    return packed
+    return {
+        policy: save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+        for policy, tensors in _tensors(team).items()
+    }
 
 
 @torch.no_grad()
@@ -78,10 +77,20 @@ def unpack_adapters(team: LanguageModelTeam, packed: Mapping[str, bytes]) -> Non
     from safetensors.torch import load
 
     found = {policy: load(content) for policy, content in packed.items()}
-    wanted = {policy: team.seat(agent).base.parameters(policy) for policy, (agent, *_) in team.policies.items()}
+    wanted = _tensors(team)
     names = [{policy: sorted(tensors) for policy, tensors in side.items()} for side in (found, wanted)]
     if names[0] != names[1]:
         raise ValueError(f"adapters of policies {', '.join(found)} do not fit a team of {', '.join(wanted)}")
     for policy, tensors in wanted.items():
         for name, tensor in tensors.items():
             tensor.copy_(found[policy][name])
+
+
+def _tensors(team: LanguageModelTeam) -> dict[str, dict[str, torch.nn.Parameter]]:
+    """Return the weights of each policy by name, without PEFT's number of the adapter on its base."""
+    found = {}
+    for policy, (agent, *_) in team.policies.items():
+        base = team.seat(agent).base
+        number = f".{base.peft_name(policy)}."
+        found[policy] = {name.replace(number, "."): tensor for name, tensor in base.parameters(policy).items()}
+    return found

@@ -18,7 +18,14 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import ChatPrompt, encode
 from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
-from marft_agents.models.pretrained import ModelError, context_length, load, load_config, load_tokenizer
+from marft_agents.models.pretrained import (
+    ModelError,
+    context_length,
+    default_device,
+    load,
+    load_config,
+    load_tokenizer,
+)
 from marft_agents.policies.partners import (
     AgentModel,
     Partner,
@@ -232,6 +239,7 @@ class LanguageModelTeam:
 
 
 Sharing = Literal["separate", "shared"]
+Devices = torch.device | Mapping[str, torch.device] | None
 
 
 def build_team(
@@ -242,7 +250,7 @@ def build_team(
     law: SamplingParams,
     sharing: Sharing = "separate",
     seed: int = 0,
-    device: torch.device | None = None,
+    device: Devices = None,
     context: ContextSettings | None = None,
     remote: RemoteSettings | None = None,
 ) -> LanguageModelTeam:
@@ -250,41 +258,63 @@ def build_team(
 
     Args:
         agents: Agent ids in the order of the team.
-        models: Agent -> model name (see `partners` and `pretrained.load`). Agents of one local model share it in
-            memory. The key "*" stands for all others.
+        models: Agent -> model name (see `partners` and `pretrained.load`). Agents of one local model on one device
+            share it in memory. The key "*" stands for all others.
         lora: Rank, scale and target layers of the adapters.
         law: Sampling parameters of all agents.
         sharing: "separate" for one adapter per agent, "shared" for one for all agents of a base.
         seed: Seed of the adapters' initial weights.
-        device: Device of the bases; None chooses CUDA if available, else the CPU.
+        device: Device of the bases, or agent -> device of its base, with "*" for all others. None, and agents that
+            are not named, take CUDA if available, else the CPU.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
         remote: Limits of requests to remote agents.
 
     Raises:
         ModelError: A model cannot be loaded, an agent has no model, or an agent's id is not text.
-        SettingsError: The context window does not fit a model; found before any weights are loaded.
+        SettingsError: The context window does not fit a model, an unknown or remote agent has a device, or agents of
+            one shared adapter have several; found before any weights are loaded.
         RemoteError: A package for a remote agent is missing, or it does not know the sampling parameters.
     """
     _check_agent_ids(agents)
     chosen = models_of(agents, models)
-    members: dict[str, list[str]] = {}
-    for agent, model in chosen.items():
-        if model.local:
-            members.setdefault(model.source, []).append(agent)
-    for name in members:
+    placed = _devices_of([agent for agent, model in chosen.items() if model.local], device)
+    members: dict[tuple[str, torch.device], list[str]] = {}
+    for agent, place in placed.items():
+        members.setdefault((chosen[agent].source, place), []).append(agent)
+    names = [name for name, _ in members]
+    if sharing == "shared" and len(set(names)) < len(names):
+        raise SettingsError("device: found several for agents that share one adapter, wanted one for all")
+    for name in names:
         choose_window(name, context_length(load_config(name)), context or ContextSettings(), law)
     partners = {agent: open_partner(model, law, remote) for agent, model in chosen.items() if not model.local}
-    trained = {name: [agent for agent in own if not chosen[agent].kind] for name, own in members.items()}
     seats: dict[str, Seat] = {}
-    for number, (name, own) in enumerate(members.items()):
+    for number, ((name, place), own) in enumerate(members.items()):
+        trained = [agent for agent in own if not chosen[agent].kind]
         shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
-        adapters = [shared] if sharing == "shared" and trained[name] else trained[name]
-        base = AdaptedBase(load(name, device=device), adapters or [UNUSED_ADAPTER], lora, seed=seed)
+        adapters = [shared] if sharing == "shared" and trained else trained
+        base = AdaptedBase(load(name, device=place), adapters or [UNUSED_ADAPTER], lora, seed=seed)
         for agent in own:
             adapter = shared if sharing == "shared" else agent
-            seats[agent] = Seat(base, adapter if agent in trained[name] else None)
+            seats[agent] = Seat(base, adapter if agent in trained else None)
     order = {agent: seats[agent] for agent in agents if agent in seats}
     return LanguageModelTeam(order, law, context=context, partners=partners, agents=agents)
+
+
+def _devices_of(agents: Sequence[str], device: Devices) -> dict[str, torch.device]:
+    """Return the device of each agent that plays a local model."""
+    given = device if isinstance(device, Mapping) else {} if device is None else {"*": device}
+    unknown = sorted(set(given) - set(agents) - {"*"})
+    if unknown:
+        raise SettingsError(
+            f"device: found {', '.join(unknown)}, wanted agents that play a local model: {', '.join(agents)}"
+        )
+    others = given.get("*") or default_device()
+    return {agent: _numbered(given.get(agent, others)) for agent in agents}
+
+
+def _numbered(device: torch.device) -> torch.device:
+    """Return a GPU with its number, so that `cuda` and `cuda:0` are one device."""
+    return torch.device("cuda", torch.cuda.current_device()) if device == torch.device("cuda") else device
 
 
 def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingParams, context: ContextSettings) -> None:

@@ -47,6 +47,7 @@ def error_of(capsys, *arguments):
         (["--device", "meta"], ["'meta'", "wanted cpu or cuda[:N]"]),
         (["--device", "mps"], ["'mps'", "wanted cpu or cuda[:N]"]),
         (["--device", "cuda:x"], ["'cuda:x'", "wanted cpu or cuda[:N]"]),
+        (["--device", "actor_0=mps"], ["'mps'", "wanted cpu or cuda[:N]"]),
     ],
 )
 def test_before_the_model(capsys, tmp_path, flags, wanted):

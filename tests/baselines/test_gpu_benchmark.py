@@ -25,8 +25,9 @@ def test_all_of_it_runs_on_a_cpu_and_writes_nothing(capsys, tmp_path, monkeypatc
     assert main([*arguments, "--out", str(tmp_path / "docs")]) == 0
     printed = capsys.readouterr().out
     page = printed[printed.index("# Teams on a GPU") :]
-    assert re.search(r"\| tiny \| duo \| [\d,.]+ \| [\d,.]+ \|", page)
-    assert re.search(r"\| tiny \| trio \|", page)
+    assert re.search(r"\| tiny \| duo \| own \| [\d,.]+ \| [\d,.]+ \|", page)
+    assert re.search(r"\| tiny \| trio \| own \|", page)
+    assert re.findall(r"\| tiny \| (\d+) independent \| own \|", page) == ["1", "2"]
     assert re.search(r"\| cpu \| bfloat16 \| \d+ \|.*\| yes \|", page)
     assert re.search(r"\| greedy \| 0\.000 \[", page)
     assert list(Path(tmp_path).iterdir()) == []
@@ -88,7 +89,18 @@ def test_too_little_memory_is_a_row_of_the_table(monkeypatch):
 
     monkeypatch.setattr(type(SHAPES["tiny"]), "build", build)
     row = measure_training(SHAPES["tiny"], "duo", Plan(1, 1, 2, 4), ONE, CPU)
-    assert row == {"model": "tiny", "team": "duo", "micro_batch": 16, "error": "CUDA out of memory"}
+    assert row == {
+        "model": "tiny",
+        "team": "duo",
+        "sampler": "own",
+        "micro_batch": 16,
+        "error": "CUDA out of memory",
+    }
+
+
+def test_a_missing_sampler_is_a_row_of_the_table():
+    row = measure_training(SHAPES["tiny"], "duo", Plan(1, 1, 2, 4), ONE, CPU, "vllm")
+    assert (row["sampler"], "vllm" in row["error"]) == ("vllm", True)
 
 
 def test_bfloat16_agrees_with_float32():

@@ -1,6 +1,7 @@
 """Benchmark team training on a GPU: `python -m baselines.benchmarks.gpu`.
 
-It measures the limits of the GPU, and the end-to-end training of duos and trios. The models are SmolLM2-135M and random
+It measures the limits of the GPU, and the end-to-end training of duos and trios. With the first model it also trains 1
+to 32 independent agents, an adapter each, and a duo whose episodes vLLM plays. The models are SmolLM2-135M and random
 weights in the shapes of Qwen2.5-0.5B and 3B. It compares bfloat16 and float32 on the GPU with float32 on the CPU. A
 learning run trains SmolLM2-135M on embedded word problems. The results go to docs/benchmarks/gpu.json, .md and .png.
 `--device cpu --shapes tiny` checks in seconds that the benchmark works, and writes nothing.
@@ -26,10 +27,12 @@ from baselines.benchmarks.gpu.precision_agreement import measure_agreement
 from baselines.benchmarks.gpu.report import page
 from baselines.benchmarks.gpu.training import Plan, measure_training
 from baselines.cli.main import guarded
+from baselines.cli.sampler_flags import OWN, VLLM
 from marft_agents.runs.run_folder import read_metrics, versions, write_json
 
 DOCS = Path("docs/benchmarks")
 ON_CUDA = ("smollm2-135m", "qwen2.5-0.5b", "qwen2.5-3b")
+ADAPTERS = (1, 2, 4, 8, 32)  # of independent agents on one base
 LEARNING = {"groups": 16, "group_size": 8, "micro_batch": 128}
 
 
@@ -77,14 +80,16 @@ def refuse_unsuitable(device: str, shapes: Sequence[str]) -> None:
 def measure(options: argparse.Namespace, command: str, folder: Path) -> dict[str, Any]:
     """Run all measurements and return their record; `folder` takes intermediate files."""
     device, small = torch.device(options.device), options.device == "cpu"
-    plan = Plan(options.updates, 1, 2, 4) if small else Plan(options.updates)
+    plan = Plan(options.updates, 1, 4, 4) if small else Plan(options.updates)
     model = "tiny" if small else "smollm2-135m"
     limits = measure_limits(device)
     training = []
-    for name in options.shapes:
-        for team in ("duo", "trio"):
-            training.append(measure_training(SHAPES[name], team, plan, limits, device))
-            print(training[-1], file=sys.stderr, flush=True)
+    rows: list[tuple[str, str | int, str]] = [(name, team, OWN) for name in options.shapes for team in ("duo", "trio")]
+    rows += [(options.shapes[0], agents, OWN) for agents in (ADAPTERS[:2] if small else ADAPTERS)]
+    rows += [("smollm2-135m", "duo", VLLM)] if "smollm2-135m" in options.shapes else []
+    for name, team, sampler in rows:
+        training.append(measure_training(SHAPES[name], team, plan, limits, device, sampler))
+        print(training[-1], file=sys.stderr, flush=True)
     return {
         "command": command,
         "versions": versions() | {"cuda": torch.version.cuda or "none"},

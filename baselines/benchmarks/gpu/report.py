@@ -10,6 +10,7 @@ from baselines.benchmarks.gpu.precision_agreement import TOLERANCES
 TRAINING = {
     "model": "model",
     "team": "team",
+    "sampler": "sampler",
     "rollout_tokens_per_s": "rollout tok/s",
     "update_tokens_per_s": "update tok/s",
     "update_sequence_tokens_per_s": "with prompts",
@@ -49,7 +50,11 @@ def page(record: Mapping[str, Any]) -> str:
         "action's prompt too. Shares are of the limits above and leave attention out: lower bounds. Qwen2.5 shapes "
         "have random weights and a byte tokenizer.",
         _table(TRAINING, [row for row in record["training"] if "error" not in row]),
-        *(f"{row['model']}, {row['team']}: {row['error']}" for row in record["training"] if "error" in row),
+        *(
+            f"{row['model']}, {row['team']}, {row['sampler']}: {row['error']}"
+            for row in record["training"]
+            if "error" in row
+        ),
         "## Agreement with float32 on the CPU",
         f"Log-probs (nats) and gradients of the same sampled actions of {record['model']}. Tolerances: "
         + "; ".join(
@@ -93,7 +98,7 @@ def _table(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str
 
 
 def _cell(name: str, value: Any) -> str:
-    if value is None:
+    if value is None:  # not measured
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "**no**"

@@ -8,10 +8,13 @@ limits are therefore lower bounds.
 
 from __future__ import annotations
 
+import dataclasses
+import tempfile
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,14 +24,18 @@ from pettingzoo.utils.wrappers import BaseWrapper
 from baselines.benchmarks.gpu.benchmark_models import Shape
 from baselines.benchmarks.gpu.peak_throughput import PeakThroughput, synchronise
 from baselines.cli.environment_flags import factory
+from baselines.cli.sampler_flags import OWN, open_sampler
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.policies.external_sampler import SamplerError
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
-from marft_agents.policies.policy import Request
+from marft_agents.policies.policy import Policy, Request
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.trajectory import Action
+from marft_envs import Team
+from marft_envs.dependency import independent
 
 
 class CoinReward(BaseWrapper[str, str, str]):
@@ -82,9 +89,15 @@ class Work:
 
 @dataclass
 class Meter:
-    """Policy of a team that counts the computation of its rollouts and updates."""
+    """Policy that counts the computation of its rollouts and of the team's updates.
+
+    Attributes:
+        team: Team that is trained.
+        policy: Policy that plays; None: the team itself. An engine's passes are not counted.
+    """
 
     team: LanguageModelTeam
+    policy: Policy | None = None
     acting: bool = False
     playing: Work = field(default_factory=Work)
     learning: Work = field(default_factory=Work)
@@ -107,7 +120,7 @@ class Meter:
         """Sample the team's actions and count their tokens."""
         self.acting = True
         try:
-            actions = self.team.act(requests)
+            actions = (self.policy or self.team).act(requests)
         finally:
             self.acting = False
         self.playing.actions += len(actions)
@@ -128,29 +141,65 @@ def shaped_team(shape: Shape, agents: Sequence[str], device: torch.device, *, ma
     )
 
 
-def measure_training(
-    shape: Shape, team_name: str, plan: Plan, limits: PeakThroughput, device: torch.device
-) -> dict[str, Any]:
-    """Train a duo or trio on embedded word problems; return the measurements by name, with the unit in the name.
+def independent_team(agents: int) -> Team:
+    """Return a team of solvers that do not see each other."""
+    solver = Team.preset("solo").profiles[0]
+    profiles = tuple(dataclasses.replace(solver, name=f"actor_{i}") for i in range(agents))
+    return Team(f"independent_{agents}", profiles, independent())
 
-    If the device runs out of memory, the only measurement is "error".
+
+def measure_training(
+    shape: Shape, team: str | int, plan: Plan, limits: PeakThroughput, device: torch.device, sampler: str = OWN
+) -> dict[str, Any]:
+    """Train a team on embedded word problems; return the measurements by name, with the unit in the name.
+
+    Args:
+        shape: Shape of the base model.
+        team: Name of a preset, or the number of independent agents.
+        plan: Size of the run.
+        limits: Measured limits of the device.
+        device: Device of the models.
+        sampler: What plays, as in `--sampler`.
+
+    Returns:
+        The measurements. If the device runs out of memory or the sampler is missing, the only one is "error".
     """
-    row: dict[str, Any] = {"model": shape.name, "team": team_name, "micro_batch": shape.micro_batch}
+    name = team if isinstance(team, str) else f"{team} independent"
+    row: dict[str, Any] = {"model": shape.name, "team": name, "sampler": sampler, "micro_batch": shape.micro_batch}
+    keywords: dict[str, Any] = {"data": "embedded:stories", "split": "train"}
+    keywords |= {} if isinstance(team, str) else {"team": independent_team(team).to_dict()}
+    make_env = factory(f"marft/gsm8k_{team if isinstance(team, str) else 'solo'}-v0", keywords)
     try:
-        return row | _measure(shape, team_name, plan, limits, device)
-    except torch.OutOfMemoryError as error:
+        return row | _measure(shape, make_env, plan, limits, device, sampler)
+    except (torch.OutOfMemoryError, SamplerError) as error:
         return row | {"error": str(error).split(". ", 1)[0]}
     finally:
         if device.type == "cuda":
             torch.cuda.empty_cache()
 
 
-def _measure(shape: Shape, team_name: str, plan: Plan, limits: PeakThroughput, device: torch.device) -> dict[str, Any]:
-    make_env = factory(f"marft/gsm8k_{team_name}-v0", {"data": "embedded:stories", "split": "train"})
+def _measure(
+    shape: Shape,
+    make_env: Callable[[], Any],
+    plan: Plan,
+    limits: PeakThroughput,
+    device: torch.device,
+    sampler: str,
+) -> dict[str, Any]:
     team = shaped_team(shape, make_env().possible_agents, device, max_new_tokens=plan.max_new_tokens)
+    with tempfile.TemporaryDirectory() as folder, open_sampler(sampler, team, Path(folder)) as policy:
+        meter = Meter(team, policy)
+        return _train(shape, make_env, plan, limits, device, meter) | (
+            {} if sampler == OWN else {"rollout_share_of_matmul": None, "rollout_share_of_copy": None}
+        )
+
+
+def _train(
+    shape: Shape, make_env: Callable[[], Any], plan: Plan, limits: PeakThroughput, device: torch.device, meter: Meter
+) -> dict[str, Any]:
+    team = meter.team
     learner = Learner(team, LearnerSettings(micro_batch=shape.micro_batch), total_updates=1 + plan.updates)
     schedule = TrainingSchedule(updates=1 + plan.updates, groups=plan.groups, group_size=plan.group_size, num_envs=256)
-    meter = Meter(team)
     trainer = Trainer(lambda: CoinReward(make_env()), team, learner, schedule, policy=meter)
     trainer.step()
     meter.reset()
@@ -181,7 +230,7 @@ def shares(meter: Meter, base: AdaptedBase, play_s: float, learn_s: float, limit
 
     Generation reads all weights once per forward pass and is therefore compared with the bandwidth too.
     """
-    if not (meter.playing.passes and meter.learning.gradient_positions):
+    if not (meter.playing.passes or meter.policy not in (None, meter.team)) or not meter.learning.gradient_positions:
         raise RuntimeError("no forward pass was seen at the first block of the trunk: the count needs a new place")
     blocks = sum(p.numel() for name, p in base.trunk.layers.named_parameters() if "lora_" not in name)
     head = base.head.weight.numel()

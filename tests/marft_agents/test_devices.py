@@ -1,0 +1,72 @@
+"""Agents of one team on several devices; `cpu` and `cpu:0` stand for two of them."""
+
+import numpy as np
+import pytest
+import torch
+from fakes import Market
+
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.pretrained import load
+from marft_agents.policies import language_model
+from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
+from marft_agents.policies.language_model import build_team
+from marft_agents.rollouts.rollout import collect, training_episodes
+from marft_agents.setting_fields import SettingsError
+
+AGENTS = ["buyer_0", "seller_0"]
+ONE, OTHER = torch.device("cpu"), torch.device("cpu", 0)
+
+
+def team(device, **options):
+    law = SamplingParams(max_new_tokens=3)
+    return build_team(AGENTS, {"*": "tiny-words"}, lora=LoraSettings(), law=law, device=device, **options)
+
+
+def test_agents_of_one_model_share_it_on_a_device_and_have_a_copy_on_each_other():
+    together, apart = team(ONE), team({"buyer_0": ONE, "seller_0": OTHER})
+    assert len(together.bases) == 1
+    assert len(apart.bases) == 2
+    assert apart.seat("buyer_0").base is not apart.seat("seller_0").base
+    assert len(team({"*": ONE, "seller_0": ONE}).bases) == 1
+
+
+def test_each_copy_is_loaded_onto_its_device(monkeypatch):
+    places = []
+    monkeypatch.setattr(language_model, "load", lambda name, device: places.append(device) or load(name))
+    team({"*": ONE, "seller_0": OTHER})
+    assert places == [ONE, OTHER]
+
+
+@pytest.mark.parametrize("credit", ["chain", "own"])
+def test_a_team_on_two_devices_plays_the_same_and_learns(credit):
+    together, apart = team(ONE), team({"buyer_0": ONE, "seller_0": OTHER})
+    unpack_adapters(apart, pack_adapters(together))
+    played = [
+        collect(lambda: Market(cut=True), one, training_episodes(0, 0, 4, 2), seed=0, num_envs=8)
+        for one in (together, apart)
+    ]
+    for ours, theirs in zip(*played, strict=True):
+        for a, b in zip(ours.turns, theirs.turns, strict=True):
+            np.testing.assert_array_equal(a.action.token_ids, b.action.token_ids)
+            np.testing.assert_allclose(a.action.logprobs, b.action.logprobs, atol=1e-5)
+    before = pack_adapters(apart)
+    learner = Learner(apart, LearnerSettings(policy_lr=1e-2, credit=credit), seed=0)
+    learner.update(played[1])
+    after = pack_adapters(apart)
+    assert len(learner.critic.heads) == 2
+    assert all(before[agent] != after[agent] for agent in AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("device", "options", "message"),
+    [
+        ({"byer_0": ONE}, {}, "device: found byer_0, wanted agents that play a local model: buyer_0, seller_0"),
+        ({"buyer_0": ONE, "seller_0": OTHER}, {"sharing": "shared"}, "share one adapter, wanted one for all"),
+    ],
+)
+def test_devices_that_cannot_be_are_refused(device, options, message):
+    with pytest.raises(SettingsError, match=message):
+        team(device, **options)
