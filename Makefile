@@ -17,7 +17,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pyte
 QUICK := not slow and not long and not attacks and not probes and not browser and not ray and not vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party vllm test lint test-long test-attacks test-probes test-ray test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs dist mutation install hooks clean
+.PHONY: help quickstart third-party vllm test lint test-long test-attacks test-probes test-ray test-chaos test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs dist mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,9 @@ test-ray: $(STAMP)  ## rollouts, learners, judges and benchmarks on a Ray cluste
 
 test-vllm: $(VLLM_STAMP)  ## the samplers against vLLM itself, on a CPU
 	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/test_vllm.py
+
+test-chaos: $(STAMP)  ## training while processes are killed, the disk is full and files are damaged; as root (ARGS="--updates 50")
+	$(BIN)/python tests/chaos.py $(ARGS)
 
 test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser installs what it needs)
 	$(PYTEST) -m browser tests/baselines/report

@@ -15,7 +15,7 @@ import pickle
 import queue
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -143,6 +143,14 @@ def other_versions(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
     return "; ".join(f"{key} {found.get(key)!r}, wanted {wanted.get(key)!r}" for key in differing)
 
 
+class _DiedError(RolloutWorkerError):
+    """A worker that died while it started."""
+
+    def __init__(self, index: int, cause: Exception) -> None:
+        super().__init__(f"rollout worker {index} died while it started: {shorten(cause)}")
+        self.index = index
+
+
 class RayWorkers:
     """Rollout workers of a connected cluster; implements `rollout_workers.Workers`.
 
@@ -181,7 +189,7 @@ class RayWorkers:
         self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._actors = {index: self._actor.remote() for index in range(self.count)}
         try:
-            self._open(self._actors)
+            self._open(list(self._actors))
         except BaseException:
             self.close()
             raise
@@ -216,7 +224,7 @@ class RayWorkers:
                         raise
                     self._report(index, numbers, error, last=death == MOST_DEATHS)
                     self._actors[index] = self._actor.remote()
-                    self._open({index: self._actors[index]})
+                    self._open([index])
                 except self._ray.exceptions.RayTaskError as error:
                     raise _failed(index, error) from error
             raise AssertionError("the last death raises")
@@ -233,30 +241,43 @@ class RayWorkers:
         if self._on_death is not None:
             self._on_death(f"rollout worker {index} died; it is started again and plays {groups} again: {cause}")
 
-    def _open(self, actors: Mapping[int, Any]) -> None:
-        """Compare versions with new workers, then have them load their models."""
+    def _open(self, indices: Iterable[int]) -> None:
+        """Compare versions with workers, then have them load their models; one that dies meanwhile starts again."""
+        for death in range(1, MOST_DEATHS + 1):
+            try:
+                self._compare(self._ask(indices, "hello", self._identity))
+                self._ask(indices, "open", self._build, self._threads)
+                return
+            except _DiedError as died:
+                if death == MOST_DEATHS:
+                    raise
+                if self._on_death is not None:
+                    self._on_death(f"{died}; it is started again")
+                self._actors[died.index] = self._actor.remote()
+
+    def _compare(self, identities: Mapping[int, Mapping[str, str]]) -> None:
+        """Refuse workers with other versions than the learner."""
         wanted = dict(self._identity())
-        for index, found in self._ask(actors, "hello", self._identity).items():
+        for index, found in identities.items():
             told = other_versions(found, wanted)
             if told:
                 raise RolloutWorkerError(
                     f"rollout worker {index} has other versions than the learner: found {told}; install the same on "
                     "all nodes"
                 )
-        self._ask(actors, "open", self._build, self._threads)
 
-    def _ask(self, actors: Mapping[int, Any], method: str, *arguments: Any) -> dict[int, Any]:
+    def _ask(self, indices: Iterable[int], method: str, *arguments: Any) -> dict[int, Any]:
         """Call a method of some workers at once; return the results by index."""
-        calls = {}
-        for index, actor in actors.items():
-            calls[index] = getattr(actor, method).remote(index, *arguments)
+        calls = {index: getattr(self._actors[index], method).remote(index, *arguments) for index in indices}
         found = {}
         for index, call in calls.items():
             try:
                 found[index] = self._ray.get(call, timeout=START_S)
             except self._ray.exceptions.RayTaskError as error:
                 raise _failed(index, error) from error
-            except self._ray.exceptions.RayError as error:  # it died, or there is no room for it
+            except self._ray.exceptions.RayActorError as error:
+                raise _DiedError(index, error) from error
+            except self._ray.exceptions.RayError as error:  # there is no room for it
                 raise RolloutWorkerError(f"rollout worker {index} could not start: {shorten(error)}") from error
         return found
 
@@ -275,7 +296,7 @@ class _Worker:
     def __init__(self) -> None:
         self._version = -1
         self._stack = contextlib.ExitStack()
-        self._player: GroupPlayer
+        self._player: GroupPlayer | None = None
 
     def pid(self) -> int:
         return os.getpid()
@@ -285,11 +306,12 @@ class _Worker:
         return dict(identity())
 
     def open(self, index: int, build: Build, threads: int) -> None:
-        """Load the models."""
+        """Load the models, unless they are loaded."""
         import torch
 
-        torch.set_num_threads(threads)
-        self._player = self._stack.enter_context(build(index))
+        if self._player is None:
+            torch.set_num_threads(threads)
+            self._player = self._stack.enter_context(build(index))
 
     def close(self) -> None:
         """Close the sampler."""
@@ -298,6 +320,7 @@ class _Worker:
     def play(self, version: int, adapters: Mapping[str, bytes], numbers: Sequence[int]) -> bytes:
         """Play prompt groups with the adapters of a version; return a pickled `Played`."""
         player = self._player
+        assert player is not None, "open() comes first"
         if version != self._version:
             unpack_adapters(player.team, adapters)
             player.refresh()

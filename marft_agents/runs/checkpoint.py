@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
+import hashlib
 import io
 import json
 import os
 import pickle
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,10 +160,36 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mappin
         "settings": dataclasses.asdict(learner.settings),
         "context": {**dataclasses.asdict(team.context), "windows": team.windows},
         "folders": folders,
+        "sha256": {file.relative_to(part).as_posix(): _sha256(file) for file in _weights(part)},
         **beside,
     }
     with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
         json.dump(state, stream, indent=1)
+
+
+def _weights(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.suffix in (".safetensors", ".pt"))
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check_contents(path: Path, state: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Compare files and folders of a checkpoint with their recorded hashes; older checkpoints have none."""
+    for file, wanted in state.get("sha256", {}).items():
+        if file.split("/")[0] not in names:
+            continue
+        try:
+            found = _sha256(path / file)
+        except OSError as error:
+            raise CheckpointError(f"{path / file} is damaged: {error}") from error
+        if found != wanted:
+            raise CheckpointError(
+                f"{path / file} is damaged, or was changed later: found sha256 {found[:12]}, wanted {wanted[:12]}; "
+                f"without {path} a run continues from the checkpoint before it"
+            )
 
 
 def _sync(folder: Path) -> None:
@@ -292,6 +319,8 @@ def load_adapters(path: Path, team: LanguageModelTeam) -> None:
 def _read_adapters(path: Path, state: Mapping[str, Any], team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
     """Return the saved tensors of every trained agent; all are read and checked before any is loaded."""
     folders = state.get("folders", {})  # older checkpoints: each agent's own id
+    agents = [agent for agent, seat in team.seats.items() if seat.adapter is not None]
+    _check_contents(path, state, [folders.get(agent, agent) for agent in agents])
     return {
         agent: _read_adapter(seat, path / folders.get(agent, agent))
         for agent, seat in team.seats.items()
@@ -340,6 +369,7 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
     _check_same_team(path, state["team"], describe(team))
     adapters = _read_adapters(path, state, team)
     file = path / LEARNER_FILE
+    _check_contents(path, state, [LEARNER_FILE])
     try:
         learner.load_state_dict(torch.load(file, weights_only=True, map_location="cpu"))
     except (OSError, RuntimeError, EOFError, ValueError, LookupError, pickle.UnpicklingError) as error:

@@ -372,12 +372,27 @@ def _add_tensor(path):
         ("seller_0", shutil.rmtree),
     ],
 )
-def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, file, damage):
+@pytest.mark.parametrize("hashed", [True, False])
+def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, file, damage, hashed):
     _, _, path = saved(tmp_path)
+    if not hashed:  # as checkpoints were written before
+        state = json.loads((path / "state.json").read_text())
+        del state["sha256"]
+        (path / "state.json").write_text(json.dumps(state))
     damage(path / file)
     with pytest.raises(CheckpointError, match=str(path / file)) as caught:
         checkpoint.load(path, *fresh())
     assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("file", ["learner.pt", "seller_0/adapter_model.safetensors"])
+def test_one_flipped_bit_of_the_weights_is_found(tmp_path, file):
+    _, _, path = saved(tmp_path)
+    content = bytearray((path / file).read_bytes())
+    content[-100] ^= 1  # within a number: both formats would be read without an error
+    (path / file).write_bytes(content)
+    with pytest.raises(CheckpointError, match=f"{path / file} is damaged, or was changed later"):
+        checkpoint.load(path, *fresh())
 
 
 # ------------------------------------------------------------------ a full disk

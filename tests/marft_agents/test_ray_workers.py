@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from fakes import Market, word_team
-from ray_games import SCHEDULE, SETTINGS, new_team, open_nothing, open_player, process_identity
+from ray_games import SCHEDULE, SETTINGS, new_team, open_dying, open_nothing, open_player, process_identity
 from run_outcome import outcome
 
 from baselines.cli.main import main
@@ -120,6 +120,18 @@ def test_other_versions_and_missing_models_are_refused(connected):
         RayWorkers(open_nothing, new_team(), one, identity=process_identity)
     with pytest.raises(RolloutWorkerError, match="worker 0: FileNotFoundError: worker 0 has no model"):
         RayWorkers(open_nothing, new_team(), one)
+
+
+def test_a_worker_that_dies_while_it_starts_is_started_again(connected, tmp_path):
+    told = []
+    made = RayWorkers(partial(open_dying, str(tmp_path), 1), new_team(), RolloutSettings("local"), on_death=told.append)
+    made.publish(0)
+    assert len(made.play([0]).groups) == 1
+    made.close()
+    assert len(told) == 1
+    assert told[0].startswith("rollout worker 0 died while it started: ")
+    with pytest.raises(RolloutWorkerError, match="rollout worker 0 died while it started"):
+        RayWorkers(partial(open_dying, str(tmp_path), 5), new_team(), RolloutSettings("local"))
 
 
 def test_the_address_of_a_head_is_taken(connected):
