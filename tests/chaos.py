@@ -7,7 +7,7 @@ undisturbed run, byte for byte; with staleness no episode may be lost or trained
 
 | fault | what happens | then |
 |---|---|---|
-| worker | a rollout worker is killed | the run goes on |
+| worker | a rollout worker is killed | the run goes on; after three in a row it ends, and is resumed |
 | judge | a process that runs programs for the judge is killed | the run goes on |
 | delay | a rollout worker is stopped for two seconds | the run goes on |
 | learner | the learner is killed | the run is resumed |
@@ -25,6 +25,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -75,6 +76,9 @@ class Run:
         learner = self._start(self.flags)
         done, since = -1, time.monotonic()
         while (code := self._wait(learner)) != 0:
+            if code is not None and re.search("workers died while|died while it started", self._log()[-5000:]):
+                learner = self._resume()  # three deaths in a row end a run by design
+                continue
             if code is not None:
                 raise LostError(f"the learner ended by itself with exit code {code}: {self._log()[-2000:]}")
             fault = self.rng.choice(FAULTS)
