@@ -53,7 +53,7 @@ test-probes: $(STAMP)  ## the learning probes: what random weights must learn, a
 	$(PYTEST) -n 2 --dist worksteal -m probes $$(grep -rl --include=*.py mark.probes tests)
 
 test-ray: $(STAMP)  ## rollouts, learners, judges and benchmarks on a Ray cluster, which is started on this machine
-	$(PYTEST) -m ray $$(grep -rl mark.ray tests)
+	$(PYTEST) -m ray $$(grep -rl --include=*.py mark.ray tests)
 
 test-vllm: $(VLLM_STAMP)  ## the samplers against vLLM itself, on a CPU
 	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/test_vllm.py

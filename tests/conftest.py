@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis draws the same examples in every run, and nobody waits for a benchmark.
+"""Configuration of all tests: Hypothesis draws the same examples in every run, and nobody waits for a benchmark.
 
 The profile `random` of Hypothesis draws other examples, by --hypothesis-seed.
 """

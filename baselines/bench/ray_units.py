@@ -10,7 +10,7 @@ import contextlib
 import io
 import tarfile
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from baselines.bench.plan import BenchPlan
 from baselines.bench.run import Bench, locked
 from baselines.bench.run_unit import Folder, run_unit
 from baselines.bench.units import Training, Unit
-from baselines.source_commit import source_commit
-from marft_agents.rollouts.ray_workers import RolloutWorkerError, cluster, versions
+from baselines.cli.rollout_flags import identity
+from marft_agents.rollouts.ray_workers import RolloutWorkerError, cluster, other_versions
 from marft_agents.rollouts.rollout_workers import RolloutSettings
 
 MAX_RETRIES = 2  # of a task whose process or node died
@@ -41,12 +41,13 @@ def run_on_ray(bench: Bench, settings: RolloutSettings) -> None:
         task: Any = ray.remote(_run_elsewhere).options(
             num_cpus=settings.worker_cpus, num_gpus=settings.worker_gpus, max_retries=MAX_RETRIES
         )
+        wanted = identity()
         running: dict[Any, Unit] = {}
         while not bench.finished:
             while len(running) < settings.rollout_workers and (unit := bench.ready()) is not None:
                 bench.start(unit)
                 files = _pack(bench.folder, [bench.units[name] for name in unit.needs])
-                call = task.remote(bench.plan, unit, bench.command, files, settings.worker_cpus, _identity())
+                call = task.remote(bench.plan, unit, bench.command, files, settings.worker_cpus, wanted)
                 running[call] = unit
             if not running:
                 return
@@ -62,19 +63,13 @@ def run_on_ray(bench: Bench, settings: RolloutSettings) -> None:
                 bench.end(unit)
 
 
-def _identity() -> dict[str, str]:
-    return versions() | {"commit": source_commit()}
-
-
 def _run_elsewhere(
-    plan: BenchPlan, unit: Unit, command: str, files: bytes, threads: int, wanted: dict[str, str]
+    plan: BenchPlan, unit: Unit, command: str, files: bytes, threads: int, wanted: Mapping[str, str]
 ) -> bytes:
     """Run a unit in a temporary folder; return the files that it wrote, as a tar archive."""
     import torch
 
-    if (found := _identity()) != wanted:
-        differing = [key for key in wanted if found.get(key) != wanted[key]]
-        told = "; ".join(f"{key} {found.get(key)!r}, wanted {wanted[key]!r}" for key in differing)
+    if told := other_versions(identity(), wanted):
         raise RolloutWorkerError(f"a node has other versions than this machine: found {told}; install the same there")
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory(prefix="marft-unit-") as path:

@@ -132,15 +132,13 @@ class RayJudge(JudgeBase):
                 continue  # a slot of a lost node
             try:
                 found: Judgement = self._ray.get(actor.judge.remote(submission))
+                return found
             except self._ray.exceptions.RayTaskError as error:
-                self._free.put(node)
                 raise error.cause from None
             except self._ray.exceptions.RayActorError:
                 self._replace(node, actor)  # Ray has tried again: its node is gone, or the process that started it
+            finally:
                 self._free.put(node)
-            else:
-                self._free.put(node)
-                return found
 
     def _replace(self, node: str, dead: Any) -> None:
         """Start a new actor in place of a dead one, or forget the node if it is gone."""

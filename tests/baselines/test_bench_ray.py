@@ -56,7 +56,7 @@ def _kill_a_task():
 
 
 def test_a_node_with_another_commit_is_refused(connected, plan, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(ray_units, "source_commit", lambda: "0123")
+    monkeypatch.setattr(ray_units, "identity", lambda: {"commit": "0123"})
     assert bench(plan, tmp_path / "out", "--ray", "local") == 1
     assert "other versions than this machine: found commit" in capsys.readouterr().err
     assert not (tmp_path / "out" / "cells").exists()
