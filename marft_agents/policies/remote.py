@@ -165,10 +165,10 @@ def _usage(completion: Any) -> TokenCounts | None:
 def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Any:
     """Return a client of the OpenAI SDK, or raise a RemoteError with the package to install."""
     try:
-        from openai import OpenAI
+        from marft_common.openai_client import open_client as open_sdk
     except ImportError as error:
         raise RemoteError("remote agents need the package openai: pip install 'marft[remote]'") from error
-    return OpenAI(base_url=base_url, api_key=key, timeout=timeout_s, max_retries=retries)
+    return open_sdk(base_url, key, timeout_s, retries)
 
 
 def shorten(found: object) -> str:

@@ -80,9 +80,9 @@ class ChatEndpoint:
 
 @lru_cache(maxsize=8)
 def _client(base_url: str, key: str, timeout_s: float) -> Any:
-    from openai import OpenAI
+    from marft_common.openai_client import open_client
 
-    return OpenAI(base_url=base_url, api_key=key, timeout=timeout_s, max_retries=0)  # `ModelGrader` tries again
+    return open_client(base_url, key, timeout_s, retries=0)  # `ModelGrader` tries again
 
 
 @dataclass(frozen=True)

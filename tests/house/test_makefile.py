@@ -113,7 +113,9 @@ def test_ci_ends_with_pytests_line_and_makes_status(make_says, expected, tmp_pat
 
 
 @needs_make
-@pytest.mark.parametrize("suite", ["test-attacks", "test-long", "test-probes", "test-ray", "test-browser", "docs", "lint"])
+@pytest.mark.parametrize(
+    "suite", ["test-attacks", "test-long", "test-probes", "test-ray", "test-browser", "docs", "lint"]
+)
 def test_ci_runs_everything_and_fails_when_one_suite_failed(suite, tmp_path):
     closing = "==== 3 passed in 1.23s ===="
     _with_ci(tmp_path, engine="true", recipe=f"@echo '{closing}'", failing=suite)

@@ -173,6 +173,6 @@ def test_top_k_is_refused():
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)  # what an import of an absent package finds
+    monkeypatch.setitem(sys.modules, "marft_common.openai_client", None)  # what an import finds without openai
     with pytest.raises(RemoteError, match=r"pip install 'marft\[remote\]'"):
         RemotePolicy("http://127.0.0.1:9/v1", "echo")
