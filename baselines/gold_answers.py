@@ -30,6 +30,10 @@ def gold_answer(game: FlexMG) -> str:
     Raises:
         NoOracleError: The task is a program without an embedded solution.
     """
+    own = _own_oracle(bare_tasks(game.tasks))
+    if own is not None:
+        agent = sorted(game.team.roster.answering)[-1]
+        return own(game.task, agent, game.observe(agent))
     if game.task.meta.get("kind") == "codeforces":
         return _gold_program(game.task.id)
     golds = game.task.answer
@@ -67,12 +71,18 @@ def oracle_of(env: Any) -> Oracle:
         return lambda game, agent, _: worlds.next_action(tasks, game, agent)
     if isinstance(tasks, BfclTasks | MultiTurnTasks):
         return lambda game, agent, _: bfcl.next_action(tasks, game, agent)
-    own: Callable[[Any, str, Any], str] | None = getattr(tasks, "oracle", None)
+    own = _own_oracle(tasks)
     if own is not None:
         return lambda game, agent, observation: own(game.task, agent, observation)
     if not tasks[0].answer and not hasattr(tasks, "problems"):
         raise NoOracleError(f"no scripted oracle: tasks of {tasks.name} have no gold answers; use random or a model")
     return _answered
+
+
+def _own_oracle(tasks: Any) -> Callable[[Any, str, Any], str] | None:
+    """Return the oracle that a set of tasks brings itself; None if it brings none."""
+    own: Callable[[Any, str, Any], str] | None = getattr(tasks, "oracle", None)
+    return own
 
 
 def _answered(game: FlexMG, agent: str, _: Any) -> str:

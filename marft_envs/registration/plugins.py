@@ -1,4 +1,7 @@
-"""Plugin loading: environments of other packages from the entry-point group `marft_envs.plugins`."""
+"""Plugin loading: environments of other packages from the entry-point group `marft_envs.plugins`.
+
+The plugins of `marft_envs/plugins/` come first. They need no installed metadata, so a checkout has them too.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from collections.abc import Collection
 from importlib import metadata
 
 PLUGIN_GROUP = "marft_envs.plugins"
+BUNDLED = tuple(
+    metadata.EntryPoint(name, f"marft_envs.plugins.{module}:register", PLUGIN_GROUP)
+    for name, module in (("reasoning-gym", "reasoning"),)
+)
 _waiting: list[metadata.EntryPoint] | None = None  # plugins not loaded yet; None: not looked for
 _loading = ""  # the plugin that is being loaded
 
@@ -28,8 +35,12 @@ def load_waiting(registered: Collection[str], *, importing: bool = False) -> Non
     """
     global _waiting, _loading  # noqa: PLW0603 - once per process
     if _waiting is None:
-        _waiting = _installed()
-    due = [plugin for plugin in _waiting if not (importing and re.split(r"[.:]", plugin.value)[0] in sys.modules)]
+        _waiting = [*BUNDLED, *_installed()]
+    due = [
+        plugin
+        for plugin in _waiting
+        if plugin in BUNDLED or not (importing and re.split(r"[.:]", plugin.value)[0] in sys.modules)
+    ]
     _waiting = [plugin for plugin in _waiting if plugin not in due]
     for plugin in due:
         before, _loading = set(registered), plugin.name

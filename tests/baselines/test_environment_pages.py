@@ -28,7 +28,8 @@ def test_no_page_is_left_over():
 
 
 def test_every_task_of_ours_has_a_page():
-    ours = {marft_envs.spec(id).task for id in marft_envs.envs() if id.startswith("marft/")}
+    specs = [marft_envs.spec(id) for id in marft_envs.envs() if id.startswith("marft/")]
+    ours = {spec.task for spec in specs if not spec.plugin}  # docs/worlds.md has those of plugins
     assert {f"{task}.md" for task in ours} | {"README.md"} == set(WRITTEN)
 
 

@@ -1,0 +1,70 @@
+"""Optional packages of the plugins: the exact version, the command that installs it, checksums of its data."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+
+class PackageError(ImportError):
+    """An optional package is missing, or of another version; the message has the command that installs it."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """An optional package in the one version whose tasks a plugin registers.
+
+    Attributes:
+        name: Name of the distribution.
+        module: Name of its top-level module.
+        version: Version whose tasks the ids stand for; another version has other tasks.
+        install: Shell command that installs it.
+    """
+
+    name: str
+    module: str
+    version: str
+    install: str
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the installed package, which is not imported.
+
+        Raises:
+            PackageError: It is not installed, or in another version.
+        """
+        found = importlib.util.find_spec(self.module)
+        if found is None or not found.submodule_search_locations:
+            raise PackageError(f"these environments need the optional package {self.name}: {self.install}")
+        version = metadata.version(self.name)
+        if version != self.version:
+            raise PackageError(
+                f"found {self.name} {version}, wanted {self.version}: another version has other tasks, and scores that "
+                f"cannot be compared: {self.install}"
+            )
+        return Path(found.submodule_search_locations[0])
+
+    def read(self, path: str, sha256: str) -> bytes:
+        """Return the content of a data file.
+
+        Args:
+            path: Path below the folder of the package.
+            sha256: Checksum of the file whose tasks the ids stand for.
+
+        Raises:
+            PackageError: The package or the file is missing, or its content is another.
+        """
+        file = self.folder / path
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise PackageError(f"{file} cannot be read ({error}): {self.install} --force-reinstall") from error
+        if (found := hashlib.sha256(content).hexdigest()) != sha256:
+            raise PackageError(
+                f"{file}: found data with SHA-256 {found}, wanted {sha256}: scores on other data cannot be compared: "
+                f"{self.install} --force-reinstall"
+            )
+        return content

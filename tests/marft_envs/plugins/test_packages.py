@@ -1,0 +1,70 @@
+"""Packages of the plugins: missing ones are named with the command, other versions and other data are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+import marft_envs
+from marft_envs.plugins.packages import Package, PackageError
+from marft_envs.registration.plugins import BUNDLED
+
+MODULES = ("reasoning_gym",)
+IDS = [name for name in marft_envs.envs() if marft_envs.spec(name).plugin in {plugin.name for plugin in BUNDLED}]
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Lay a package with a data file where Python finds it."""
+    (tmp_path / "worlds_of_tests-2.5.dist-info").mkdir()
+    (tmp_path / "worlds_of_tests-2.5.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: worlds-of-tests\nVersion: 2.5\n"
+    )
+    (tmp_path / "worlds_of_tests").mkdir()
+    (tmp_path / "worlds_of_tests" / "__init__.py").write_text("raise RuntimeError('it is not to be imported')")
+    (tmp_path / "worlds_of_tests" / "tasks.json").write_text("[1]")
+    monkeypatch.syspath_prepend(tmp_path)
+    return Package("worlds-of-tests", "worlds_of_tests", "2.5", "pip install 'marft[worlds]'")
+
+
+def test_the_bundled_plugins_register_without_importing_their_packages():
+    code = (
+        f"import sys, json, marft_envs; print(json.dumps([len(marft_envs.envs()), "
+        f"sorted(set({MODULES!r}) & set(sys.modules))]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    count, imported = json.loads(done.stdout)
+    assert count > len(IDS) >= 300
+    assert imported == []
+
+
+def test_a_missing_package_is_named_with_the_command(monkeypatch):
+    missing = Package("nowhere", "no_such_package", "1.0", "pip install 'marft[nowhere]'")
+    with pytest.raises(PackageError, match=r"optional package nowhere: pip install 'marft\[nowhere\]'"):
+        missing.folder  # noqa: B018
+
+
+@pytest.mark.parametrize("plugin", [plugin.name for plugin in BUNDLED])
+def test_every_plugin_says_what_to_install(plugin, monkeypatch):
+    env_id = next(name for name in IDS if marft_envs.spec(name).plugin == plugin)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    with pytest.raises(ImportError, match=r"need the optional package .*pip install "):
+        marft_envs.make(env_id)
+
+
+def test_another_version_is_refused(package):
+    newer = Package(package.name, package.module, "2.6", package.install)
+    with pytest.raises(PackageError, match=r"found worlds-of-tests 2\.5, wanted 2\.6.*marft\[worlds\]"):
+        newer.folder  # noqa: B018
+
+
+def test_data_is_read_and_other_data_is_refused(package):
+    assert package.read("tasks.json", hashlib.sha256(b"[1]").hexdigest()) == b"[1]"
+    with pytest.raises(PackageError, match=r"tasks\.json: found data with SHA-256 \w{64}, wanted 00"):
+        package.read("tasks.json", "00")
+    with pytest.raises(PackageError, match=r"gone\.json cannot be read .*--force-reinstall"):
+        package.read("gone.json", "00")
