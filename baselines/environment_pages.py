@@ -19,11 +19,11 @@ from typing import Any
 import envs_data
 import marft_envs
 from marft_envs import FlexMG
-from marft_envs.dependency import Routed, drawing
+from marft_envs.dependency import Routed, Schedule, drawing
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.tasks.tools.handoff_dependency import Handoff
-from marft_envs.teams.team import PRESETS
+from marft_envs.teams.team import FEW_TEAMS, PRESETS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
 FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings hold its rules
@@ -34,7 +34,9 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "codeforces": ("marft_envs.tasks.code.tasks",),
     "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.task_set"),
     "bfcl": ("marft_envs.tasks.tools.bfcl",),
+    "recall": ("marft_envs.tasks.recall",),
 }
+_DRAWN_TASKS = ("recall",)  # no files: the environment draws its problems
 _NOT_OURS = "Apache-2.0; from the optional package bfcl-eval, which is not part of marft"
 DRAWN = "trio"
 _OMITTED = "(problem)"
@@ -90,9 +92,9 @@ class Family:
 
     @classmethod
     def of(cls, task: str) -> Family:
-        """Make the environments of a task, one for each team in `PRESETS`."""
+        """Make the environments of a task, one for each of its preset teams."""
         games: dict[str, FlexMG] = {}
-        for team in PRESETS:
+        for team in FEW_TEAMS.get(task, PRESETS):
             game = dependency_game(marft_envs.make(f"marft/{task}_{team}"))
             assert game is not None
             games[team] = game
@@ -191,6 +193,8 @@ def _facts(family: Family) -> Iterator[tuple[str, str]]:
 def _shown(family: Family) -> str:
     """Return the sentence above the prompt."""
     first = f"`{family.duo.possible_agents[0]}` of the duo"
+    if family.task in _DRAWN_TASKS:
+        return f"{first} in the first round of a short problem of the split `train`, word for word:"
     if _sets(family.task):
         return f"{first}, the shortest problem of the split `train`, word for word:"
     return f"{first}; the problem, which is not ours to print, stands in place of `{_OMITTED}`:"
@@ -209,6 +213,9 @@ def _sets(task: str) -> list[dict[str, Any]]:
 
 
 def _data(family: Family) -> str:
+    if family.task in _DRAWN_TASKS:
+        games = [dependency_game(marft_envs.make(family.id_of("duo"), split=split)) for split in ("train", "test")]
+        return " / ".join(str(len(game.tasks)) for game in games if game is not None)
     if not _sets(family.task):
         return f"- / {len(family.duo.tasks)}"
     rows = [sum(entry["splits"][split]["rows"] for entry in _sets(family.task)) for split in ("train", "test")]
@@ -216,6 +223,8 @@ def _data(family: Family) -> str:
 
 
 def _licences(task: str) -> str:
+    if task in _DRAWN_TASKS:
+        return "MIT; drawn by the environment, from no other text"
     entries = _sets(task)
     if not entries:
         return _NOT_OURS
@@ -230,6 +239,9 @@ def _teams(family: Family) -> Iterator[tuple[str, str]]:
         elif isinstance(game.dependency, Routed):  # those in the middle act where they are asked
             ends = (game.dependency.by, str(game.dependency.answer_by))
             layers = [ends[:1], [agent for agent in roster.agents if agent not in ends], ends[1:]]
+        elif isinstance(game.dependency, Schedule):  # an agent stands where it first acts
+            plans = [step.plan(roster) for step in game.dependency.steps]
+            layers = list(dict.fromkeys(layer for plan in plans for layer in plan.layers))
         else:
             layers = game.dependency.plan(roster).layers
         written = [", ".join(f"**{a}**" if a in roster.answering else a for a in layer) for layer in layers]
@@ -242,7 +254,7 @@ def _prompt(family: Family) -> str:
     shortest = min(prompts, key=lambda prompt: (prompt.count("\n"), len(prompt)))
     game.reset(seed=0, options={"index": prompts.index(shortest)})
     seen = str(game.observe(game.possible_agents[0]))
-    return seen if _sets(family.task) else seen.replace(game.task.prompt, _OMITTED)
+    return seen if _sets(family.task) or family.task in _DRAWN_TASKS else seen.replace(game.task.prompt, _OMITTED)
 
 
 def _docstrings(modules: Sequence[str]) -> tuple[str, str]:

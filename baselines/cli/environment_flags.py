@@ -31,6 +31,8 @@ KEYWORDS = (
     "judge",
     "grader",
     "tools",
+    "memory",
+    "size",
 )
 
 
@@ -73,11 +75,10 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
         help="text, number, endpoint:URL, model:URL#NAME, MODULE:FUNCTION, a TOML file, or settings as JSON",
     )
     group.add_argument("--tools", metavar="FILE", help="TOML file with a world of HTTP endpoints and MCP servers")
+    group.add_argument("--memory", help="of recall: agents, none, all, last:K, bm25:K, or write and read as JSON")
+    group.add_argument("--size", help="of recall: tiny, small, medium, large, or its fields as JSON")
     group.add_argument(
-        "--env-arg",
-        action="append",
-        metavar="KEY=JSON",
-        help="a keyword of an environment that is not ours; may be repeated",
+        "--env-arg", action="append", metavar="KEY=JSON", help="any other keyword of the environment; may be repeated"
     )
 
 
@@ -92,7 +93,7 @@ def read_keywords(arguments: argparse.Namespace, reward: Any = "success") -> dic
         ValueError: The value of an --env-arg, or an object given for another flag, is not JSON.
     """
     found = {name: getattr(arguments, name) for name in KEYWORDS if getattr(arguments, name, None) is not None}
-    for name in ("dependency", "reward", "communication", "grader"):
+    for name in ("dependency", "reward", "communication", "grader", "memory", "size"):
         if str(found.get(name, "")).lstrip().startswith("{"):
             found[name] = _json(f"--{name}", found[name])
     if terms := getattr(arguments, "reward_term", None):

@@ -61,7 +61,7 @@ register_kind("independent", independent, optional=("active", "delayed"))
 register_kind("chain", chain, optional=("active", "delayed"))
 register_kind("full", full, optional=("active", "delayed"))
 register_kind("matrix", matrix, required=("rows",), optional=("agents", "active", "delayed"))
-register_kind("schedule", schedule, required=("steps",), optional=("after",))
+register_kind("schedule", schedule, required=("steps",), optional=("after", "by"))
 register_kind("by_state", by_state, required=("rules", "default"))
 register_kind(
     "routed",

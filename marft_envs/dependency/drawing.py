@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_envs.dependency.base import Dependency, Roster, RoundPlan
-from marft_envs.dependency.time_varying import StateTable
+from marft_envs.dependency.time_varying import Schedule, StateTable
 
 
 def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
@@ -44,7 +44,9 @@ def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
 
 
 def _cases(dependency: Dependency, roster: Roster, round: int) -> list[tuple[str, RoundPlan]]:
-    """Return the plan of a round, or of a table of conditions one for each of its rows, with the condition."""
+    """Return the plan of a round with its title; of a table one for each condition, of phases one for each phase."""
+    if isinstance(dependency, Schedule) and dependency.by == "phase":
+        return [(f"phase {number}", step.plan(roster, round)) for number, step in enumerate(dependency.steps)]
     if not isinstance(dependency, StateTable):
         return [("", dependency.plan(roster, round))]
     rows = [(f"if {case.condition}", case.use) for case in dependency.cases]
@@ -97,7 +99,7 @@ def _digraph(plan: RoundPlan, roster: Roster, prefix: str) -> list[str]:
 
 
 def picture(dependency: Dependency, roster: Roster, path: str | os.PathLike[str], rounds: int = 1) -> Path:
-    """Write a drawing of the first rounds, a row each; of a table of conditions one row for each of its rows.
+    """Write a drawing of the first rounds, a row each; of a table or of phases one row for each case.
 
     The suffix of the path chooses the format, such as .png or .svg.
 

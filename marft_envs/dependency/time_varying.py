@@ -20,6 +20,8 @@ STATE_KEYS: Mapping[str, str] = {
     "success": "1 once the task is solved",
     "violation": "1 once the team broke a rule of a safety task",
     "task_index": "place of the task in its set",
+    "phase": "phase of the task that the round belongs to, from 0; tasks without phases stay in 0",
+    "transcript": "characters of all texts and actions so far that no compaction has replaced",
 }
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
@@ -37,25 +39,31 @@ class Schedule(Dependency):
     """A dependency that changes from round to round.
 
     Attributes:
-        steps: One dependency per round.
-        after: Rounds after the last step: "repeat" it for ever, or "cycle" through all again.
+        steps: One dependency per round, or per phase of the task.
+        after: Rounds or phases after the last step: "repeat" it for ever, or "cycle" through all again.
+        by: "round", or "phase" for tasks whose rounds belong to phases (see `STATE_KEYS`).
     """
 
     steps: tuple[Dependency, ...]
     after: Literal["repeat", "cycle"] = "repeat"
+    by: Literal["round", "phase"] = "round"
 
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
-        """Plan with the step of the round."""
-        place = round % len(self.steps) if self.after == "cycle" else min(round, len(self.steps) - 1)
-        return self.steps[place].plan(roster, round, turns)
+        """Plan with the step of the round; by phase with the first step, since the phase is not known here."""
+        return self._step(round if self.by == "round" else 0).plan(roster, round, turns)
 
-    def given(self, state: Mapping[str, float]) -> Schedule:
-        """Return the schedule with the steps of a round that begins in this state."""
+    def given(self, state: Mapping[str, float]) -> Dependency:
+        """Return the step of the phase; by round, the schedule with the steps of a round that begins in this state."""
+        if self.by == "phase":
+            return self._step(int(state.get("phase", 0))).given(state)
         return replace(self, steps=tuple(step.given(state) for step in self.steps))
+
+    def _step(self, number: int) -> Dependency:
+        return self.steps[number % len(self.steps) if self.after == "cycle" else min(number, len(self.steps) - 1)]
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
         """Check all rounds together, as in `Dependency`; if all are independent, no action needs to be seen."""
-        used = self.steps[:horizon]
+        used = self.steps[:horizon] if self.by == "round" else self.steps
         fixed = [step for step in used if isinstance(step, Fixed)]
         for step in used:
             if step not in fixed:
@@ -66,7 +74,8 @@ class Schedule(Dependency):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {"kind": "schedule", "steps": [step.to_dict() for step in self.steps], "after": self.after}
+        by = {} if self.by == "round" else {"by": self.by}
+        return {"kind": "schedule", "steps": [step.to_dict() for step in self.steps], "after": self.after} | by
 
 
 @dataclass(frozen=True)
@@ -169,11 +178,18 @@ class Stateful(Dependency):
         raise DependencyError(f"a dependency with a rule ({self.rule!r}) is code and cannot be written as JSON")
 
 
-def schedule(steps: Iterable[Dependency | str | Mapping[str, Any]], *, after: str = "repeat") -> Schedule:
-    """Make a schedule of one dependency for each round; `after` the last, "repeat" it or "cycle".
+def schedule(
+    steps: Iterable[Dependency | str | Mapping[str, Any]], *, after: str = "repeat", by: str = "round"
+) -> Schedule:
+    """Make a schedule of one dependency for each round, or for each phase of the task.
+
+    Args:
+        steps: The dependencies, in order.
+        after: After the last step: "repeat" it, or "cycle".
+        by: "round" or "phase".
 
     Raises:
-        DependencyError: No list, no step in it, or another word for `after`.
+        DependencyError: No list, no step in it, or another word for `after` or `by`.
     """
     if isinstance(steps, str | Mapping) or not isinstance(steps, Iterable):
         raise DependencyError(f"steps: expected a list of dependencies, one for each round, got {steps!r}")
@@ -182,7 +198,9 @@ def schedule(steps: Iterable[Dependency | str | Mapping[str, Any]], *, after: st
         raise DependencyError("a schedule needs at least one step")
     if after not in ("repeat", "cycle"):
         raise DependencyError(f"after the last step of a schedule comes 'repeat' or 'cycle', not {after!r}")
-    return Schedule(taken, "cycle" if after == "cycle" else "repeat")
+    if by not in ("round", "phase"):
+        raise DependencyError(f"a schedule goes by 'round' or by 'phase', not by {by!r}")
+    return Schedule(taken, "cycle" if after == "cycle" else "repeat", "phase" if by == "phase" else "round")
 
 
 def by_state(

@@ -36,7 +36,7 @@ from pettingzoo import AECEnv
 
 from marft_envs.communication.action_views import Communication
 from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
-from marft_envs.game.observation import view, visible_turns
+from marft_envs.game.observation import ALL_ROUNDS, Window, view, visible_turns
 from marft_envs.game.render import picture, transcript
 from marft_envs.game.state import RoundHistory
 from marft_envs.records.episode import Episode
@@ -69,6 +69,8 @@ INFO_KEYS: Mapping[str, str] = {
     "visible": "actions of others that this agent may see now",
     "task_index": "place of the task in its set",
     "violation": "1 once the team broke a rule of a safety task; never part of success",
+    "phase": "phase of the task that the round belongs to, from 0; tasks without phases stay in 0",
+    "transcript": "characters of all texts and actions so far that no compaction has replaced",
 }
 _ROUND_TEXT = {"en": "Round {round} of {horizon}.", "zh": "第{round}轮，共{horizon}轮。"}
 _MAX_OPENING_CHARS = 2**24
@@ -89,6 +91,9 @@ class FlexMG(AECEnv[str, Any, Any]):
         communication: Form of the actions on an edge: "full", "last", "record", "summary", "tail:N", "none", or a dict
             with "default" and "i->j".
         max_action_chars: Most characters of an action; longer actions are cut.
+        context_rounds: Most recent rounds that observations show beside the problem; None shows all.
+        compaction: Agent whose action replaces all rounds before its own, for itself and for those that see it. The
+            dependency decides when it acts, e.g. `by_state` with `transcript`.
         render_mode: None, "human" (print) or "ansi" (return the transcript).
         name: Id of the environment, for records.
 
@@ -123,6 +128,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         feedback: str = "none",
         communication: str | Mapping[str, str] = "full",
         max_action_chars: int = 16384,
+        context_rounds: int | None = None,
+        compaction: str | None = None,
         render_mode: str | None = None,
         name: str = "marft/custom-v0",
     ) -> None:
@@ -137,6 +144,11 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.render_mode = _one_of(render_mode, (None, "human", "ansi"), "render_mode")
         slow = isinstance(tasks, SlowTasks) and bool(tasks.slow_step)
         self.metadata = {**FlexMG.metadata, **type(self).metadata, "name": name, "slow_step": slow}
+        rounds = getattr(tasks, "rounds", 1)
+        if self.horizon < rounds:
+            raise ValueError(
+                f"horizon: found {self.horizon}, wanted at least {rounds}: so long is a game of {tasks.name}"
+            )
         if not len(tasks):
             raise ValueError(f"the task set {tasks.name!r} is empty: give data with at least one task")
         self._roster = self.team.roster
@@ -144,6 +156,10 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.dependency.check(self._roster, self.horizon)
         self.communication = Communication.of(communication, self._roster.agents)
         self.possible_agents = list(self._roster.agents)
+        if compaction is not None:
+            _one_of(compaction, self._roster.agents, "compaction")
+        shown = None if context_rounds is None else _positive(context_rounds, "context_rounds")
+        self.window = Window(shown, compaction or "")
         self._profiles = {profile.name: profile for profile in self.team.profiles}
         # A later observation adds at most one message of each agent and of the environment per round; 64 characters
         # are room for the name of its author.
@@ -178,6 +194,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         elif not isinstance(reward, str):
             reward = getattr(reward, "__qualname__", "code")
         own = self.tasks.settings if isinstance(self.tasks, DescribedTasks) else {}
+        window = {"context_rounds": self.window.rounds, "compaction": self.window.compaction or None}
         return {
             "tasks": self.tasks.name,
             **own,
@@ -187,6 +204,7 @@ class FlexMG(AECEnv[str, Any, Any]):
             "feedback": self.feedback,
             "communication": self.communication.to_json(),
             "max_action_chars": self.max_action_chars,
+            **{key: value for key, value in window.items() if value is not None},
         }
 
     # ------------------------------------------------------------------ reset
@@ -219,10 +237,13 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._terms: dict[str, float] = {}
         self._invalid = 0
         self._visible = dict.fromkeys(self.agents, 0)
+        self._transcript = 0
         self._recorded: Sequence[Outcome | None] | None = (options or {}).get("outcomes")
         self._session: Session = self._begin_session(self.task, self._roster, self.np_random)
         self._briefings = {agent: clean(text) for agent, text in self._session.opening.items()}
-        self._begin_round(clean(self.task.prompt), {})
+        start: Outcome | None = getattr(self._session, "start", None)
+        self._phase = _phase(start)
+        self._begin_round(*((self.task.prompt, {}) if start is None else (start.observation, start.private)))
         self._refresh()
 
     def _choose_task(self, options: Mapping[str, Any], generator: np.random.Generator) -> int:
@@ -244,7 +265,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         return place
 
     def _begin_round(self, opening: str, private: Mapping[str, str]) -> None:
-        number = len(self._rounds)
+        opening, number = clean(opening), len(self._rounds)
+        self._transcript += len(opening) + sum(map(len, private.values()))
         self._acting_under = self.dependency.given(self._state_numbers(number))
         plan = self._acting_under.plan(self._roster, number, self._turns)
         self._rounds.append(RoundHistory(opening, plan, {agent: clean(text) for agent, text in private.items()}))
@@ -298,7 +320,7 @@ class FlexMG(AECEnv[str, Any, Any]):
     def _record(self, agent: str, text: str, fault: str) -> None:
         played = self._rounds[-1]
         plan, number = played.plan, len(self._rounds) - 1
-        visible = tuple((turn.round, turn.agent) for turn in visible_turns(agent, self._rounds))
+        visible = tuple((turn.round, turn.agent) for turn in visible_turns(agent, self._rounds, self.window))
         turn = Turn(agent, number, plan.layer_of[agent], visible, self.observe(agent), text, fault)
         opened: Sequence[str] = ()
         if plan.open:
@@ -319,6 +341,17 @@ class FlexMG(AECEnv[str, Any, Any]):
                 if seen <= played.acted and viewer in acting:
                     self._ready.add(viewer)
         self._seen.pop(agent, None)
+        self._transcript += len(turn.action)
+        if agent == self.window.compaction:
+            shown = [played.opening, *played.private.values(), *(said.action for said in played.turns)]
+            problem = self._rounds[0].opening if number else ""
+            self._transcript = len(problem) + sum(map(len, shown))
+            self._count_visible()
+
+    def _count_visible(self) -> None:
+        """Count the visible actions anew, after the window has left some behind."""
+        seen = {agent: visible_turns(agent, self._rounds, self.window) for agent in self.agents}
+        self._visible = {agent: len(turns) for agent, turns in seen.items()}
 
     def _finish_round(self, played: RoundHistory) -> None:
         number = len(self._rounds) - 1
@@ -351,10 +384,13 @@ class FlexMG(AECEnv[str, Any, Any]):
         own = getattr(self._session, "inner", self._session)  # without a grader around it
         if isinstance(own, JudgedSession):  # a world speaks for itself
             opening.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
-        self._begin_round(clean("\n".join(part for part in opening if part)), outcome.private if outcome else {})
+        self._phase = self._phase if outcome is None else _phase(outcome)
+        self._begin_round("\n".join(part for part in opening if part), outcome.private if outcome else {})
         # A delayed edge shows the whole round from now on, except for what its viewer saw within the round.
         for viewer, seen in played.plan.later.items():
             self._visible[viewer] += len(seen - played.plan.sees[viewer])
+        if self.window != ALL_ROUNDS:
+            self._count_visible()
 
     def _score(self, outcome: Outcome | None, ended: bool) -> float:
         if isinstance(self.reward, TeamReward):
@@ -394,6 +430,8 @@ class FlexMG(AECEnv[str, Any, Any]):
             "round": number,
             "task_index": self.task_index,
             "violation": int(any(o is not None and o.detail.get("violation") for o in self._outcomes)),
+            "phase": self._phase,
+            "transcript": self._transcript,
         }
 
     # ------------------------------------------------------------------- look
@@ -407,7 +445,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         """Return an agent's current observation; pure, cheap, for every possible agent at any time after a reset."""
         if agent not in self._seen:
             briefing = self._briefings.get(agent, "")
-            self._seen[agent] = view(self._profiles[agent], self._rounds, self.communication, briefing)
+            self._seen[agent] = view(self._profiles[agent], self._rounds, self.communication, briefing, self.window)
         return self._seen[agent]
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -463,6 +501,11 @@ class FlexMG(AECEnv[str, Any, Any]):
         for name, value in self.__dict__.items():
             setattr(clone, name, copy.deepcopy(value, memo))
         return clone
+
+
+def _phase(outcome: Outcome | None) -> int:
+    """Return the phase of the round after an outcome; 0 for tasks without phases."""
+    return 0 if outcome is None else int(outcome.detail.get("phase", 0))
 
 
 def _positive(value: Any, name: str) -> int:

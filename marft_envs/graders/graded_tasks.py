@@ -123,6 +123,11 @@ class GradedTasks:
         slow = isinstance(self.graded, SlowTasks) and bool(self.graded.slow_step)
         return slow or self.how.kind in REMOTE
 
+    @property
+    def rounds(self) -> int:
+        """Rounds that a game needs at least."""
+        return int(getattr(self.graded, "rounds", 1))
+
     def keep_grades(self, path: Path) -> None:
         """Keep the grades in a file: see `MeteredGrader.keep`."""
         self.grader.keep(path)
@@ -173,6 +178,11 @@ class GradedSession:
     def opening(self) -> Mapping[str, str]:
         """Texts for the system prompts of single agents."""
         return self.inner.opening
+
+    @property
+    def start(self) -> Outcome | None:
+        """Start of the tasks' own session, if it has one."""
+        return getattr(self.inner, "start", None)
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
         """Let the task and the grader decide a round, as `GraderSettings.mode` says.

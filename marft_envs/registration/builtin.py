@@ -14,7 +14,7 @@ from marft_envs.dependency.kinds import register_kind
 from marft_envs.registration.task_environment import register_task
 from marft_envs.tasks.base import Tasks
 from marft_envs.tasks.math import KINDS, MathTasks
-from marft_envs.teams.team import PRESETS
+from marft_envs.teams.team import FEW_TEAMS, PRESETS
 
 # Rules of codeforces by version, and the reason for the newer version.
 _CODE_VERSIONS = (
@@ -72,6 +72,17 @@ def register_builtin() -> None:
         split="test",
         horizon=40,
     )
+    register_task(
+        "recall",
+        _load_recall,
+        teams=FEW_TEAMS["recall"],
+        family="recall",
+        keywords=("size", "memory"),
+        description="questions about facts that were told several sessions back, some of them contradicted",
+        force=True,
+        horizon=20,
+        context_rounds=1,
+    )
 
 
 def _load_code(
@@ -111,3 +122,10 @@ def _load_bfcl(data: Any, split: str, *, listing: str = "schema") -> Tasks:
     from marft_envs.tasks.tools.bfcl.loading import load
 
     return load(data, split, listing=listing)
+
+
+def _load_recall(data: Any, split: str, *, size: Any = "small", memory: Any = "agents") -> Tasks:
+    """Draw the sessions and questions; the module is imported when it is first needed."""
+    from marft_envs.tasks.recall import RecallTasks
+
+    return RecallTasks.load(data, split, size=size, memory=memory)

@@ -68,7 +68,12 @@ class Outcome:
 
 
 class Session(Protocol):
-    """The task's side of one running game; can be deep-copied and pickled between rounds."""
+    """The task's side of one running game; can be deep-copied and pickled between rounds.
+
+    A session may have an attribute `start`, an `Outcome` of which `observation` and `private` open the first round in
+    place of the task's prompt. A number `phase` in the `detail` of an outcome, or of `start`, is the phase of the next
+    round: a dependency may go by it.
+    """
 
     @property
     def opening(self) -> Mapping[str, str]:

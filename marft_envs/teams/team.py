@@ -2,7 +2,8 @@
 
 A team is an ordered set of agents, written as one JSON file. The presets
 (solo, duo, trio, quartet, sextet, octet, dozen) are such files, in `marft_envs/teams/presets/`: for mathematics in
-English and in Chinese; for programming ("code"), for tools, and for functions of the leaderboard ("bfcl") in English.
+English and in Chinese; for programming ("code"), for tools, for functions of the leaderboard ("bfcl") and for memory
+("recall": solo, duo and trio) in English.
 So is `routed`, whose orchestrator chooses who acts.
 """
 
@@ -42,7 +43,9 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "code": ("en",),
     "tools": ("en",),
     "bfcl": ("en",),
+    "recall": ("en",),
 }
+FEW_TEAMS: Mapping[str, tuple[str, ...]] = {"recall": ("solo", "duo", "trio")}  # families without the larger presets
 _ANY_HORIZON = 1000  # a file does not say for how many rounds; the game checks again with its own
 
 
@@ -211,7 +214,9 @@ def as_team(value: object, language: str = "en", family: str = "math") -> Team:
 
 @lru_cache(maxsize=32)
 def _preset(name: str, language: str, family: str) -> Team:
-    families = MORE_PRESETS.get(name, FAMILIES)
+    families = MORE_PRESETS.get(name) or {
+        each: languages for each, languages in FAMILIES.items() if name in FEW_TEAMS.get(each, PRESETS)
+    }
     if name not in (*PRESETS, *MORE_PRESETS) or language not in families.get(family, ()):
         there = "; ".join(f"{each} in {', '.join(languages)}" for each, languages in families.items())
         names = name if name in MORE_PRESETS else ", ".join(PRESETS)

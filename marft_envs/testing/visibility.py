@@ -51,14 +51,24 @@ def _check_markers(game: FlexMG, planted: Sequence[tuple[int, str]], whole: bool
     now = len(game.plans) - 1
     for viewer in game.possible_agents:
         text = str(game.observe(viewer))
-        for number, author in planted:
+
+        def allows(number: int, author: str, viewer: str = viewer) -> bool:
             plan = game.plans[number]
-            allowed = author in plan.sees[viewer] or (number < now and author in plan.later[viewer])
+            return author in plan.sees[viewer] or (number < now and author in plan.later[viewer])
+
+        first = 0 if game.window.rounds is None else now + 1 - game.window.rounds
+        for number, author in planted:  # of a compaction that it sees on, an agent is shown no round before
+            if author == game.window.compaction and (author == viewer or allows(number, author)):
+                first = max(first, number)
+        for number, author in planted:
+            shown = number >= first
+            allowed = shown and allows(number, author)
             found = _marker(number, author) in text
             said = f"what {author} said in round {number}"
-            require(found <= (allowed or author == viewer), f"{viewer} sees {said}, which D does not allow")
+            own = shown and author == viewer
+            require(found <= (allowed or own), f"{viewer} sees {said}, which D does not allow")
             if whole or author == viewer:
-                require(found or not (allowed or author == viewer), f"{viewer} does not see {said}, which D allows")
+                require(found or not (allowed or own), f"{viewer} does not see {said}, which D allows")
 
 
 def words_that_reach_nobody(make: Make, cycles: int) -> str:
