@@ -113,7 +113,7 @@ class RecallSession:
         tasks: Tasks shared by all games.
         task: The task being played.
         roster: Agents of the team.
-        store: The memories.
+        store: Memories of the game.
         told: Sessions that were told.
         phase: Phase of the running round.
         shown: Entries that the answering agent is shown.
