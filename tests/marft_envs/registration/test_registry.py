@@ -92,7 +92,7 @@ def test_an_unknown_id_names_close_ones(name, message):
 def test_an_unknown_keyword_names_close_ones():
     with pytest.raises(TypeError, match=r"math_duo-v0: unknown keyword 'horizn'; did you mean horizon"):
         marft_envs.make("marft/math_duo-v0", horizn=2)
-    with pytest.raises(TypeError, match=r"unknown keyword 'qqq'; it takes communication, compaction, context_rounds, data"):
+    with pytest.raises(TypeError, match=r"unknown keyword 'qqq'; it takes communication, compaction, context"):
         marft_envs.make("marft/math_duo-v0", qqq=2)
 
 
