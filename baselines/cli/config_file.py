@@ -324,7 +324,8 @@ def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
     by_agent = isinstance(record["models"], Mapping)  # also names partners that the checkpoint does not
     model = {} if "checkpoint" in kept and not by_agent else {"model": record["models"]}
     file = record.get("scenario_file")
-    return kept | model | ({"limit": len(record["scenarios"])} if file is None else {"scenarios": file})
+    retain = {"retain": True} if record.get("retained") else {}
+    return kept | model | retain | ({"limit": len(record["scenarios"])} if file is None else {"scenarios": file})
 
 
 def _advice(found: Any, wanted: str) -> str:

@@ -38,6 +38,8 @@ from baselines.cohorts import Cohorts, CohortScore, cohort_scores
 from baselines.evaluation_scenarios import ScenarioList, scenario_list
 from baselines.evaluation_scenarios import read as read_scenarios
 from baselines.experiment_settings import Experiment, read_models
+from baselines.retained_ability import retained
+from baselines.retained_ability import table as retained_table
 from baselines.trained_team import TeamSettings, experiment_of
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
@@ -66,6 +68,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
     )
     add_scenario_flags(parser)
+    parser.add_argument(
+        "--retain",
+        action="store_true",
+        default=None,
+        help="also measure what training took away: perplexity and answers of each adapter and of its base on the "
+        "embedded general set `retain`",
+    )
     parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
     add_model_flags(parser)
     add_environment_flags(parser, split="test")
@@ -107,6 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `marft eval`."""
     if arguments.env is None or arguments.out is None:
         raise ValueError("marft eval needs --env ID and --out DIR")
+    if arguments.retain and arguments.endpoint is not None:
+        raise ValueError("--retain measures adapters that run here: leave out --endpoint")
     seeds = arguments.seeds or (0,)
     max_turns = TrainingSchedule(**given_knobs(arguments, TrainingSchedule)).max_turns
     keywords = read_keywords(arguments)
@@ -124,6 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
         played.write(arguments.save_scenarios)
     policy, law, context, models = _policy(arguments, env)
     with contextlib.closing(policy):
+        kept = retained(policy) if arguments.retain and isinstance(policy, LanguageModelTeam) else None
         result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
     record = {
         "env": env_id,
@@ -140,11 +152,14 @@ def run(arguments: argparse.Namespace) -> int:
         "scenarios": options,
         "scenario_file": None if arguments.scenarios is None else str(arguments.scenarios.resolve()),
         **played.record(),
+        "retained": None if kept is None else {name: each.to_dict() for name, each in kept.items()},
     }
     cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
     save(arguments.out, result, record | {"by_cohort": [row.to_dict() for row in cohorts]})
     print_results({arguments.env: result}, rules=tool_surface is not None)
     print_details(result, cohorts)
+    if kept is not None:
+        _console().print(retained_table(kept))
     print(f"results: {arguments.out / 'evaluation.json'}")
     return 0
 

@@ -15,6 +15,7 @@ NAMES = (
     "codeforces",
     "gsm8k",
     "math",
+    "retain",
     "stories",
     "tools/desk",
     "tools/lookup",
