@@ -33,7 +33,7 @@ def gold_answer(game: FlexMG) -> str:
     own = _own_oracle(bare_tasks(game.tasks))
     if own is not None:
         agent = sorted(game.team.roster.answering)[-1]
-        return own(game.task, agent, game.observe(agent))
+        return own(game, agent, game.observe(agent))
     if game.task.meta.get("kind") == "codeforces":
         return _gold_program(game.task.id)
     golds = game.task.answer
@@ -57,8 +57,8 @@ def oracle_of(env: Any) -> Oracle:
     """Return the oracle of an environment's tasks.
 
     In worlds with tools the team makes the reference calls, each agent those of its own tools. Elsewhere answering
-    agents give the gold answer and others propose it. Sets of tasks may bring their own, as a method
-    `oracle(task, agent, observation)`.
+    agents give the gold answer and others propose it. Sets of tasks may bring their own: a method
+    `oracle(task, agent, observation)`, or `oracle_action(session, agent)` where it depends on the state of the game.
 
     Raises:
         NoOracleError: The environment is no Flex-MG, or its tasks have no gold answers.
@@ -73,16 +73,19 @@ def oracle_of(env: Any) -> Oracle:
         return lambda game, agent, _: bfcl.next_action(tasks, game, agent)
     own = _own_oracle(tasks)
     if own is not None:
-        return lambda game, agent, observation: own(game.task, agent, observation)
+        return own
     if not tasks[0].answer and not hasattr(tasks, "problems"):
         raise NoOracleError(f"no scripted oracle: tasks of {tasks.name} have no gold answers; use random or a model")
     return _answered
 
 
-def _own_oracle(tasks: Any) -> Callable[[Any, str, Any], str] | None:
+def _own_oracle(tasks: Any) -> Oracle | None:
     """Return the oracle that a set of tasks brings itself; None if it brings none."""
-    own: Callable[[Any, str, Any], str] | None = getattr(tasks, "oracle", None)
-    return own
+    if hasattr(tasks, "oracle_action"):
+        return lambda game, agent, _: str(tasks.oracle_action(game.session, agent))
+    if hasattr(tasks, "oracle"):
+        return lambda game, agent, observation: str(tasks.oracle(game.task, agent, observation))
+    return None
 
 
 def _answered(game: FlexMG, agent: str, _: Any) -> str:

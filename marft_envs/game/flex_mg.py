@@ -381,8 +381,7 @@ class FlexMG(AECEnv[str, Any, Any]):
             opening.append(outcome.observation)
             if self.feedback == "verdict":
                 opening.append(outcome.verdict)
-        own = getattr(self._session, "inner", self._session)  # without a grader around it
-        if isinstance(own, JudgedSession):  # a world speaks for itself
+        if isinstance(self.session, JudgedSession):  # a world speaks for itself
             opening.append(_ROUND_TEXT[self.team.language].format(round=len(self._rounds) + 1, horizon=self.horizon))
         self._phase = self._phase if outcome is None else _phase(outcome)
         self._begin_round("\n".join(part for part in opening if part), outcome.private if outcome else {})
@@ -435,6 +434,12 @@ class FlexMG(AECEnv[str, Any, Any]):
         }
 
     # ------------------------------------------------------------------- look
+
+    @property
+    def session(self) -> Session:
+        """The task's side of the running game, without a grader around it."""
+        inner: Session = getattr(self._session, "inner", self._session)
+        return inner
 
     @property
     def plans(self) -> tuple[RoundPlan, ...]:

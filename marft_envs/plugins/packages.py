@@ -22,12 +22,14 @@ class Package:
         module: Name of its top-level module.
         version: Version whose tasks the ids stand for; another version has other tasks.
         install: Shell command that installs it.
+        needs: Modules of other distributions that it imports, where it is installed without its dependencies.
     """
 
     name: str
     module: str
     version: str
     install: str
+    needs: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -39,6 +41,8 @@ class Package:
         found = importlib.util.find_spec(self.module)
         if found is None or not found.submodule_search_locations:
             raise PackageError(f"these environments need the optional package {self.name}: {self.install}")
+        if missing := [module for module in self.needs if importlib.util.find_spec(module) is None]:
+            raise PackageError(f"{self.name} is installed, but {', '.join(missing)} is not: {self.install}")
         version = metadata.version(self.name)
         if version != self.version:
             raise PackageError(
