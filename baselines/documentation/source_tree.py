@@ -18,10 +18,10 @@ from typing import Any
 
 import marft_envs
 from baselines.documentation.markdown_dialect import python_markdown, relinked
+from baselines.environment_pages import teams_of
 from marft_envs.dependency import drawing
 from marft_envs.dependency.base import Roster
 from marft_envs.environment_capabilities import dependency_game
-from marft_envs.teams.team import FEW_TEAMS, PRESETS
 
 ROOT = Path(__file__).parents[2]
 MOVED = {  # pages of the repository outside of docs/ -> their place on the site
@@ -159,7 +159,7 @@ def _add_drawings(tree: SourceTree, folder: Path) -> None:
     for place in [place for place in tree.pages if re.fullmatch(r"environments/(?!index)\w+\.md", place)]:
         task = Path(place).stem
         shown = []
-        for team in FEW_TEAMS.get(task, PRESETS):
+        for team in teams_of(task):
             game = dependency_game(marft_envs.make(f"marft/{task}_{team}"))
             assert game is not None
             name = f"{task}_{team}.svg"

@@ -7,6 +7,7 @@ their names only.
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from marft_envs.communication.action_views import register_form
@@ -29,10 +30,15 @@ _DESCRIPTIONS = {
     "cmath": "Chinese school word problems by grade (as CMATH)",
 }
 
+_TAU2_DOMAINS = {"telecom": "a telephone company", "retail": "a shop", "airline": "an airline"}
+_TAU2_TEAMS = Path(__file__).parents[1] / "tasks" / "tools" / "tau2" / "teams"
+_TAU2_DUOS = {"telecom": "telecom_duo.json"}  # where the customer has tools
+
 
 def register_builtin() -> None:
     """Register the environments of the suite, and what their tasks add to the core; done by `import marft_envs`."""
     register_kind("handoff", "marft_envs.tasks.tools.handoff_dependency:Handoff", optional=("start", "sees"))
+    register_kind("dialogue", "marft_envs.tasks.tools.dialogue_dependency:Dialogue", optional=("start",))
     register_form("record", "marft_envs.tasks.tools.action_record:record")
     for task, language in KINDS.items():
         load = partial(MathTasks.load, task)
@@ -83,6 +89,19 @@ def register_builtin() -> None:
         horizon=20,
         context_rounds=1,
     )
+    for domain, told in _TAU2_DOMAINS.items():
+        solo, duo = (str(_TAU2_TEAMS / name) for name in ("solo.json", _TAU2_DUOS.get(domain, "duo.json")))
+        register_task(
+            f"tau2_{domain}",
+            partial(_load_tau2, domain),
+            teams={"solo": solo, "duo": duo},
+            family="tools",
+            keywords=("listing", "policy"),
+            description=f"customer service of {told}, by an assistant and its customer (tau2-bench)",
+            solo=solo,
+            force=True,
+            horizon=100,
+        )
 
 
 def _load_code(
@@ -129,3 +148,19 @@ def _load_recall(data: Any, split: str, *, size: Any = "small", memory: Any = "a
     from marft_envs.tasks.recall import RecallTasks
 
     return RecallTasks.load(data, split, size=size, memory=memory)
+
+
+def _load_tau2(domain: str, data: Any, split: str, *, listing: str = "schema", policy: str = "full") -> Tasks:
+    """Load a domain of tau2; its package is imported when it is first needed.
+
+    Args:
+        domain: "telecom", "retail" or "airline".
+        data: "embedded": the tasks in the package; nothing else.
+        split: "train", "test" or "base" (both); telecom also has "small" (20 easy tasks) and "full" (2,285).
+        listing: Format in which agents are told of their tools: "schema" or "signature".
+        policy: Part of the policy that the assistant is told: "full", "main" (telecom without the manual of technical
+            support, 17 kB) or "none".
+    """
+    from marft_envs.tasks.tools.tau2.loading import load
+
+    return load(domain, data, split, listing=listing, policy=policy)

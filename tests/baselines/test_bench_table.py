@@ -69,6 +69,18 @@ def test_the_numbers_are_those_of_the_statistics_module():
     assert (best.output_tokens, best.ideal_cache_tokens, best.critical_path_tokens) == (6.0, 20.0, 2.0)
 
 
+def test_the_coordination_gap_is_what_one_agent_with_all_tools_does_better():
+    assert all(row.coordination_gap is None for row in tables_of(hand())[0].rows)
+    divided = [{**one, "rules": {**one["rules"], "divided_tools": True}} for one in hand()]
+    [table] = tables_of(divided)
+    mean, low, high = paired_difference(np.mean(TEAM, axis=2), np.mean(SOLO, axis=2))[:3]
+    found = {row.arm: row.coordination_gap for row in table.rows}
+    assert found == {"team": pytest.approx((mean, low, high)), "solo@tokens": None}
+    told = f"Coordination gap of duo, marft-a (one agent with all tools - team): {mean:+.3f} [{low:+.3f}, {high:+.3f}]."
+    assert told in markdown([table])
+    assert all(row.coordination_gap is None for row in tables_of(divided, "team")[0].rows)
+
+
 def test_p_values_are_adjusted_over_the_rows():
     records = [*hand(), *(record("muted", seed, TEAM[1 - seed]) for seed in (0, 1))]
     [table] = tables_of(records)

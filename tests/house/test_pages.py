@@ -285,7 +285,7 @@ def test_the_readme_names_every_registered_task_and_team():
     ours = [spec for spec in specs if not spec.plugin]
     assert rows == {spec.task for spec in ours} | {spec.team for spec in ours}
     newest = [spec for spec in ours if not spec.deprecated]
-    every_team = [spec for spec in newest if spec.task not in FEW_TEAMS]
+    every_team = [spec for spec in newest if spec.task not in FEW_TEAMS and not spec.task.startswith("tau2_")]
     assert len(every_team) == len({spec.task for spec in every_team}) * len({spec.team for spec in ours})
     section = text.partition("## Environments")[2].partition("\n## ")[0]
     versions = {spec.task: spec.id.rpartition("-")[2] for spec in newest}
