@@ -48,7 +48,8 @@ class Retained:
             before.perplexity,
             after.perplexity,
             Interval(*(math.exp(value) for value in (change.mean, change.low, change.high))),
-            *(wilson(float(each.right.mean()), len(each.right)) for each in (before, after)),
+            wilson(float(before.right.mean()), len(before.right)),
+            wilson(float(after.right.mean()), len(after.right)),
             paired_difference([before.right], [after.right]),
         )
 

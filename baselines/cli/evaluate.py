@@ -258,6 +258,7 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
         "failures": result.failures,
         "ledger": None if result.ledger is None else result.ledger.to_dict(),
         "tools": _tools(result),
+        "sharing": result.sharing or None,
         "scores": _grid(result.scores),
         "returns": _grid(result.returns),
         "tokens": _grid(result.tokens),
@@ -304,7 +305,7 @@ def print_results(
 
 
 def print_details(result: Evaluation, cohorts: Sequence[CohortScore]) -> None:
-    """Print the return and its terms, tool statistics, and scores by cohort; each only where there is something."""
+    """Print the return, tool statistics, shares of the agents, and scores by cohort; each where there is something."""
     if result.mean_return is not None:
         terms = "; terms: " + ", ".join(f"{name} {value:.3f}" for name, value in result.terms.items())
         print(f"mean return {result.mean_return:.3f}" + (terms if result.terms else ""))
@@ -314,6 +315,12 @@ def print_details(result: Evaluation, cohorts: Sequence[CohortScore]) -> None:
         for name, use in {**agents, "team": team}.items():
             selection = "-" if use.selection is None else f"{use.selection:.3f}"
             table.add_row(name, str(use.calls), str(use.failures), selection, str(use.handoffs), str(use.loops))
+        _console().print(table)
+    if len(sharing := result.sharing) > 1:
+        columns = next(iter(sharing.values()))
+        table = Table("shares of", *columns)
+        for agent, shares in sharing.items():
+            table.add_row(escape(agent), *("-" if value is None else f"{value:.3g}" for value in shares.values()))
         _console().print(table)
     samples = result.scores.shape[1]
     if len(cohorts) > 1 or samples > 1:

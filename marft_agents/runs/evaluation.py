@@ -16,6 +16,7 @@ from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.monitoring.cost_ledger import Ledger, ledger_of
 from marft_agents.monitoring.tool_statistics import ToolUse, tool_use
+from marft_agents.monitoring.work_sharing import work_shares
 from marft_agents.policies.policy import Policy, TimedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS, EpisodeStart, collect
 from marft_agents.trajectory import Action, Trajectory, mean_terms, score
@@ -72,6 +73,11 @@ class Evaluation:
     def tools(self) -> tuple[ToolUse, Mapping[str, ToolUse]]:
         """Tool calls and hand-offs of the team, and of each agent that acted."""
         return tool_use(self.trajectories)
+
+    @property
+    def sharing(self) -> dict[str, dict[str, float | None]]:
+        """Shares in work, errors and messages by agent, see `monitoring.work_sharing`; empty without records."""
+        return work_shares(self.trajectories)
 
     @property
     def violation(self) -> npt.NDArray[np.float64] | None:
