@@ -123,7 +123,7 @@ class View:
     """Facts that a scripted worker reads off its observation.
 
     Attributes:
-        agent: The worker.
+        agent: Id of the worker.
         round: Number of its earlier actions.
         chores: All chores, in the order of the list.
         left: Those that are not done.

@@ -34,8 +34,8 @@ _COMMON = frozenset(
     re.findall(
         r"\w+",
         """about after again also another because been before being both could does doing done each even from have
-        having here into just more most much must need next once only other over please same should some such than that their
-        them then there these they this those through under until very want what when where which while will with
+        having here into just more most much must need next once only other over please same should some such than that
+        their them then there these they this those through under until very want what when where which while will with
         would your yours""",
     )
 )
@@ -46,9 +46,9 @@ class WorkShare:
     """Counts of one agent; the shares need the sums of the team.
 
     Attributes:
-        turns: Actions.
+        turns: Number of its actions.
         tokens: Sampled tokens, or characters.
-        calls: Tool calls.
+        calls: Number of its tool calls.
         errors: Failed tool calls and faulty actions.
         shown: Messages that it was shown.
         ignored: Those without a trace in its actions.
