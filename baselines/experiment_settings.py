@@ -15,10 +15,12 @@ from baselines.cli.held_out_validation import ValidationSettings
 from baselines.cli.sampler_flags import OWN, check_play
 from baselines.cli.settings_flags import from_record, given_knobs, read_knobs
 from baselines.presets import PRESETS
+from baselines.training_data.demonstrations import replay_pools
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
+from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
@@ -35,6 +37,7 @@ from marft_agents.policies.language_model import (
 from marft_agents.policies.partners import RemoteSettings, agent_model, split_item
 from marft_agents.rollouts.ray_workers import check_ray
 from marft_agents.rollouts.rollout_workers import RolloutSettings, refuse_uncorrected
+from marft_agents.runs import checkpoint
 from marft_agents.runs.ray_ranks import check_ranks
 from marft_agents.runs.run_folder import RunFolderError
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
@@ -79,6 +82,8 @@ class Experiment:
         rollouts: Where episodes are played: in this process, or by the workers of a Ray cluster.
         tracking: Trackers that get the metrics, beside the files of the run folder.
         ranks: Number of processes that share the passes of each update.
+        start_from: Checkpoint or run whose adapters the training starts from; None: untrained ones.
+        replay_from: Turn file whose turns `replay_share` mixes into updates; None: solved episodes of the run itself.
     """
 
     env: str
@@ -99,6 +104,8 @@ class Experiment:
     rollouts: RolloutSettings = RolloutSettings()
     tracking: TrackingSettings = TrackingSettings()
     ranks: RankSettings = RankSettings()
+    start_from: str | None = None
+    replay_from: str | None = None
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
@@ -126,6 +133,8 @@ class Experiment:
             sharing=arguments.sharing,
             sampler=arguments.sampler,
             canary=arguments.canary,
+            start_from=_absolute(getattr(arguments, "start_from", None)),
+            replay_from=_absolute(getattr(arguments, "replay_from", None)),
             **parts,
         )
 
@@ -206,6 +215,10 @@ class Experiment:
         sources = {model.source for model in models if model.local}
         check_play(self.sampler, sources, self.law, workers=max(1, self.rollouts.rollout_workers))
         refuse_uncorrected(settings, self.rollouts.max_staleness)
+        if self.start_from is not None:
+            checkpoint.check_agents(Path(self.start_from), env.possible_agents)
+        if self.replay_from is not None and not settings.replay_share:
+            raise SettingsError(f"replay_from = {self.replay_from!r} has no effect: wanted replay_share > 0, found 0")
         check_ray(self.rollouts)
         check_ranks(self.ranks, self.rollouts)
         check_first_prompts(env, self.models, self.law, self.context)
@@ -231,8 +244,13 @@ class Experiment:
         env = make_env()
         settings = self.check(env)
         team = self.build_team(env.possible_agents, device)
+        if self.start_from is not None:
+            checkpoint.load_adapters(Path(self.start_from), team)
         updates = self.scheduled(env).schedule.max_updates
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
+        if self.replay_from is not None:
+            pools = replay_pools(Path(self.replay_from), team)
+            learner.replay = ReplayPools(settings.replay_share, pools, seed=self.schedule.seed)
         return make_env, team, learner
 
     def build_team(self, agents: Sequence[str], device: Devices = None) -> LanguageModelTeam:
@@ -253,6 +271,10 @@ class Experiment:
             context=self.context,
             remote=self.remote,
         )
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.expanduser().resolve())
 
 
 def _plain(value: Any) -> Any:

@@ -118,6 +118,33 @@ class OracleView(BaseWrapper[str, Any, Any]):
         return gold_answer(game) if game is not None and agent in self._oracles else self.env.observe(agent)
 
 
+class ScriptedView(BaseWrapper[str, Any, Any]):
+    """View in which the observation of each agent is the action of the scripted oracle.
+
+    `ScriptedPolicy` with `lambda agent, observation: observation` plays the solution in it. The game's own record has
+    the observations under D. Agents are asked one by one, since an oracle may look at the actions before.
+
+    Args:
+        env: AEC environment of tasks with an oracle, see `oracle_of`.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.metadata = {**env.metadata, "ready_agents": False}
+        self._oracle = oracle_of(env)
+
+    @classmethod
+    def of(cls, make_env: Callable[[], Any]) -> ScriptedView:
+        """Return the view of a new environment."""
+        return cls(make_env())
+
+    def observe(self, agent: str) -> Any:
+        """Return the agent's part of the solution."""
+        game = dependency_game(self.env)
+        assert game is not None  # `oracle_of` refuses others
+        return self._oracle(game, agent, self.env.observe(agent))
+
+
 def check_oracle(make_env: Callable[[], Any], scenario: dict[str, Any]) -> None:
     """Refuse an environment whose first scenario is not solved by agents that all play the gold answer.
 

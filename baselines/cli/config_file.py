@@ -33,6 +33,7 @@ EXPERIMENTS = resources.files("baselines").joinpath("experiments")
 PLANS = "bench"  # folder of the plans of `marft bench`, which are no configs
 BY_AGENT = ("model", "models")
 KEYED = ("model", "env_arg", "reward_term")  # repeated flags KEY=VALUE: those given replace those of the file by key
+SFT = "sft"  # algorithm in the config.json of `marft sft`
 OPTIONAL = (optional_whole, optional_number)
 
 
@@ -151,7 +152,7 @@ def to_toml(experiment: Experiment, **others: Any) -> str:
     record = config_of(experiment)
     named = {key: value for key, value in record["keywords"].items() if not _holds_none(value)}
     in_json = [f"{key}={json.dumps(value)}" for key, value in record["keywords"].items() if key not in named]
-    top = {key: value for key, value in record.items() if not isinstance(value, Mapping)}
+    top = {key: value for key, value in record.items() if not isinstance(value, Mapping) and value is not None}
     top |= {"env_arg": in_json} if in_json else {}
     top |= {key: str(value) for key, value in others.items() if value is not None}
     tables = {key: value for key, value in record.items() if isinstance(value, Mapping)} | {"keywords": named}
@@ -185,7 +186,7 @@ class _Config:
         if "scores" in record and "scenarios" in record:
             found = "eval"
         elif isinstance(record.get("learner"), dict) and isinstance(record.get("schedule"), dict) and found is None:
-            found = "train"
+            found = SFT if record.get("algorithm") == SFT else "train"
         if found not in (None, self.command):
             raise ConfigError(
                 f"{self.name} is a config of marft {found}, not of marft {self.command}{_advice(found, self.command)}"
@@ -319,18 +320,20 @@ def _flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config with which `marft eval` repeats an evaluation."""
-    names = ("env", "keywords", "endpoint", "checkpoint", "law", "context", "remote", "seeds", "max_turns")
+    names = ("env", "keywords", "policy", "endpoint", "checkpoint", "law", "context", "remote", "seeds", "max_turns")
     kept = {name: record[name] for name in names if record.get(name) is not None}
     by_agent = isinstance(record["models"], Mapping)  # also names partners that the checkpoint does not
-    model = {} if "checkpoint" in kept and not by_agent else {"model": record["models"]}
+    model = {} if "policy" in kept or ("checkpoint" in kept and not by_agent) else {"model": record["models"]}
     file = record.get("scenario_file")
     retain = {"retain": True} if record.get("retained") else {}
     return kept | model | retain | ({"limit": len(record["scenarios"])} if file is None else {"scenarios": file})
 
 
 def _advice(found: Any, wanted: str) -> str:
-    if (found, wanted) == ("train", "eval"):
+    if wanted == "eval" and found in ("train", SFT):
         return f"; to evaluate a run: marft eval {flag('checkpoint')} RUN"
+    if (found, wanted) == (SFT, "train"):
+        return f"; to train on from it: marft train {flag('start_from')} RUN"
     return ""
 
 

@@ -47,10 +47,17 @@ def add_run_flags(parser: argparse.ArgumentParser, *, out: str) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help=out)
 
 
-def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None = None) -> None:
-    """Add the keywords of `marft_envs.make` as flags; the environment decides on flags that are not given."""
+def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None = None, with_data: bool = True) -> None:
+    """Add the keywords of `marft_envs.make` as flags; the environment decides on flags that are not given.
+
+    Args:
+        parser: Parser of the command.
+        split: Split that is played where --split is not given; None: that of the environment.
+        with_data: False leaves out --data, which the command uses for something else; --env-arg data=... remains.
+    """
     group = parser.add_argument_group("environment")
-    group.add_argument("--data", help="embedded[:NAME], a JSON, JSONL, CSV or Parquet file, or hub:owner/name")
+    if with_data:
+        group.add_argument("--data", help="embedded[:NAME], a JSON, JSONL, CSV or Parquet file, or hub:owner/name")
     group.add_argument("--split", help="train, test, ..." + (f" (default: {split})" if split else ""))
     parser.set_defaults(default_split=split)
     group.add_argument("--team", metavar="FILE", help="JSON file of a team, or a preset; default is that of the id")

@@ -8,7 +8,8 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,13 @@ from baselines.cli.environment_flags import (
     versioned_id,
 )
 from baselines.cli.progress import EpisodeCount
-from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
+from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
 from baselines.cli.train import add_model_flags
 from baselines.cohorts import Cohorts, CohortScore, cohort_scores
 from baselines.evaluation_scenarios import ScenarioList, scenario_list
 from baselines.evaluation_scenarios import read as read_scenarios
 from baselines.experiment_settings import Experiment, read_models
+from baselines.gold_answers import ScriptedView
 from baselines.retained_ability import retained
 from baselines.retained_ability import table as retained_table
 from baselines.trained_team import TeamSettings, experiment_of
@@ -48,6 +50,7 @@ from marft_agents.policies.language_model import LanguageModelTeam, models_of
 from marft_agents.policies.partners import RemoteSettings
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import RemotePolicy
+from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, Interval, evaluate
@@ -55,6 +58,10 @@ from marft_agents.runs.run_folder import episode_record, replacing, versions, wr
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_envs.tasks.tools.tool_access import check_surface
 
+WITHOUT_MODEL: Mapping[str, Callable[[], Policy]] = {
+    "scripted": partial(ScriptedPolicy, lambda _, observation: observation),  # the view shows agents their action
+    "random": RandomPolicy,
+}
 TABLE_WIDTH = 120  # characters, where the output is not a terminal
 
 
@@ -74,6 +81,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="also measure what training took away: perplexity and answers of each adapter and of its base on the "
         "embedded general set `retain`",
+    )
+    parser.add_argument(
+        "--policy",
+        choices=tuple(WITHOUT_MODEL),
+        help="play without a model: the solution (scripted), or random text",
     )
     parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
     add_model_flags(parser)
@@ -133,8 +145,16 @@ def run(arguments: argparse.Namespace) -> int:
     options, played = chosen_scenarios(arguments, env, env_id)
     if arguments.save_scenarios is not None:
         played.write(arguments.save_scenarios)
-    policy, law, context, models = _policy(arguments, env)
-    with contextlib.closing(policy):
+    policy: Policy
+    if arguments.policy is None:
+        policy, law, context, models = _policy(arguments, env)
+    else:
+        _refuse_with_policy(arguments)
+        policy, law, context, models = WITHOUT_MODEL[arguments.policy](), SamplingParams(), None, None
+        make_env = partial(ScriptedView.of, make_env) if arguments.policy == "scripted" else make_env
+    with contextlib.ExitStack() as stack:
+        if isinstance(policy, LanguageModelTeam | RemotePolicy):
+            stack.callback(policy.close)
         kept = retained(policy) if arguments.retain and isinstance(policy, LanguageModelTeam) else None
         result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
     record = {
@@ -142,6 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
         "keywords": keywords,
         "settings": settings_of(env),
         "models": models,
+        "policy": arguments.policy,
         "endpoint": arguments.endpoint,
         "checkpoint": None if arguments.checkpoint is None else str(checkpoint.resolve(arguments.checkpoint)),
         "law": dataclasses.asdict(law),
@@ -173,6 +194,15 @@ def chosen_scenarios(arguments: argparse.Namespace, env: Any, env_id: str) -> tu
     else:
         options = read_scenarios(arguments.scenarios).options(env, env_id)
     return options, scenario_list(env, options, env_id)
+
+
+def _refuse_with_policy(arguments: argparse.Namespace) -> None:
+    """Raise ValueError for a flag of models beside --policy."""
+    given = [name for name in ("checkpoint", "model", "endpoint", "device", "retain") if getattr(arguments, name) is not None]
+    for kind in (SamplingParams, ContextSettings, RemoteSettings):
+        given += given_knobs(arguments, kind)
+    if given:
+        raise ValueError(f"--policy {arguments.policy} plays without a model: leave out {flag(given[0])}")
 
 
 Players = tuple[LanguageModelTeam | RemotePolicy, SamplingParams, ContextSettings | None, list[str] | dict[str, str]]

@@ -1,17 +1,15 @@
-"""`marft envs`, `marft show`, `marft check` and `marft data`: inspect environments and data sets."""
+"""`marft envs`, `marft show` and `marft check`: inspect environments."""
 
 from __future__ import annotations
 
 import argparse
 import functools
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-import envs_data
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
 from marft_envs.dependency import drawing
@@ -49,13 +47,6 @@ def add_check_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of --needs-team: of sampling and shuffle (default: 0)")
     add_environment_flags(parser)
     parser.set_defaults(run=check_environment)
-
-
-def add_data_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `marft data`."""
-    parser.add_argument("action", choices=("list", "build", "check"))
-    parser.add_argument("--json", action="store_true", help="list as JSON")
-    parser.set_defaults(run=manage_data)
 
 
 def list_environments(arguments: argparse.Namespace) -> int:
@@ -121,29 +112,3 @@ def check_environment(arguments: argparse.Namespace) -> int:
     report = run_kit(make, thorough=not arguments.quick)
     print(report)
     return 0 if report.passed else 1
-
-
-def manage_data(arguments: argparse.Namespace) -> int:
-    """Run `marft data`."""
-    if arguments.action == "build":
-        if find_spec("envs_data.build") is None:
-            found, wanted = "an installed package, which has no generators", "a checkout of the repository"
-            raise envs_data.DataError("envs_data.build", found, wanted, "run `make data` in one")
-        from envs_data.build.__main__ import main as build
-
-        build([])
-        return 0
-    if arguments.action == "check":
-        problems = envs_data.check()
-        print("\n".join(problems) if problems else f"{len(envs_data.names())} data sets match their manifest")
-        return 1 if problems else 0
-    manifest = envs_data.manifest()
-    if arguments.json:
-        print(json.dumps(manifest, indent=1, ensure_ascii=False))
-        return 0
-    table = Table("name", "rows", "licence", "description")
-    for name, entry in manifest.items():
-        rows = ", ".join(f"{split} {found['rows']}" for split, found in entry["splits"].items())
-        table.add_row(name, rows, entry["licence"], entry["description"])
-    Console().print(table)
-    return 0

@@ -148,6 +148,7 @@ class EpisodeCount:
         total: Number of episodes to play.
         console: Console to write to; standard error by default.
         clock: Returns the time in seconds; a line is also written after `LINE_EVERY_S` without one.
+        unit: Plural of the things that are counted.
     """
 
     def __init__(
@@ -156,8 +157,9 @@ class EpisodeCount:
         total: int,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
+        unit: str = "episodes",
     ) -> None:
-        self.title, self.total, self.clock = title, total, clock
+        self.title, self.total, self.clock, self.unit = title, total, clock, unit
         self.console = console or Console(stderr=True)
         self.done = 0
         self.started = self.told = clock()
@@ -180,14 +182,15 @@ class EpisodeCount:
     ) -> None:
         self.progress.stop()
 
-    def advance(self) -> None:
-        """Count one more finished episode."""
+    def advance(self, note: str = "") -> None:
+        """Count one more finished episode; the note stands at the end of its line."""
         tenths = 10 * self.done // self.total
         self.done += 1
-        self.progress.advance(self.task)
+        self.progress.update(self.task, advance=1, description=f"{self.title} {note}".rstrip())
         now = self.clock()
         if self.console.is_terminal or (10 * self.done // self.total == tenths and now - self.told < LINE_EVERY_S):
             return
         self.told = now
         left = (now - self.started) / self.done * (self.total - self.done) / 60
-        _print_line(self.console, f"{self.title}: {self.done}/{self.total} episodes, {left:.1f} min left")
+        told = f"; {note}" if note else ""
+        _print_line(self.console, f"{self.title}: {self.done}/{self.total} {self.unit}, {left:.1f} min left{told}")

@@ -67,6 +67,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help=f"go on with the run in DIR; only {_flags(WITH_RESUME)} may be given with it",
     )
     parser.add_argument(
+        "--start-from",
+        type=Path,
+        metavar="RUN",
+        help="start from the adapters of a run of marft sft or train, RUN@best, RUN@update-00012, or of a checkpoint; "
+        "optimizers and critic are new",
+    )
+    parser.add_argument(
+        "--replay-from",
+        type=Path,
+        metavar="FILE",
+        help="turn file of marft data from-runs that --replay-share mixes in (default: solved episodes of the run)",
+    )
+    parser.add_argument(
         "--algorithm",
         choices=ALGORITHMS,
         help="; ".join(f"{name}: {a.description}" for name, a in ALGORITHMS.items())

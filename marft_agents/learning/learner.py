@@ -28,6 +28,7 @@ from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import kl_estimate, widening_clip
 from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss
 from marft_agents.learning.ranks import ALONE, Ranks
+from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import metric_prefix
@@ -54,6 +55,7 @@ class Learner:
         step_scale: Factor on the policies' step size; not part of `state_dict`.
         progress: Share of the run that is done, for the cosine schedule; not part of `state_dict`. None: that of
             `total_updates`. The trainer sets it where a budget of tokens may end the run.
+        replay: Solved actions that `replay_share` mixes into updates.
         on_advantages: Called with the batch of an update once its advantages are estimated; None: nobody asks.
 
     Raises:
@@ -81,6 +83,7 @@ class Learner:
         self.progress: float | None = None
         self.on_advantages: Callable[[Batch], None] | None = None
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
+        self.replay = ReplayPools(settings.replay_share, seed=seed)
         self.scorer = LogProbScorer(team.law, settings.micro_batch, ranks)
         if settings.gradient_checkpointing:
             for base in team.bases:
@@ -146,7 +149,7 @@ class Learner:
             rows = batch.of(policy)
             rows = rows._replace(preceding=compounded[rows.joint])
             step = self._policy_step(policy, rows, place, count)
-            for mini_batch in step.mini_batches(self.generator):  # of all PPO epochs
+            for number, mini_batch in enumerate(step.mini_batches(self.generator)):  # of all PPO epochs
                 kl = np.zeros(1)
                 with self.ranks.joined():
                     for index, gradient in plan_passes(mini_batch, self.scorer, settings):
@@ -160,11 +163,13 @@ class Learner:
                 if settings.kl_stop is not None and self.ranks.total(kl) > settings.kl_stop:
                     step.statistics.stopped = True
                     break
+                step.imitate(self.replay.draw(policy, len(mini_batch.actions), self.updates, number))  # + share * NLL
                 step.descend(mini_batch)
             metrics |= step.finish()
             if settings.compounding != "none" and waiting:
                 np.multiply.at(compounded, rows.joint, step.ratios())
 
+        self.replay.add(batch)
         metrics |= self._shaping_metrics(batch)
         self.updates += 1
         return metrics
@@ -299,7 +304,8 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for an exact resume, without the adapters' tensors."""
-        return {
+        replay = {"replay": self.replay.state_dict()} if self.settings.replay_share else {}
+        return replay | {
             "updates": self.updates,
             "generator": self.generator.bit_generator.state,
             "critic": None if self.critic is None else self.critic.state_dict(),
@@ -312,6 +318,7 @@ class Learner:
             self.critic.load_state_dict(state["critic"])
         for name, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
+        self.replay.load_state_dict(state.get("replay", {}))
         self.generator.bit_generator.state = state["generator"]
         self.updates = state["updates"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.token_log_probs import TokenScores
 from marft_agents.learning.update_metrics import UpdateStatistics
 from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.trajectory import Action
 
 LARGEST_LOG_RATIO = 20.0  # bound on the log-ratio of a whole action that weights the agents updated later
 
@@ -239,6 +240,24 @@ class PolicyStep:
         fine = (torch.isfinite(log_ratios) & torch.isfinite(surrogate)).cpu().numpy()
         bad = np.flatnonzero(np.add.reduceat(~fine, part.decision_offsets[:-1]))
         raise self._divergence(f"the loss is {loss.item()}", part.take(bad) if len(bad) else part)
+
+    def imitate(self, actions: Sequence[Action]) -> None:
+        """Add the gradient of `replay_share` times the mean NLL of replayed actions; nothing happens without any.
+
+        Raises:
+            DivergenceError: The loss of an action is not finite.
+        """
+        if not actions:
+            return
+        total = sum(len(action.token_ids) for action in actions)
+        with self.ranks.joined():
+            for part in self.scorer.micro_batches(actions):
+                nll = -self.scorer.score(self.base, self.policy, [actions[i] for i in part]).logprobs
+                loss = self.settings.replay_share * nll.sum() / total
+                if not torch.isfinite(loss):
+                    raise DivergenceError(f"policy {self.policy!r}: the loss of replayed actions is {loss.item()}")
+                loss.backward()
+                self.statistics.add_replayed(nll)
 
     def descend(self, batch: Batch) -> None:
         """Make one optimizer step along the gradient of a mini-batch: the sum over ranks, clipped to its largest norm.

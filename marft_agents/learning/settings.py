@@ -125,6 +125,13 @@ class LearnerSettings:
     positive_nll: float = knob(
         0.0, "weight of the negative log-likelihood of actions in successful episodes", _not_negative, ">= 0"
     )
+    replay_share: float = knob(
+        0.0,
+        "replayed actions per action of the update; their mean negative log-likelihood joins the loss with this "
+        "weight; 0: none",
+        _not_negative,
+        ">= 0",
+    )
     overlong_share: float = knob(
         0.0, "last share of the token limit in which longer actions are punished (DAPO); 0: none", _share, "in [0, 1]"
     )

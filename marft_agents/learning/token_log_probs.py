@@ -88,7 +88,8 @@ def score_tokens(
         entropy_gradient: True to keep the graph of the entropy (for an entropy bonus).
     """
 
-    def chunk(states: Tensor, ids: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
+    def chunk(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
+        ids, allowed = tokens[part], _mask(support[part], head, hidden.device) if support is not None else None
         logits = scale(head(states), law)  # [rows, V]
         if allowed is not None:
             logits = logits.masked_fill(~allowed, -torch.inf)
@@ -99,25 +100,44 @@ def score_tokens(
             entropy = -(logprobs.exp() * finite).sum(-1)
         return logprobs.gather(-1, ids[:, None]).squeeze(-1), entropy  # [rows] each
 
+    return TokenScores(*by_rows(head, hidden, chunk))
+
+
+def _mask(support: Sequence[IntArray | None], head: Any, device: torch.device) -> Tensor:
+    """Return bool [rows, V]: True for the ids that could be sampled at each position."""
+    mask = torch.zeros(len(support), head.out_features, dtype=torch.bool)
+    for i, ids in enumerate(support):
+        mask[i, slice(None) if ids is None else torch.as_tensor(ids, dtype=torch.long)] = True
+    return mask.to(device)
+
+
+def by_rows(
+    head: Any, hidden: Tensor, numbers: Callable[[slice, Tensor], tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """Compute two numbers per row of hidden states from their logits, a chunk of rows at a time.
+
+    Args:
+        head: Language-model head; maps hidden [rows, d] to logits [rows, V].
+        hidden: Hidden states [N, d], N >= 1.
+        numbers: Maps the place of a chunk and its hidden states [rows, d] to two numbers per row, each of which depends
+            on its own row alone; the second may have no graph.
+
+    Returns:
+        Two tensors [N].
+    """
     adapted = any(p.requires_grad for p in head.parameters())  # a trained head recomputes its logits in backward
-    scores, entropies = [], []
+    first, second = [], []
     rows = chunk_rows(head.out_features, hidden.device)
-    for start in range(0, len(tokens), rows):
+    for start in range(0, len(hidden), rows):
         part = slice(start, start + rows)
-        allowed = None
-        if support is not None:
-            mask = torch.zeros(len(support[part]), head.out_features, dtype=torch.bool)  # [rows, V]
-            for i, ids in enumerate(support[part]):
-                mask[i, slice(None) if ids is None else torch.as_tensor(ids, dtype=torch.long)] = True
-            allowed = mask.to(hidden.device)
-        numbers = partial(chunk, ids=tokens[part], allowed=allowed)
+        work = partial(numbers, part)
         if adapted:
-            score, entropy = checkpoint(numbers, hidden[part], use_reentrant=False)
+            one, other = checkpoint(work, hidden[part], use_reentrant=False)
         else:
-            score, entropy = _RowWise.apply(hidden[part], numbers)  # type: ignore[no-untyped-call]
-        scores.append(score)
-        entropies.append(entropy)
-    return TokenScores(torch.cat(scores), torch.cat(entropies))
+            one, other = _RowWise.apply(hidden[part], work)  # type: ignore[no-untyped-call]
+        first.append(one)
+        second.append(other)
+    return torch.cat(first), torch.cat(second)
 
 
 def chunk_rows(vocabulary: int, device: torch.device) -> int:

@@ -43,6 +43,10 @@ class UpdateStatistics:
         if first and not self.grad_norms:
             self._first_pass.append(log_ratios.detach().abs().max().item())
 
+    def add_replayed(self, nll: Tensor) -> None:
+        """Add the negative log-likelihoods [T] of the tokens of replayed actions."""
+        self._tensors["replay_nll"].append(nll.detach().float())
+
     def of_all(self, ranks: Ranks) -> UpdateStatistics:
         """Return the statistics of all ranks together; every rank has made the same steps."""
         if ranks.count == 1:
@@ -70,13 +74,15 @@ class UpdateStatistics:
         - `cap_hit_share`: Share of actions that the token limit cut.
         - `kl_reference`: Mean KL to the base without adapter, nats per token.
         - `nll`: Mean negative log-likelihood over the tokens of positive actions.
+        - `replay_nll`: Mean negative log-likelihood over the tokens of replayed actions.
         - `importance`: Mean importance weight, where another engine sampled actions.
         - `importance_capped`: Share of these weights that reached the cap.
         - `advantage_mean`, `_std`, `_min`, `_max`, `advantage_zero_share`: Advantages before centring and scaling.
         - `return_mean`, `return_std`: Value targets, with a critic.
         - `explained_variance`: Of the values before this update, with a critic.
 
-        The metrics `kl_reference`, `nll`, `importance` and `importance_capped` exist only where they are computed.
+        The metrics `kl_reference`, `nll`, `replay_nll`, `importance` and `importance_capped` exist only where they are
+        computed.
         """
         tensors: Mapping[str, Tensor] = {name: torch.cat(parts) for name, parts in self._tensors.items()}
         ratios = tensors["log_ratios"].exp()

@@ -141,6 +141,20 @@ def token_spans(tokenizer: Any, text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def end_of_turn_id(tokenizer: Any) -> int:
+    """Return the end token that the chat template writes after an answer; the end-of-sequence token if it writes none.
+
+    Args:
+        tokenizer: A transformers tokenizer with a chat template.
+    """
+    mark = "answer"
+    turns = [{"role": "user", "content": "question"}, {"role": "assistant", "content": mark}]
+    text = tokenizer.apply_chat_template(turns, tokenize=False)
+    after = tokenizer(text.rpartition(mark)[2], add_special_tokens=False)["input_ids"]
+    ends = end_token_ids(tokenizer)
+    return int(next((token for token in after if token in ends), tokenizer.eos_token_id))
+
+
 def end_token_ids(tokenizer: Any) -> frozenset[int]:
     """Return the ids that end an action: the end-of-sequence token and the end-of-turn tokens of common templates."""
     ids = {tokenizer.eos_token_id}

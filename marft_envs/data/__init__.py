@@ -8,7 +8,9 @@ Every row is read and checked before the first task is returned: a bad row is an
 later. Text and answer must exist, ids must be unique, and each gold must grade as correct against itself.
 """
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 from envs_data import DataError
 from marft_envs.data.column_formats import Fields, MetaValue, read_gold, read_id, read_meta, read_prompt, recognise
@@ -17,7 +19,7 @@ from marft_envs.data.golds import Gold, check_gold
 from marft_envs.data.sources import Hub, installed_hub, open_source
 from marft_envs.tasks.base import Task
 
-__all__ = ["KINDS", "DataError", "load_tasks"]
+__all__ = ["KINDS", "DataError", "load_tasks", "row_of"]
 
 KINDS = ("math", "gsm8k", "aime", "cmath")
 
@@ -53,6 +55,21 @@ def load_tasks(
             raise DataError(row.where, f"id {task.id!r} as in {places[task.id]}", "unique ids", "rename one of them")
         places[task.id] = row.where
     return tasks
+
+
+def row_of(task: Task) -> dict[str, Any]:
+    """Return a task of `KINDS` as a row that `load_tasks` reads.
+
+    A problem with several golds has its first one: reading recognises such problems by their text.
+    """
+    several = task.meta.get("gold_mode", "single") != "single"
+    known = {name: value for name, value in task.meta.items() if name not in ("kind", "gold_mode")}
+    return {
+        "id": task.id,
+        "problem": task.prompt,
+        "answer": json.loads(task.answer)[0] if several else task.answer,
+        **known,
+    }
 
 
 def _task(kind: str, default_id: str, split: str, row: Row) -> Task:

@@ -9,7 +9,7 @@ record holds no times, so that equal games have equal records. Spans therefore g
 the turns, a millisecond each. Texts are left out unless asked for: they may hold data that must not leave the machine.
 
 `write_spans` writes the OTLP JSON file format, one trace a line, which the OpenTelemetry Collector reads
-(`otlpjsonfile` receiver).
+(`otlpjsonfile` receiver). `records.span_files` reads such files back.
 """
 
 from __future__ import annotations
@@ -168,9 +168,26 @@ def _agent_attributes(turn: Turn, step: int, texts: bool) -> dict[str, Any]:
         found["error.type"] = "invalid_action"  # the full error may quote the action
     if texts:
         found["marft.fault"] = turn.fault
-        found["gen_ai.input.messages"] = turn.observation
-        found["gen_ai.output.messages"] = turn.action
+        found["gen_ai.input.messages"] = _input_messages(turn.observation)
+        said = {"role": "assistant", "parts": [_text_part(turn.action)], "finish_reason": "stop"}
+        found["gen_ai.output.messages"] = json.dumps([said], ensure_ascii=False)
+        if (fixed := getattr(turn.observation, "fixed_messages", None)) is not None:
+            found["marft.fixed_messages"] = fixed
     return found
+
+
+def _input_messages(observation: str) -> str:
+    """Return the chat form of an observation as JSON; a text without one, as files hold it, is one user message."""
+    messages = getattr(observation, "messages", ()) or ({"role": "user", "content": str(observation)},)
+    shown = []
+    for message in messages:
+        name = {"name": message["name"]} if "name" in message else {}
+        shown.append({"role": message["role"], "parts": [_text_part(message["content"])], **name})
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def _text_part(text: str) -> dict[str, str]:
+    return {"type": "text", "content": text}
 
 
 def _tool_attributes(call: Mapping[str, Any], texts: bool) -> dict[str, Any]:

@@ -33,7 +33,7 @@ EVALUATION = {
     "scenario_checksum": "sha256:one",
     "cohorts": {},
 }
-HEAVY = [name for name in COMMANDS if name in ("train", "eval", "bench", "attribute", "serve", "push", "vllm")]
+HEAVY = [name for name in COMMANDS if name in ("train", "sft", "eval", "bench", "attribute", "serve", "push", "vllm")]
 WITHOUT = """
 import contextlib, io, json, sys
 

@@ -166,3 +166,35 @@ def _goal(row: Row) -> Goal:
             else:
                 values[path_of(table, id)] = fields
     return Goal(values, tuple(gone), forbidden=tuple(row.columns.get("forbidden", ())))
+
+
+def row_of(task: ToolTask) -> dict[str, Any]:
+    """Return a task as a row that `load_tasks` reads; the inverse of reading it.
+
+    Raises:
+        ValueError: The task has private notes or free patterns, which rows do not hold.
+    """
+    if task.notes or task.goal.free:
+        raise ValueError(f"task {task.id!r} has notes or free patterns, which a row of a data file cannot hold")
+    goal: dict[str, dict[str, Any]] = {}
+    for path, value in task.goal.values.items():
+        table, record, *field = (key.replace("~1", "/").replace("~0", "~") for key in path.split("/"))
+        records = goal.setdefault(table, {})
+        if field:
+            records.setdefault(record, {})[field[0]] = value
+        else:
+            records[record] = value
+    for path in task.goal.gone:
+        table, record = (key.replace("~1", "/").replace("~0", "~") for key in path.split("/"))
+        goal.setdefault(table, {})[record] = None
+    return {
+        "id": task.id,
+        "world": task.world,
+        "instruction": task.prompt,
+        "database": dict(task.state),
+        "goal": goal,
+        "calls": [{"tool": call.name, "arguments": dict(call.arguments)} for call in task.reference],
+        "forbidden": list(task.goal.forbidden),
+        "answer": task.answer,
+        "difficulty": task.meta.get("difficulty", 0),
+    }

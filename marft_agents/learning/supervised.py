@@ -1,0 +1,158 @@
+r"""Supervised fine-tuning of every agent's adapter on its own recorded turns.
+
+The loss of a policy is the mean negative log-likelihood of the tokens of its agents' actions, each under the prompt
+that the agent saw and under the sampling parameters of the team, with no gradient on prompts:
+
+.. math::
+    L = -\frac{1}{T} \sum_{i} \sum_{j} \log \pi(w^{i,j} \mid \hat o^i, w^{i,<j})
+
+Forward passes, adapters, optimizers and checkpoints are those of the learner. It has no critic here, so no value head
+is trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from marft_agents.generation.sampling import SamplingParams, scale
+from marft_agents.learning.divergence_error import DivergenceError
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.token_log_probs import action_hidden, by_rows
+from marft_agents.metric_names import metric_prefix
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.chat_template import control_symbols, disarm, end_of_turn_id
+from marft_agents.policies.language_model import LanguageModelTeam
+from marft_agents.trajectory import Action
+
+
+class Fit(NamedTuple):
+    """Fit of a policy to some actions.
+
+    Attributes:
+        nll: Mean negative log-likelihood of their tokens, nats.
+        token_accuracy: Share of the tokens that are the most likely ones.
+    """
+
+    nll: float
+    token_accuracy: float
+
+
+def demonstration(team: LanguageModelTeam, agent: str, observation: str, text: str, *, ended: bool = True) -> Action:
+    """Return a text as the action of an agent, with the tokens that the agent would have sampled to say it.
+
+    Special tokens spelled out in the text are broken up, as in prompts. Log-probs are 0: nobody sampled the tokens.
+
+    Args:
+        team: Team that encodes prompts.
+        agent: Agent that acts.
+        observation: Its observation, with an optional chat form.
+        text: The action.
+        ended: True appends the end token; False for an action that a limit cut.
+
+    Raises:
+        ContextOverflowError: The prompt does not fit, see `LanguageModelTeam.prompt`.
+    """
+    base = team.seat(agent).base
+    prompt = team.prompt(agent, observation)
+    ids: list[int] = base.tokenizer(disarm(text, control_symbols(base.tokenizer)), add_special_tokens=False)[
+        "input_ids"
+    ]
+    ids = [*ids, *([end_of_turn_id(base.tokenizer)] if ended else [])]
+    action = base.action(prompt.ids, ids, [0.0] * len(ids), exact=False)
+    return replace(action, shortened=prompt.shortened)
+
+
+class SupervisedLearner(Learner):
+    """Learner whose updates imitate actions; see `Learner` for its arguments.
+
+    The settings give step size, schedule, gradient clipping and micro-batches. An update is one optimizer step of each
+    policy.
+    """
+
+    def imitate(self, actions: Mapping[str, Sequence[Action]]) -> dict[str, float]:
+        """Make one optimizer step of each policy on its actions.
+
+        Args:
+            actions: Actions by policy; a policy without actions is left as it is.
+
+        Returns:
+            `{policy}/nll` and `token_accuracy` before the step, `grad_norm` and `tokens_mean`.
+
+        Raises:
+            DivergenceError: A loss or gradient is not finite.
+        """
+        metrics: dict[str, float] = {}
+        for policy, own in actions.items():
+            if not own:
+                continue
+            optimizer, tensors = self.optimizers[policy], list(self._base(policy).parameters(policy).values())
+            for group in optimizer.param_groups:
+                group["lr"] = self.settings.policy_lr * self._lr_factor()
+            optimizer.zero_grad(set_to_none=True)
+            fit = self._passes(policy, own, gradient=True)
+            norm = nn.utils.clip_grad_norm_(tensors, self.settings.max_grad_norm)
+            if not torch.isfinite(norm):
+                raise DivergenceError(f"policy {policy!r}: the gradient is {norm.item()}: lower policy_lr")
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            found = {
+                **fit._asdict(),
+                "grad_norm": norm.item(),
+                "tokens_mean": sum(len(action.token_ids) for action in own) / len(own),
+            }
+            metrics |= {f"{metric_prefix(policy)}/{name}": value for name, value in found.items()}
+        self.updates += 1
+        return metrics
+
+    def measure(self, actions: Mapping[str, Sequence[Action]]) -> dict[str, Fit]:
+        """Return the fit of each policy to its actions; policies without actions are left out."""
+        with torch.no_grad():
+            return {policy: self._passes(policy, own, gradient=False) for policy, own in actions.items() if own}
+
+    def _passes(self, policy: str, actions: Sequence[Action], *, gradient: bool) -> Fit:
+        """Run all forward passes of some actions, and add their gradients."""
+        total = sum(len(action.token_ids) for action in actions)
+        nll = correct = 0.0
+        for part in self.scorer.micro_batches(actions):
+            logprobs, hits = score_demonstrations(
+                self._base(policy), policy, [actions[i] for i in part], self.scorer.law
+            )
+            loss = -logprobs.sum() / total
+            if not torch.isfinite(loss):
+                raise DivergenceError(f"policy {policy!r}: the loss is {loss.item()}: lower policy_lr")
+            if gradient:
+                loss.backward()
+            nll += loss.item()
+            correct += hits.sum().item()
+        return Fit(nll, correct / total)
+
+
+def score_demonstrations(
+    base: AdaptedBase, adapter: str, actions: Sequence[Action], law: SamplingParams
+) -> tuple[Tensor, Tensor]:
+    """Return log-probs of the tokens of actions, and 1 where a token is the most likely one.
+
+    Args:
+        base: Base model that holds the adapter.
+        adapter: Name of the active adapter.
+        actions: Actions of one forward pass, with T tokens in all.
+        law: Sampling parameters; the temperature scales the logits. Any token may be imitated, so there is no support.
+
+    Returns:
+        Float32 [T] with its graph, and float32 [T].
+    """
+    prompts, said = [action.prompt_ids for action in actions], [action.token_ids for action in actions]
+    tokens = torch.cat([torch.as_tensor(ids, dtype=torch.long) for ids in said]).to(base.device)
+
+    def numbers(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
+        logits = scale(base.head(states), law)  # [rows, V]
+        chosen = logits.gather(-1, tokens[part, None]).squeeze(-1)
+        return chosen - logits.logsumexp(-1), (chosen >= logits.amax(-1)).detach().float()
+
+    with base.active_adapter(adapter):
+        return by_rows(base.head, action_hidden(base.trunk, prompts, said, base.device), numbers)

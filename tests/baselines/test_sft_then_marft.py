@@ -1,0 +1,47 @@
+"""The experiment's commands exist, finished steps are not repeated, and a run that was cut off is resumed."""
+
+import shlex
+
+import pytest
+
+from baselines.benchmarks import sft_then_marft
+from baselines.benchmarks.sft_then_marft import Budget, main, steps
+from baselines.cli.main import build_parser
+
+
+def printed(capsys, *arguments):
+    assert main([*arguments, "--dry-run"]) == 0
+    return [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_every_command_parses_and_every_seed_is_compared(tmp_path, capsys):
+    commands = printed(capsys, "--out", str(tmp_path / "x"))
+    assert len(commands) == 3 * (3 + 3 * 4 + 3)
+    parser = build_parser()
+    for program, *arguments in commands:
+        assert program == "marft"
+        parser.parse_args(arguments)
+    compared = [command for command in commands if command[1] == "compare"]
+    assert [len(command[command.index("--b") : command.index("--json")]) for command in compared] == [4] * 9
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_call_after_a_kill_does_what_is_left(tmp_path, capsys, monkeypatch):
+    flags = ["--out", str(tmp_path), "--worlds", "shop", "--seeds", "0"]
+    played = []
+
+    def work(command, check):
+        played.append(command[3:])
+        if command[3] == "sft":
+            (tmp_path / "shop/sft-0").mkdir(parents=True)
+            (tmp_path / "shop/sft-0/config.json").write_text("{}")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sft_then_marft.subprocess, "run", work)
+    with pytest.raises(KeyboardInterrupt):
+        main(flags)
+    assert [command[0] for command in played] == ["eval", "data", "eval", "sft"]
+    left = printed(capsys, *flags)
+    left = left[-(len(list(steps(tmp_path, ["shop"], [0], Budget()))) - 3) :]
+    assert left[0][1:] == ["sft", "--resume", str(tmp_path / "shop/sft-0")]
+    assert [command[1] for command in left[1:4]] == ["eval", "train", "eval"]
