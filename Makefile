@@ -17,7 +17,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pyte
 QUICK := not slow and not long and not attacks and not probes and not browser and not ray and not vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party vllm test lint test-long test-attacks test-probes test-ray test-chaos test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu data docs dist mutation install hooks clean
+.PHONY: help quickstart third-party vllm test lint test-long test-attacks test-probes test-ray test-chaos test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft data docs dist mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -98,6 +98,9 @@ bench-train: $(STAMP)  ## rollouts and updates against TRL, CoMLRL and the refer
 
 bench-gpu: $(STAMP)  ## teams on a GPU, end to end: speed, memory, agreement, learning (ARGS="--shapes qwen2.5-3b")
 	$(BIN)/python -m baselines.benchmarks.gpu $(ARGS)
+
+bench-sft: $(STAMP)  ## oracle fine-tuning, then MARFT, in three worlds of tools; continues after a kill (ARGS="--dry-run")
+	$(BIN)/python -m baselines.benchmarks.sft_then_marft --out runs/sft-marft $(ARGS)
 
 data: $(STAMP)  ## rebuild the embedded data sets and check them
 	$(BIN)/python -m envs_data.build

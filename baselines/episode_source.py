@@ -110,7 +110,7 @@ class Rebuilt:
     Attributes:
         env_id: Id of the environment.
         keywords: Keywords of `marft_envs.make`.
-        env: The environment.
+        env: Environment that rebuilds them.
     """
 
     def __init__(self, config: Path) -> None:

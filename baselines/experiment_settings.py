@@ -37,7 +37,6 @@ from marft_agents.policies.language_model import (
 from marft_agents.policies.partners import RemoteSettings, agent_model, split_item
 from marft_agents.rollouts.ray_workers import check_ray
 from marft_agents.rollouts.rollout_workers import RolloutSettings, refuse_uncorrected
-from marft_agents.runs import checkpoint
 from marft_agents.runs.ray_ranks import check_ranks
 from marft_agents.runs.run_folder import RunFolderError
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
@@ -215,8 +214,6 @@ class Experiment:
         sources = {model.source for model in models if model.local}
         check_play(self.sampler, sources, self.law, workers=max(1, self.rollouts.rollout_workers))
         refuse_uncorrected(settings, self.rollouts.max_staleness)
-        if self.start_from is not None:
-            checkpoint.check_agents(Path(self.start_from), env.possible_agents)
         if self.replay_from is not None and not settings.replay_share:
             raise SettingsError(f"replay_from = {self.replay_from!r} has no effect: wanted replay_share > 0, found 0")
         check_ray(self.rollouts)
@@ -244,8 +241,6 @@ class Experiment:
         env = make_env()
         settings = self.check(env)
         team = self.build_team(env.possible_agents, device)
-        if self.start_from is not None:
-            checkpoint.load_adapters(Path(self.start_from), team)
         updates = self.scheduled(env).schedule.max_updates
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
         if self.replay_from is not None:

@@ -40,7 +40,7 @@ class Budget:
         updates: Updates of MARFT-A.
         groups: Prompt groups per update, of `group_size` episodes each.
         group_size: Episodes of a prompt group.
-        max_new_tokens: Longest action.
+        max_new_tokens: Longest action in tokens.
     """
 
     model: str = "smollm2-135m"
@@ -59,7 +59,7 @@ class Step:
     """One command of the suite.
 
     Attributes:
-        name: Unique name.
+        name: Name of the step and of its mark.
         arguments: Arguments of `marft`.
         out: Folder that it writes.
     """

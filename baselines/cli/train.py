@@ -271,7 +271,14 @@ class _Run:
         if resume:
             _refuse_shorter(self.experiment, out)
         self.held_out = held_out_tasks(experiment.env, experiment.keywords, experiment.validation, self.env)
+        if self.starts_anew and self.experiment.start_from is not None:
+            checkpoint.check_agents(Path(self.experiment.start_from), self.env.possible_agents)
         self.experiment.check(self.env)
+
+    @property
+    def starts_anew(self) -> bool:
+        """True if the run has no checkpoint to continue from."""
+        return not self.resume or checkpoint.latest(self.out / "checkpoints") is None
 
     def work(self, ranks: Ranks) -> None:
         """Train as rank 0, or share the passes of its updates."""
@@ -292,12 +299,15 @@ class _Run:
         notes, done = notes_of(env), 0
         if experiment.sampler != OWN:
             notes["sampler"] = experiment.sampler
-        if self.resume and checkpoint.latest(out / "checkpoints") is None:
-            print(
-                f"{out}: the run ended before its first checkpoint; it starts anew with its config.json",
-                file=sys.stderr,
-            )
-        elif self.resume:
+        if self.starts_anew:
+            if self.resume:
+                print(
+                    f"{out}: the run ended before its first checkpoint; it starts anew with its config.json",
+                    file=sys.stderr,
+                )
+            if experiment.start_from is not None:
+                checkpoint.load_adapters(Path(experiment.start_from), team)
+        else:
             check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
             done = checkpoint.load(out, team, learner)
         rollouts = stack.enter_context(

@@ -17,9 +17,11 @@ from typing import Any
 
 from baselines.cli.main import build_parser
 from baselines.cli.settings_flags import flag
+from baselines.experiment_settings import SETTINGS
 from baselines.presets import PRESETS
 from marft_agents import metric_names
 
+OF_PRESETS = [kind for kind, _ in SETTINGS.values()]  # others may have a field of the same name
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 PACKAGES = ("marft_envs", "marft_agents", "baselines")
 MOST_CHOICES = 60  # characters; longer lists of choices stand in the help text
@@ -139,7 +141,7 @@ def settings_page() -> str:
             others = [
                 f"{preset}: {_value(values[field.name])}"
                 for preset, values in PRESETS.items()
-                if field.name in values and preset != "paper"
+                if kind in OF_PRESETS and field.name in values and preset != "paper"
             ]
             default = "; ".join([_value(field.default), *others])
             wanted = field.metadata.get("wanted") or _choices(kind, field.name)

@@ -34,7 +34,7 @@ def select(
     """Return the episodes of each source on which a condition holds.
 
     Args:
-        recordings: The sources.
+        recordings: Episodes by source.
         where: Condition on the facts of an episode.
         splits: Splits of the tasks that may be used; empty: all.
 
@@ -77,7 +77,7 @@ def build(
     action.
 
     Args:
-        recordings: The sources.
+        recordings: Episodes by source.
         where: Condition on the facts of an episode.
         splits: Splits of the tasks that may be used.
         held_out: Share of the scenarios that are held out, in [0, 1).

@@ -47,7 +47,7 @@ def mine(recordings: Sequence[Recording], where: Condition, scrubber: Scrubber |
     first). The task of a trace that no environment lists has only its problem.
 
     Args:
-        recordings: The sources.
+        recordings: Episodes by source.
         where: Condition that chooses the failed episodes.
         scrubber: Replaces credentials in problems that come from spans; None makes one.
 

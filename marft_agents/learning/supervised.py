@@ -51,7 +51,7 @@ def demonstration(team: LanguageModelTeam, agent: str, observation: str, text: s
         team: Team that encodes prompts.
         agent: Agent that acts.
         observation: Its observation, with an optional chat form.
-        text: The action.
+        text: Text of the action.
         ended: True appends the end token; False for an action that a limit cut.
 
     Raises:

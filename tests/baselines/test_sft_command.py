@@ -99,8 +99,12 @@ def test_training_starts_from_the_adapters(made, tmp_path):
     assert run("train", *ENV, "--model", "tiny", *SMALL, *KEEP, "--out", tmp_path / "new") == 0
     assert not equal(weights(tmp_path / "new"), weights(made / "sft"))
     assert Experiment.load(out).start_from == str((made / "sft").resolve())
-    assert run("train", "--config", out, "--updates", 1, "--out", tmp_path / "again") == 0
+    gone = tmp_path / "gone"
+    shutil.copytree(made / "sft", gone)
+    assert run("train", "--config", out, "--start-from", gone, "--out", tmp_path / "again") == 0
     assert equal(weights(tmp_path / "again"), weights(out))
+    shutil.rmtree(gone)
+    assert run("train", "--resume", tmp_path / "again", "--updates", 2) == 0, "the start is not needed again"
 
 
 def test_a_start_that_does_not_fit_is_refused_and_leaves_no_folder(made, tmp_path, capsys):

@@ -179,7 +179,7 @@ def test_every_turn_is_used_once_per_epoch():
         "buyer_0": [demonstrated(team, "buyer_0", pairs) for pairs in episodes],
         "seller_0": [demonstrated(team, "seller_0", episodes[0])],
     }
-    settings = SupervisedSettings(epochs=2, batch_size=2)
+    settings = SupervisedSettings(epochs=2, batch_size=2, seed=1)
     trainer = SupervisedTrainer(team, SupervisedLearner(team, settings.learner), settings, train, {})
     assert (trainer.per_epoch, trainer.updates) == (3, 6)
     epochs = [[trainer.batch(update) for update in range(start, start + 3)] for start in (0, 3)]
