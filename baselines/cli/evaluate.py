@@ -198,7 +198,9 @@ def chosen_scenarios(arguments: argparse.Namespace, env: Any, env_id: str) -> tu
 
 def _refuse_with_policy(arguments: argparse.Namespace) -> None:
     """Raise ValueError for a flag of models beside --policy."""
-    given = [name for name in ("checkpoint", "model", "endpoint", "device", "retain") if getattr(arguments, name) is not None]
+    given = [
+        name for name in ("checkpoint", "model", "endpoint", "device", "retain") if getattr(arguments, name) is not None
+    ]
     for kind in (SamplingParams, ContextSettings, RemoteSettings):
         given += given_knobs(arguments, kind)
     if given:
