@@ -26,13 +26,14 @@ help:  ## list the targets
 quickstart: $(STAMP)  ## evaluate a duo, train it, evaluate again (ARGS="--seed 1 --out DIR")
 	$(BIN)/python -m baselines.quickstart $(ARGS)
 
-# Tests of Docker and bubblewrap fail without them, where CI is set; elsewhere they are left out, and that is said.
+# Tests of Docker, bubblewrap and Java fail without them, where CI is set; elsewhere they are left out, and that is said.
 define LEAVE_OUT
 if [ -z "$$CI" ]; then \
   docker image inspect $${MARFT_SANDBOX_IMAGE:-marft-sandbox} >/dev/null 2>&1 || { marks="$$marks and not docker"; \
     echo "no tests of the Docker judge: no engine, or no image (make sandbox)"; }; \
   command -v bwrap >/dev/null || { marks="$$marks and not bubblewrap"; \
     echo "no tests of the bubblewrap judge: no bwrap"; }; \
+  command -v java >/dev/null || { marks="$$marks and not java"; echo "no tests of TextWorldExpress: no java"; }; \
 fi
 endef
 

@@ -43,7 +43,8 @@ class CandidateAction(UtteranceView):
         env: An AEC environment with text actions.
         candidates: Possible utterances: the same texts for all agents, or by agent; a function (env, agent) -> texts; a
             policy (`act`), asked k times a turn, its repetitions left out. None asks the game:
-            `env.unwrapped.candidates(agent)`, or `tasks.candidates(task, agent)` of a Flex-MG.
+            `env.unwrapped.candidates(agent)`, or of a Flex-MG `tasks.candidates(task, agent)`, or
+            `tasks.valid_actions(session, agent)` where they depend on the state of the game.
         k: Number of actions; needed unless the texts are given themselves.
         show: True to write the candidates below the observation of the acting agent; useful if they change.
 
@@ -147,6 +148,14 @@ class ProposingTasks(Protocol):
         """Return the texts that an agent may choose from in a task."""
 
 
+@runtime_checkable
+class StatefulProposingTasks(Protocol):
+    """A set of tasks whose proposed actions depend on the state of the game."""
+
+    def valid_actions(self, session: Any, agent: str, /) -> Sequence[str]:
+        """Return the texts that an agent may choose from in the present state of a session."""
+
+
 def _game_hook(env: AnyAEC) -> Callable[[AnyAEC, str], Sequence[str]]:
     """Return the function that proposes texts in the game itself."""
     if isinstance(env.unwrapped, ProposingGame):
@@ -154,6 +163,8 @@ def _game_hook(env: AnyAEC) -> Callable[[AnyAEC, str], Sequence[str]]:
     listed = listing_game(env)
     if listed is not None and isinstance(listed.tasks, ProposingTasks):
         return _from_tasks
+    if listed is not None and isinstance(listed.tasks, StatefulProposingTasks):
+        return _from_session
     raise ValueError(
         f"{env.unwrapped} proposes no candidates: give `candidates`, a list of texts or a function (env, agent)"
     )
@@ -168,4 +179,10 @@ def _from_game(env: AnyAEC, agent: str) -> Sequence[str]:
 def _from_tasks(env: AnyAEC, agent: str) -> Sequence[str]:
     game: Any = listing_game(env)
     texts: Sequence[str] = game.tasks.candidates(game.task, agent)
+    return texts
+
+
+def _from_session(env: AnyAEC, agent: str) -> Sequence[str]:
+    game: Any = listing_game(env)
+    texts: Sequence[str] = game.tasks.valid_actions(game.session, agent)
     return texts
