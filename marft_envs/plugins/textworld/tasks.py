@@ -118,7 +118,7 @@ class TextWorldSession:
         game: First state of the game.
         answering: Agents whose actions are taken.
         seeing: Agents that see the game's texts; None: all.
-        state: Present state.
+        state: Present state of the game.
         actions: Actions so far.
     """
 
@@ -150,7 +150,7 @@ class TextWorldSession:
         seen = {"observation": text} if self.seeing is None else {"private": dict.fromkeys(sorted(self.seeing), text)}
         done = self.state.won or self.state.lost
         progress = {"progress": max(0.0, self.state.score)}
-        return Outcome(reward, done, self.state.won, invalid, detail=progress, **seen)  # type: ignore[arg-type]
+        return Outcome(reward, done, self.state.won, invalid, detail=progress, **seen)
 
 
 def read_action(text: str, valid: Sequence[str]) -> str | None:
