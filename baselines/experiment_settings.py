@@ -22,6 +22,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
 from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.settings import LearnerSettings
+from marft_agents.learning.sharding import check_fsdp, shard
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.monitoring.alarm_rules import HealthSettings
@@ -192,6 +193,8 @@ class Experiment:
             RolloutWorkerError: Workers of a Ray cluster are asked for, and Ray is missing.
             RankError: Several learners are asked for, and packages of Ray Train are missing.
         """
+        if self.ranks.shard_base:
+            check_fsdp()
         env = env or factory(self.env, self.keywords)()
         refuse_unsuitable(env)
         learners = self.learners(env.possible_agents)
@@ -240,7 +243,10 @@ class Experiment:
         make_env = make_env or factory(self.env, self.keywords)
         env = make_env()
         settings = self.check(env)
-        team = self.build_team(env.possible_agents, device)
+        sharded = self.ranks.shard_base and ranks.count > 1
+        team = self.build_team(env.possible_agents, device, in_host_memory=sharded)
+        if sharded:
+            shard(team.bases, ranks)
         updates = self.scheduled(env).schedule.max_updates
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
         if self.replay_from is not None:
@@ -248,12 +254,15 @@ class Experiment:
             learner.replay = ReplayPools(settings.replay_share, pools, seed=self.schedule.seed)
         return make_env, team, learner
 
-    def build_team(self, agents: Sequence[str], device: Devices = None) -> LanguageModelTeam:
+    def build_team(
+        self, agents: Sequence[str], device: Devices = None, *, in_host_memory: bool = False
+    ) -> LanguageModelTeam:
         """Load the models of the team, with untrained adapters.
 
         Args:
             agents: Agents of the environment, in order.
             device: Device of the models, see `build_team`.
+            in_host_memory: True loads models that are sharded next, see `build_team`.
         """
         return build_team(
             agents,
@@ -265,6 +274,7 @@ class Experiment:
             device=device,
             context=self.context,
             remote=self.remote,
+            in_host_memory=in_host_memory,
         )
 
 

@@ -1,40 +1,60 @@
 """Train a tiny team while processes are killed, the disk is full and files are damaged; nothing may be lost.
 
-    make test-chaos (ARGS="--updates 50 --seed 1 --every 6")
+    make test-chaos (ARGS="--updates 50 --seed 1 --every 6 --only served")
 
-Two runs, on the rollout workers of a Ray cluster of their own: without staleness the adapters must equal those of an
-undisturbed run, byte for byte; with staleness no episode may be lost or trained on twice. Faults come at random times:
+Three runs:
+
+- `exact`: on the rollout workers of a Ray cluster, without staleness. The adapters must equal those of an undisturbed
+  run, byte for byte.
+- `ahead`: the same with staleness. No episode may be lost or trained on twice.
+- `served`: with a sampler in a process of its own, the fake vLLM server of the tests. The adapters must equal those of
+  an undisturbed run with such a server, byte for byte.
+
+Faults come at random times:
 
 | fault | what happens | then |
 |---|---|---|
 | worker | a rollout worker is killed | the run goes on; after three in a row it ends, and is resumed |
-| judge | a process that runs programs for the judge is killed | the run goes on |
 | delay | a rollout worker is stopped for two seconds | the run goes on |
+| sampler | the server is killed, and started again at once or later | the run ends and names it, and is resumed |
+| judge | a process that runs programs for the judge is killed | the run goes on |
 | learner | the learner is killed | the run is resumed |
 | disk | the file system of the run is full | the run ends with the reason, and is resumed with room |
 | damage | the learner is killed, and a bit of its newest checkpoint flips | refused with the file; resumed before it |
+| record | the learner is killed, and a line of a result file is overwritten | refused with file and line; restored |
+| twice | the learner is killed after it has recorded an update, before its checkpoint | the update is recorded once |
 
-A killed worker's episodes are played a second time, so results arrive late, in another order and twice. At the end no
-process and no temporary file may be left. Needs root, to mount a small file system.
+A killed worker's episodes are played a second time, so results arrive late, in another order and twice. A server that
+is started again has no adapters; a run that happens to load them next goes on. At the end no process and no temporary
+file may be left. Needs root, to mount a small file system.
+
+The figures are written to FILE (`--out`) after every fault. The same command goes on with the first run that has not
+passed.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from baselines.source_commit import source_commit
 
 ROOT = Path(__file__).resolve().parent.parent
 MARFT = [sys.executable, "-c", "import sys; from baselines.cli.main import main; sys.exit(main())"]
@@ -44,7 +64,9 @@ TRAIN = [
     *["--groups", str(GROUPS), "--group-size", str(GROUP_SIZE), "--policy-lr", "1e-3"],
 ]
 WORKERS = 2
-FAULTS = ("worker", "judge", "delay", "learner", "disk", "damage")
+ANYWHERE = ("judge", "learner", "disk", "damage", "record", "twice")
+FAULTS = dict.fromkeys(("exact", "ahead"), ("worker", "delay", *ANYWHERE)) | {"served": ("sampler", *ANYWHERE)}
+ENDS = "workers died while|died while it started"  # of runs that end by design: three deaths in a row
 MARK = "MARFT_CHAOS"  # environment variable of all processes of a run
 DISK_MB = 64
 PATIENCE_S = 600.0  # without an update
@@ -54,40 +76,150 @@ class LostError(AssertionError):
     """Something that the faults must not have done."""
 
 
+@dataclass
+class Figures:
+    """What a run has come to so far.
+
+    Attributes:
+        updates: Number of recorded updates.
+        seconds: Duration, without that of the undisturbed run.
+        ended: How often the run ended by design, and was resumed.
+        injected: Number of faults by name.
+        survived: Number of faults by name after which the run went on as it should.
+        passed: True once the run is over and all is equal, complete and tidy.
+    """
+
+    updates: int = 0
+    seconds: float = 0.0
+    ended: int = 0
+    injected: Counter[str] = field(default_factory=Counter)
+    survived: Counter[str] = field(default_factory=Counter)
+    passed: bool = False
+
+
+class Summary:
+    """Figures of all runs, in a JSON file that is replaced after every fault.
+
+    Args:
+        path: The file; with the same settings, its runs that have passed are kept.
+        settings: Everything that the figures depend on.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self.path, self.settings = path, dict(settings)
+        found = json.loads(path.read_text()) if path.exists() else {}
+        same = found.get("settings") == self.settings
+        self.runs: dict[str, Any] = {k: run for k, run in found.get("runs", {}).items() if same and run["passed"]}
+
+    def write(self, name: str, figures: Figures) -> None:
+        """Write the figures of a run."""
+        self.runs[name] = dataclasses.asdict(figures)
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps({"settings": self.settings, "runs": self.runs}, indent=1) + "\n")
+        part.replace(self.path)
+
+    def table(self) -> str:
+        """Return the faults of all runs as a table in Markdown."""
+        lines = ["| fault | injected | survived | lost |", "|---|---|---|---|"]
+        for fault in dict.fromkeys(fault for faults in FAULTS.values() for fault in faults):
+            injected, survived = (
+                sum(run[kind].get(fault, 0) for run in self.runs.values()) for kind in ("injected", "survived")
+            )
+            lines.append(f"| {fault} | {injected} | {survived} | {injected - survived} |")
+        return "\n".join(lines)
+
+
+class Sampler:
+    """The fake vLLM server as a process.
+
+    Args:
+        folder: Where it keeps its model and log.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, and wait until it listens."""
+        with (self.folder / "sampler.log").open("ab") as log:
+            command = [sys.executable, str(ROOT / "tests" / "chaos_server.py"), str(self.folder / "words")]
+            self._process = subprocess.Popen([*command, str(self.port)], stdout=log, stderr=log)
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise LostError(f"the server does not start: {(self.folder / 'sampler.log').read_text()[-2000:]}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """Kill the server."""
+        self._process.kill()
+        self._process.wait()
+
+
 class Run:
     """One training that is disturbed until it is done.
 
     Args:
+        name: Name of the run, a key of `FAULTS`.
         folder: Run folder, on a small file system.
-        flags: Flags of `marft train`.
-        address: Address of the Ray cluster.
+        flags: Flags of `marft train`, without --ray.
+        address: Address of the Ray cluster; empty: without Ray.
         rng: Chooses the faults.
         every: Mean seconds between faults.
+        summary: Where the figures go.
+        sampler: The server that samples, if one does.
     """
 
-    def __init__(self, folder: Path, flags: Sequence[str], address: str, rng: random.Random, every: float) -> None:
-        self.folder, self.address, self.rng, self.every = folder, address, rng, every
-        self.flags = ["--out", str(folder), *flags, "--rollout-workers", str(WORKERS), "--ray", address]
-        self.injected: Counter[str] = Counter()
-        self.survived: Counter[str] = Counter()
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        flags: Sequence[str],
+        *,
+        address: str = "",
+        rng: random.Random,
+        every: float,
+        summary: Summary,
+        sampler: Sampler | None = None,
+    ) -> None:
+        self.name, self.folder, self.rng, self.every, self.summary = name, folder, rng, every, summary
+        self.sampler = sampler
+        self.ray = ["--ray", address] if address else []
+        self.flags = ["--out", str(folder), *flags, *self.ray]
+        self.figures = Figures()
+        self.injected, self.survived = self.figures.injected, self.figures.survived
+        self.ends = ENDS if sampler is None else f"{ENDS}|server {re.escape(sampler.url)}"
 
     def play(self, updates: int) -> None:
         """Train until all updates are done."""
-        learner = self._start(self.flags)
-        done, since = -1, time.monotonic()
+        started = since = time.monotonic()
+        learner, done = self._start(self.flags), -1
+        said = 0
         while (code := self._wait(learner)) != 0:
-            if code is not None and re.search("workers died while|died while it started", self._log()[-5000:]):
-                learner = self._resume()  # three deaths in a row end a run by design
-                continue
             if code is not None:
-                raise LostError(f"the learner ended by itself with exit code {code}: {self._log()[-2000:]}")
-            fault = self.rng.choice(FAULTS)
+                if not re.search(self.ends, self._log(said)):
+                    raise LostError(f"the learner ended by itself with exit code {code}: {self._log()[-2000:]}")
+                self.figures.ended += 1
+                said = self._log_file.stat().st_size
+                learner = self._resume()
+                continue
+            fault = self.rng.choice(FAULTS[self.name])
             learner = getattr(self, f"_{fault}")(learner)
+            self.figures.updates, self.figures.seconds = self.updates, round(time.monotonic() - started, 1)
+            self.summary.write(self.name, self.figures)
             if self.updates != done:
                 done, since = self.updates, time.monotonic()
-                print(f"{done:4}/{updates} updates; {sum(self.injected.values())} faults", flush=True)
+                print(f"{self.name}: {done:4}/{updates} updates; {sum(self.injected.values())} faults", flush=True)
             elif time.monotonic() - since > PATIENCE_S:
                 raise LostError(f"no update for {PATIENCE_S:.0f} s: {self._log()[-2000:]}")
+        self.figures.updates, self.figures.seconds = self.updates, round(time.monotonic() - started, 1)
         if self.updates != updates:
             raise LostError(f"{self.updates} updates are recorded, wanted {updates}")
 
@@ -98,25 +230,14 @@ class Run:
         return file.read_bytes().count(b"\n") if file.exists() else 0
 
     def _start(self, flags: Sequence[str]) -> subprocess.Popen[bytes]:
-        log = self._log_file.open("ab")
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                "import sys; from baselines.cli.main import main; sys.exit(main())",
-                "train",
-                *flags,
-            ],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        with self._log_file.open("ab") as log:
+            return subprocess.Popen([*MARFT, "train", *flags], stdout=log, stderr=log, start_new_session=True)
 
     def _resume(self) -> subprocess.Popen[bytes]:
         fresh = not list(self.folder.glob("checkpoints/update-*/state.json"))
         if fresh:  # killed before its first checkpoint
             shutil.rmtree(self.folder, ignore_errors=True)
-        return self._start(self.flags if fresh else ["--resume", str(self.folder), "--ray", self.address])
+        return self._start(self.flags if fresh else ["--resume", str(self.folder), *self.ray])
 
     def _wait(self, learner: subprocess.Popen[bytes]) -> int | None:
         """Wait for a random time, or until the learner ends; return its exit code, None if it runs."""
@@ -161,6 +282,27 @@ class Run:
                 os.kill(pid, signal.SIGCONT)
         return learner
 
+    def _sampler(self, learner: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        """Kill the server; start it again at once, or after the run has ended."""
+        assert self.sampler is not None
+        said = self._log_file.stat().st_size
+        self.sampler.kill()
+        self.injected["sampler"] += 1
+        if self.rng.random() < 0.5:
+            self.sampler.start()
+            self.survived["sampler"] += 1  # it has no adapters: the run ends, or goes on if it loads them next
+            return learner
+        try:
+            code = learner.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise LostError("the learner waits for a server that is gone") from None
+        finally:
+            self.sampler.start()
+        if code != 0 and f"server {self.sampler.url}" not in self._log(said):
+            raise LostError(f"the server is killed, and the learner says: {self._log(said)[-2000:]}")
+        self.survived["sampler"] += 1
+        return self._resume()
+
     def _kill(self, learner: subprocess.Popen[bytes]) -> None:
         learner.kill()
         learner.wait()
@@ -202,13 +344,49 @@ class Run:
         content = bytearray(file.read_bytes())
         content[self.rng.randrange(len(content))] ^= 1 << self.rng.randrange(8)
         file.write_bytes(content)
-        self.injected["damage"] += 1
-        said = self._log_file.stat().st_size
-        refused = self._start(["--resume", str(self.folder), "--ray", self.address])
-        if refused.wait(PATIENCE_S) == 0 or str(file) not in self._log(said):
-            raise LostError(f"{file} is damaged, and the run went on")
-        self.survived["damage"] += 1
+        self._refused("damage", str(file))
         shutil.rmtree(newest)
+        return self._resume()
+
+    def _record(self, learner: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        """Overwrite a part of a line of a result file with zeros, as a file system may after a crash."""
+        if self.updates < 2:
+            return learner
+        self._kill(learner)
+        file = self.folder / self.rng.choice(("metrics.jsonl", "episodes.jsonl"))
+        content = file.read_bytes()
+        lines = content.split(b"\n")
+        number = self.rng.randrange(len(lines) - 2)  # the last line may be one that the kill truncated
+        start = self.rng.randrange(len(lines[number]) - 8)
+        lines[number] = lines[number][:start] + bytes(8) + lines[number][start + 8 :]
+        file.write_bytes(b"\n".join(lines))
+        self._refused("record", f"{file}, line {number + 1}:")
+        file.write_bytes(content)
+        return self._resume()
+
+    def _refused(self, fault: str, name: str) -> None:
+        """Resume a run with a damaged file, which must be refused with its name."""
+        self.injected[fault] += 1
+        said = self._log_file.stat().st_size
+        refused = self._start(["--resume", str(self.folder), *self.ray])
+        if refused.wait(PATIENCE_S) == 0 or name not in self._log(said):
+            raise LostError(f"{name} is damaged, and the run went on: {self._log(said)[-2000:]}")
+        self.survived[fault] += 1
+
+    def _twice(self, learner: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        """Kill the learner between the records of an update and its checkpoint."""
+        if self.updates < 2:
+            return learner
+        self._kill(learner)
+        newest = max(int(path.name.removeprefix("update-")) for path in self.folder.glob("checkpoints/update-*"))
+        for file in (self.folder / "metrics.jsonl", self.folder / "episodes.jsonl"):
+            *lines, _truncated = file.read_bytes().split(b"\n")
+            records = [json.loads(line) for line in lines]
+            again = [{**record, "update": newest} for record in records if record["update"] == newest - 1]
+            before = [line for line, record in zip(lines, records, strict=True) if record["update"] < newest]
+            file.write_bytes(b"".join(line + b"\n" for line in [*before, *(json.dumps(r).encode() for r in again)]))
+        self.injected["twice"] += 1
+        self.survived["twice"] += 1  # counted at the end
         return self._resume()
 
 
@@ -255,13 +433,13 @@ def adapters(folder: Path) -> dict[str, bytes]:
 
 def check_episodes(folder: Path, updates: int) -> None:
     """Raise if prompt groups were trained on twice, or if some are missing that were not dropped."""
-    records = [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
-    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    records = [json.loads(line) for line in (folder / "episodes.jsonl").read_text().split("\n")[:-1]]
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().split("\n")[:-1]]
     if len(records) != updates * GROUPS * GROUP_SIZE:
         raise LostError(f"{len(records)} episodes are recorded, wanted {updates * GROUPS * GROUP_SIZE}")
     found = Counter(record["group"] for record in records)
     twice = sorted(group for group, count in found.items() if count != GROUP_SIZE)
-    dropped = sum(step["team/episodes_dropped"] for step in metrics) / GROUP_SIZE
+    dropped = sum(step.get("team/episodes_dropped", 0) for step in metrics) / GROUP_SIZE
     missing = set(range(max(found) + 1)) - set(found)
     if twice or len(missing) > dropped + 2 * GROUPS * WORKERS:  # those at the end were still being played
         raise LostError(f"trained on more or less than once: {twice}; missing {sorted(missing)}, dropped {dropped:g}")
@@ -284,43 +462,77 @@ def check_nothing_left(folder: Path, before: set[str]) -> None:
         raise LostError(f"left: processes {left}, unfinished files {parts}, temporary files {sorted(files)}")
 
 
+def disturb(name: str, chosen: argparse.Namespace, summary: Summary) -> None:
+    """Run one disturbed training, and check what it has come to."""
+    before = {file for file in os.listdir(tempfile.gettempdir()) if "marft" in file}
+    train = [*TRAIN, "--updates", str(chosen.updates)]
+    rng = random.Random(f"{chosen.seed} {name}")
+    with tempfile.TemporaryDirectory(prefix="chaos-") as scratch, contextlib.ExitStack() as stack:
+        undisturbed, address, sampler = Path(scratch, "undisturbed"), "", None
+        if name == "served":
+            sampler = Sampler(Path(scratch))
+            stack.callback(sampler.kill)
+            alone = train = [*train, "--sampler", sampler.url]
+        else:
+            alone = [*train, "--rollout-chunk", "1"]
+            train += ["--rollout-workers", str(WORKERS), "--max-staleness", str(int(name == "ahead"))]
+        if name != "ahead":
+            print(f"{name}: the undisturbed run", flush=True)
+            subprocess.run([*MARFT, "train", "--out", str(undisturbed), *alone], check=True, stdout=subprocess.DEVNULL)
+        with small_disk(Path(scratch, "disk")) as disk:
+            with contextlib.ExitStack() as machines:
+                if sampler is None:
+                    address = machines.enter_context(ray_cluster())
+                run = Run(
+                    name,
+                    disk / name,
+                    train,
+                    address=address,
+                    rng=rng,
+                    every=chosen.every,
+                    summary=summary,
+                    sampler=sampler,
+                )
+                run.play(chosen.updates)
+            if name != "ahead" and adapters(run.folder) != adapters(undisturbed):
+                raise LostError("the adapters differ from those of the undisturbed run")
+            check_episodes(run.folder, chosen.updates)
+            stack.close()  # the server
+            check_nothing_left(disk, before)
+    run.figures.passed = True
+    summary.write(name, run.figures)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the disturbed trainings and print what they survived."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--updates", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
     parser.add_argument("--every", type=float, default=12.0, help="mean seconds between faults")
+    parser.add_argument("--only", choices=FAULTS, action="append", help="one of the runs; may be repeated")
+    parser.add_argument("--out", type=Path, default=Path("chaos.json"), help="file of the figures")
     chosen = parser.parse_args(arguments)
     if os.geteuid() != 0:
         parser.error("needs root, to mount a small file system")
     os.environ |= {
         MARK: f"{os.getpid()}",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "marft_agents"), os.environ.get("PYTHONPATH", "")]
+        ),
         "OMP_NUM_THREADS": "1",
         "RAY_memory_monitor_refresh_ms": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
     }
-    before = {name for name in os.listdir(tempfile.gettempdir()) if "marft" in name}
-    rng, updates = random.Random(chosen.seed), ["--updates", str(chosen.updates)]
-    with tempfile.TemporaryDirectory(prefix="chaos-") as scratch:
-        undisturbed = Path(scratch, "undisturbed")
-        alone = [*MARFT, "train", "--out", str(undisturbed), *TRAIN, *updates, "--rollout-chunk", "1"]
-        subprocess.run(alone, check=True, stdout=subprocess.DEVNULL)
-        with small_disk(Path(scratch, "disk")) as disk:
-            with ray_cluster() as address:
-                exact = Run(disk / "exact", [*TRAIN, *updates, "--max-staleness", "0"], address, rng, chosen.every)
-                exact.play(chosen.updates)
-                ahead = Run(disk / "ahead", [*TRAIN, *updates, "--max-staleness", "1"], address, rng, chosen.every)
-                ahead.play(chosen.updates)
-            if adapters(exact.folder) != adapters(undisturbed):
-                raise LostError("the adapters differ from those of the undisturbed run")
-            check_episodes(ahead.folder, chosen.updates)
-            check_nothing_left(disk, before)
-    injected, survived = exact.injected + ahead.injected, exact.survived + ahead.survived
-    print("| fault | injected | survived | lost |\n|---|---|---|---|")
-    for fault in FAULTS:
-        print(f"| {fault} | {injected[fault]} | {survived[fault]} | {injected[fault] - survived[fault]} |")
-    print(f"adapters equal after {chosen.updates} updates; no episode lost or trained on twice; nothing left behind")
+    settings = {"updates": chosen.updates, "seed": chosen.seed, "every": chosen.every, "commit": source_commit()}
+    summary = Summary(chosen.out, settings)
+    for name in chosen.only or FAULTS:
+        if name not in summary.runs:
+            disturb(name, chosen, summary)
+    print(summary.table())
+    print(
+        f"{', '.join(summary.runs)}: adapters equal after {chosen.updates} updates without staleness; no episode lost "
+        f"or trained on twice; nothing left behind; figures in {chosen.out}"
+    )
     return 0
 
 

@@ -2,11 +2,13 @@
 
     python -m baselines.benchmarks.scaling measure --out times.json [--groups 16] [--model smollm2-135m]
     python -m baselines.benchmarks.scaling simulate times.json --out scaling.json --plot scaling.png
+    python -m baselines.benchmarks.scaling plan scaling.json [--workers 1000] [--nodes 125]
 
 `measure` plays prompt groups of the quickstart's duo one by one and runs updates on them, with one thread.
 `simulate` runs the suite's own scheduler of rollouts (`WorkerRollouts`) on workers that sleep for the measured times,
 and a learner that sleeps for those of an update. All sleeps are shortened by the same factor. Each update trains on 256
 prompt groups. A learner of N ranks is taken to be N times as fast, without the cost of reducing gradients.
+`plan` computes from the same file what a number of workers needs: learners, prompt groups and bytes.
 """
 
 from __future__ import annotations
@@ -34,6 +36,13 @@ RANKS = (1, 8, 64)
 UPDATES = 8
 WARMUP = 3  # updates before the clock starts
 UPDATE_S = 0.4  # shortest real duration of a simulated update
+MODELS = {  # layers, width, width of keys and values; from the published configurations
+    "SmolLM2-135M": (30, 576, 192),
+    "Qwen2.5-7B": (28, 3584, 512),
+    "Llama-3.1-8B": (32, 4096, 1024),
+    "Llama-3.1-70B": (80, 8192, 1024),
+}
+LORA_RANKS = (8, 32)
 
 
 @dataclass(frozen=True)
@@ -227,6 +236,60 @@ def table(points: Sequence[Point], workers: Sequence[int] = (1, 8, 64, 256)) -> 
     return "\n".join(lines)
 
 
+# ------------------------------------------------------------------ plan
+
+
+def lora_bytes(model: str, rank: int) -> int:
+    """Return the bytes of a float32 LoRA adapter on the query and value projections of a model of `MODELS`."""
+    layers, width, narrow = MODELS[model]
+    return 4 * layers * rank * ((width + width) + (width + narrow))
+
+
+def plan(times: Times, workers: int, nodes: int, agents: int, max_staleness: int) -> str:
+    """Return as Markdown what a number of workers needs, by the measured times.
+
+    Args:
+        times: Measured times of one worker and one learner.
+        workers: Number of rollout workers, W.
+        nodes: Number of machines that they are on.
+        agents: Number of adapters that are trained.
+        max_staleness: Updates that workers may play ahead, S.
+    """
+    play_s, learn_s = mean(times.play_s), times.learn_s
+    groups = -(-2 * workers // (1 + max_staleness))
+    update_s = groups * play_s / workers
+    lines = [
+        "| quantity | formula | value |",
+        "|---|---|---|",
+        f"| prompt groups of an update | G >= W / (1 + S), here twice that | {groups:,} |",
+        f"| time of an update | G t_play / W | {update_s:.3g} s |",
+        f"| learners that keep up | W t_learn / t_play | {-(-workers * learn_s // play_s):,.0f} |",
+        f"| workers that one learner keeps busy | t_play / t_learn | {play_s / learn_s:.3g} |",
+        f"| records to rank 0, per update | G b_group | {_size(groups * times.group_bytes)} |",
+        f"| records to rank 0, per second | W b_group / t_play | {_size(workers * times.group_bytes / play_s)} |",
+        "",
+        f"| model | LoRA rank | one adapter | {agents} adapters, to each node | out of rank 0's node, at most |",
+        "|---|---|---|---|---|",
+    ]
+    for model in MODELS:
+        for rank in LORA_RANKS:
+            one = lora_bytes(model, rank)
+            sizes = " | ".join(_size(size) for size in (one, agents * one, nodes * agents * one))
+            lines.append(f"| {model} | {rank} | {sizes} |")
+    return "\n".join(lines)
+
+
+def _size(count: float) -> str:
+    """Return a number of bytes as text.
+
+    Examples:
+        >>> _size(1_843_200), _size(512)
+        ('1.84 MB', '0.512 kB')
+    """
+    unit = "GB" if count >= 1e9 else "MB" if count >= 1e6 else "kB"
+    return f"{count / {'GB': 1e9, 'MB': 1e6, 'kB': 1e3}[unit]:.3g} {unit}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -240,7 +303,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     simulated.add_argument("times", type=Path)
     simulated.add_argument("--out", type=Path, required=True)
     simulated.add_argument("--plot", type=Path)
+    planned = actions.add_parser("plan", help="compute what a number of workers needs")
+    planned.add_argument("scaling", type=Path, help="file that simulate wrote")
+    planned.add_argument("--workers", type=int, default=1000)
+    planned.add_argument("--nodes", type=int, default=125, help="machines that the workers are on")
+    planned.add_argument("--agents", type=int, default=2, help="adapters that are trained")
+    planned.add_argument("--max-staleness", type=int, default=1)
     chosen = parser.parse_args(arguments)
+    if chosen.action == "plan":
+        times = Times(**json.loads(chosen.scaling.read_text())["times"])
+        print(plan(times, chosen.workers, chosen.nodes, chosen.agents, chosen.max_staleness))
+        return 0
     if chosen.action == "measure":
         times = measure(chosen.model, chosen.groups, chosen.updates)
         chosen.out.write_text(json.dumps(asdict(times), indent=1))

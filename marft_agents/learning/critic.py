@@ -19,12 +19,11 @@ from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import value_loss
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.learning.token_log_probs import action_hidden, plan_micro_batches
+from marft_agents.learning.token_log_probs import ONE_TOKEN, action_hidden, plan_micro_batches
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.trajectory import IntArray, Trajectory
 
-ONE_TOKEN: IntArray = np.zeros(1, np.int32)  # placeholder action of one token: only the position before it is evaluated
 DECAY = 0.99999  # of the running moments of the returns
 LEAST_VARIANCE = 1e-2  # lower bound, so that nearly equal returns are not amplified
 
@@ -159,15 +158,14 @@ class TeamCritic:
         by_head = self._own_actions_by_head(batch)
         features = list(self._nothing)
         for index, base in enumerate(self.bases):
-            heads = [h for h in self._heads_on(index) if len(by_head[h])]
-            if not heads:
-                continue
+            heads = self._heads_on(index)
             members = np.sort(np.concatenate([by_head[h] for h in heads])).tolist()
             prompts = [batch.actions[i].prompt_ids for i in members]
+            # a placeholder action: only the position before it is evaluated
             actions = [batch.actions[i].token_ids if every_token else ONE_TOKEN for i in members]
             found = dict(zip(members, self._frozen_features(base, prompts, actions), strict=True))
             for h in heads:
-                features[h] = torch.cat([found[i] for i in by_head[h].tolist()])
+                features[h] = torch.cat([self._nothing[h], *(found[i] for i in by_head[h].tolist())])
         return features
 
     def _frozen_features(
@@ -176,7 +174,7 @@ class TeamCritic:
         """Compute trunk features in micro-batches; return [T_i, d] per action."""
         inputs = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
         result: dict[int, Tensor] = {}
-        for part in plan_micro_batches(inputs, 2 * self.settings.micro_batch):
+        for part in self.ranks.even(plan_micro_batches(inputs, 2 * self.settings.micro_batch)):
             found = trunk_features(base, [prompts[i] for i in part], [actions[i] for i in part])
             result.update(zip(part, found.split([len(actions[i]) for i in part]), strict=True))
         return [result[i] for i in range(len(prompts))]

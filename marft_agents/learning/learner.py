@@ -15,6 +15,7 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
+from marft_agents.learning.token_log_probs import action_hidden
 from marft_agents.metric_names import metric_prefix
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
@@ -82,6 +84,10 @@ class Learner:
         self.step_scale = 1.0
         self.progress: float | None = None
         self.on_advantages: Callable[[Batch], None] | None = None
+        self._updating = False
+        if ranks.in_step and not ranks.rank:
+            for number, base in enumerate(team.bases):
+                base.trunk.register_forward_pre_hook(partial(self._announce, number))
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         self.replay = ReplayPools(settings.replay_share, seed=seed)
         self.scorer = LogProbScorer(team.law, settings.micro_batch, ranks)
@@ -110,8 +116,15 @@ class Learner:
         Raises:
             DivergenceError: A reward, value, log-prob, loss or gradient is not finite.
         """
-        settings, metrics = self.settings, dict[str, float]()
         self._share(trajectories)
+        self._updating = True
+        try:
+            return self._update(trajectories)
+        finally:
+            self._updating = False
+
+    def _update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
+        settings, metrics = self.settings, dict[str, float]()
         batch = build_batch(trajectories, self.team.policies, settings)
         if not batch.actions:
             self.updates += 1
@@ -151,15 +164,16 @@ class Learner:
             step = self._policy_step(policy, rows, place, count)
             for number, mini_batch in enumerate(step.mini_batches(self.generator)):  # of all PPO epochs
                 kl = np.zeros(1)
+                for index, gradient in plan_passes(mini_batch, self.scorer, settings):
+                    part, new = step.forward(mini_batch, index, gradient=gradient)  # log pi, entropy
+                    terms = loss_terms(part, new.logprobs, step.settings)  # -min(r M A, clip(r) M A), KL, NLL
+                    loss = policy_loss(terms, new.entropy, mini_batch, settings)
+                    kl += step.add(part, terms, new.entropy, loss) / len(mini_batch.advantages)
+                    if gradient:
+                        loss.backward()
+                    del new, terms, loss  # before the next pass: they hold the graph, and with it activations
                 with self.ranks.joined():
-                    for index, gradient in plan_passes(mini_batch, self.scorer, settings):
-                        part, new = step.forward(mini_batch, index, gradient=gradient)  # log pi, entropy
-                        terms = loss_terms(part, new.logprobs, step.settings)  # -min(r M A, clip(r) M A), KL, NLL
-                        loss = policy_loss(terms, new.entropy, mini_batch, settings)
-                        kl += step.add(part, terms, new.entropy, loss) / len(mini_batch.advantages)
-                        if gradient:
-                            loss.backward()
-                        del new, terms, loss  # before the next pass: they hold the graph, and with it activations
+                    step.refuse_non_finite()
                 if settings.kl_stop is not None and self.ranks.total(kl) > settings.kl_stop:
                     step.statistics.stopped = True
                     break
@@ -177,8 +191,16 @@ class Learner:
     # ------------------------------------------------------------------ other ranks
 
     def follow(self) -> None:
-        """Take part in the updates of rank 0, as one of the other ranks, until it calls `release`."""
+        """Take part in the updates of rank 0, as one of the other ranks, until it calls `release`.
+
+        Where the bases are sharded, also take part in each pass of rank 0 between updates.
+        """
         while (work := self.ranks.broadcast(NO_WORK)) is not None:
+            if isinstance(work, Pass):
+                base = self.team.bases[work.base]
+                with torch.no_grad():
+                    action_hidden(base.trunk, [], [], base.device)
+                continue
             unpack_adapters(self.team, work.adapters)
             self.load_state_dict(torch.load(io.BytesIO(work.state), weights_only=True, map_location="cpu"))
             self.step_scale, self.progress = work.step_scale, work.progress
@@ -188,6 +210,11 @@ class Learner:
     def release(self) -> None:
         """End `follow` on all other ranks; called by rank 0 after its last update."""
         self.ranks.broadcast(NO_WORK)
+
+    def _announce(self, number: int, *_: Any) -> None:
+        """Call the other ranks to a pass of a sharded base between updates, as rank 0."""
+        if not self._updating:
+            self.ranks.broadcast(Pass(number))
 
     def _share(self, trajectories: Sequence[Trajectory]) -> None:
         """Send the other ranks the episodes of an update and all that it starts from, as rank 0.
@@ -341,7 +368,17 @@ class Work(NamedTuple):
     progress: float | None
 
 
-NO_WORK: Work | None = None
+class Pass(NamedTuple):
+    """A pass of rank 0 outside of updates, for which it gathers the weights that are on other ranks.
+
+    Attributes:
+        base: Number of the base among those of the team.
+    """
+
+    base: int
+
+
+NO_WORK: Work | Pass | None = None
 
 
 def _refuse_non_finite_rewards(batch: Batch) -> None:

@@ -181,6 +181,7 @@ class PolicyStep:
         self.tensors: Mapping[str, nn.Parameter] = base.parameters(policy)
         self.statistics = UpdateStatistics()
         self._epoch = 0
+        self._bad: tuple[str, Batch] | None = None  # what was not finite, and in which actions
         # Without mini-batches the weights are unchanged in the first pass, so its log-probs are log pi_old. They are
         # reused, computed with the same batch shape as later passes, where the recorded ones are not exact.
         exact = np.array([base.repeats(action) for action in rows.actions])
@@ -214,12 +215,8 @@ class PolicyStep:
         return part, scores
 
     def add(self, part: Batch, terms: LossTerms, entropy: Tensor, loss: Tensor) -> float:
-        """Add the statistics of a forward pass; return the sum of its k3 estimates of KL(old || new), in nats.
-
-        Raises:
-            DivergenceError: The loss or a log-ratio is not finite; holds the offending actions.
-        """
-        self._refuse_non_finite(part, terms, loss)
+        """Add the statistics of a forward pass; return the sum of its k3 estimates of KL(old || new), in nats."""
+        self._look_for_non_finite(part, terms, loss)
         kl = kl_estimate(terms.log_ratios.detach())
         logged = {}
         if self.settings.kl_weight and self.settings.kl_place == "loss":
@@ -233,13 +230,21 @@ class PolicyStep:
         self.statistics.add(terms.log_ratios, first=self._epoch == 0, **logged)
         return float(kl.sum().item())
 
-    def _refuse_non_finite(self, part: Batch, terms: LossTerms, loss: Tensor) -> None:
+    def _look_for_non_finite(self, part: Batch, terms: LossTerms, loss: Tensor) -> None:
         log_ratios, surrogate = terms.log_ratios.detach(), terms.surrogate.detach()
-        if torch.isfinite(loss) and torch.isfinite(log_ratios).all():
+        if self._bad is not None or (torch.isfinite(loss) and torch.isfinite(log_ratios).all()):
             return
         fine = (torch.isfinite(log_ratios) & torch.isfinite(surrogate)).cpu().numpy()
         bad = np.flatnonzero(np.add.reduceat(~fine, part.decision_offsets[:-1]))
-        raise self._divergence(f"the loss is {loss.item()}", part.take(bad) if len(bad) else part)
+        self._bad = f"the loss is {loss.item()}", part.take(bad) if len(bad) else part
+
+    def refuse_non_finite(self) -> None:
+        """Raise a DivergenceError with the offending actions if the loss or a log-ratio of a pass was not finite.
+
+        It is called after the passes: a pass belongs to one rank, and the others may wait for that rank's further ones.
+        """
+        if self._bad is not None:
+            raise self._divergence(*self._bad)
 
     def imitate(self, actions: Sequence[Action]) -> None:
         """Add the gradient of `replay_share` times the mean NLL of replayed actions; nothing happens without any.
@@ -250,14 +255,17 @@ class PolicyStep:
         if not actions:
             return
         total = sum(len(action.token_ids) for action in actions)
+        bad = list[float]()
+        for part in self.scorer.micro_batches(actions):
+            nll = -self.scorer.score(self.base, self.policy, [actions[i] for i in part]).logprobs
+            loss = self.settings.replay_share * nll.sum() / total
+            if not torch.isfinite(loss):
+                bad.append(loss.item())
+            loss.backward()
+            self.statistics.add_replayed(nll)
         with self.ranks.joined():
-            for part in self.scorer.micro_batches(actions):
-                nll = -self.scorer.score(self.base, self.policy, [actions[i] for i in part]).logprobs
-                loss = self.settings.replay_share * nll.sum() / total
-                if not torch.isfinite(loss):
-                    raise DivergenceError(f"policy {self.policy!r}: the loss of replayed actions is {loss.item()}")
-                loss.backward()
-                self.statistics.add_replayed(nll)
+            if bad:
+                raise DivergenceError(f"policy {self.policy!r}: the loss of replayed actions is {bad[0]}")
 
     def descend(self, batch: Batch) -> None:
         """Make one optimizer step along the gradient of a mini-batch: the sum over ranks, clipped to its largest norm.
@@ -297,13 +305,13 @@ class PolicyStep:
         """Return the actions whose own gradient is not finite; all actions where only their sum is not."""
         bad = np.zeros(len(batch.actions))
         pulling = [i for index, pulls in plan_passes(batch, self.scorer, self.settings) if pulls for i in index]
-        for i in sorted(pulling):
+        for one in self.ranks.even([[i] for i in sorted(pulling)]):
             self.optimizer.zero_grad(set_to_none=True)
-            part, scores = self.forward(batch, np.array([i]), gradient=True)
+            part, scores = self.forward(batch, np.array(one, np.int64), gradient=True)
             terms = loss_terms(part, scores.logprobs, self.settings)
             policy_loss(terms, scores.entropy, part, self.settings).backward()
             if not all(torch.isfinite(p.grad).all() for p in self.tensors.values() if p.grad is not None):
-                bad[i] = 1
+                bad[one] = 1
         bad = self.ranks.total(bad)
         return batch.take(np.flatnonzero(bad)) if bad.any() else batch
 

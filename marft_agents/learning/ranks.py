@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from marft_agents.learning.divergence_error import DivergenceError
-from marft_agents.setting_fields import check_knobs, knob
+from marft_agents.setting_fields import SettingsError, check_knobs, knob
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,19 @@ class RankSettings:
     )
     learner_cpus: int = knob(1, "CPU cores and threads of each of several learners", lambda v: v >= 1, ">= 1")
     learner_gpus: int = knob(0, "GPUs of each of several learners; 0: on the CPU", lambda v: v in (0, 1), "0 or 1")
+    shard_base: bool = knob(
+        False,
+        "keep 1 / learners of each decoder layer of the frozen bases on each learner (FSDP2); for bases too "
+        "large for one GPU",
+    )
 
     def __post_init__(self) -> None:
         check_knobs(self)
+        if self.shard_base and self.learners == 1:
+            raise SettingsError(
+                "shard_base = True shards the bases over several learners, found 1: give --learners 2 or more, or "
+                "--no-shard-base"
+            )
 
 
 T = TypeVar("T")
@@ -47,10 +57,12 @@ class Ranks:
     Attributes:
         rank: Number of this process, from 0. Rank 0 plays, decides and writes.
         count: Number of processes.
+        in_step: True if all ranks must run the same number of passes, since each holds shards of the bases.
     """
 
     rank: int = 0
     count: int = 1
+    in_step: bool = False
 
     def add_up(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum over the ranks."""
@@ -76,6 +88,15 @@ class Ranks:
         owners = (2 * ends - np.asarray(costs, np.int64)) * self.count // (2 * sum(costs) or 1)
         first, last = np.searchsorted(owners, [self.rank, self.rank + 1])
         return slice(int(first), int(last))
+
+    def even(self, passes: list[list[int]]) -> list[list[int]]:
+        """Return this rank's passes; where all must run as many, with empty ones after them.
+
+        Args:
+            passes: Numbers of the items in each pass.
+        """
+        most = max(self.gather(len(passes))) if self.in_step else 0
+        return passes + [[] for _ in range(most - len(passes))]
 
     def total(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sum of an array over the ranks; ranks that do not know an entry have 0 there."""

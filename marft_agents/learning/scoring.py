@@ -12,7 +12,9 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.token_log_probs import TokenScores, action_hidden, plan_micro_batches, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase
-from marft_agents.trajectory import Action, FloatArray
+from marft_agents.trajectory import Action, FloatArray, IntArray
+
+NO_TOKENS: IntArray = np.zeros(0, np.int32)
 
 
 class LogProbScorer:
@@ -42,10 +44,11 @@ class LogProbScorer:
         Args:
             base: Base model that holds the adapter.
             adapter: Name of the active adapter; None: the bare base.
-            actions: Recorded actions of one forward pass.
+            actions: Recorded actions of one forward pass; none for one that other ranks need (`Ranks.even`).
             entropy_gradient: True to keep the graph of the entropy.
         """
-        tokens = torch.as_tensor(np.concatenate([a.token_ids for a in actions]), dtype=torch.long, device=base.device)
+        ids = np.concatenate([NO_TOKENS, *(a.token_ids for a in actions)])
+        tokens = torch.as_tensor(ids, dtype=torch.long, device=base.device)
         supports = [ids for a in actions for ids in (a.support or [None] * len(a.token_ids))]
         with base.active_adapter(adapter):
             hidden = action_hidden(
@@ -67,7 +70,7 @@ class LogProbScorer:
         for part in self.micro_batches(actions):
             scores: Tensor = self.score(base, adapter, [actions[i] for i in part]).logprobs
             flat = scores.float().cpu().numpy()
-            cuts = np.cumsum([len(actions[i].token_ids) for i in part])[:-1]
-            found.update(zip(part, np.split(flat, cuts), strict=True))
+            ends = np.cumsum([len(actions[i].token_ids) for i in part], dtype=np.int64)
+            found.update(zip(part, np.split(flat, ends)[:-1], strict=True))
         flat = self.ranks.total(np.concatenate([found[i] for i in range(len(actions))]))
         return np.split(flat, np.cumsum([len(action.token_ids) for action in actions])[:-1])

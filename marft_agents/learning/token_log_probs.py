@@ -24,16 +24,19 @@ from marft_agents.trajectory import IntArray
 
 LOGITS = {"cpu": 128 * 49_152, "cuda": 2**26}  # per chunk of the head; six float32 matrices of this size are held
 
+ONE_TOKEN: IntArray = np.zeros(1, np.int32)  # placeholder of a prompt or action
+
 
 def plan_micro_batches(sequences: Sequence[IntArray], max_rows: int, ranks: Ranks = ALONE) -> list[list[int]]:
     """Cut this rank's sequences into micro-batches of at most `max_rows`, sorted so that neighbours share prefixes.
 
     Returns:
-        Indices of the sequences in each micro-batch; every sequence appears once, on one rank.
+        Indices of the sequences in each micro-batch; every sequence appears once, on one rank. See `Ranks.even` for
+        empty ones.
     """
     order = sorted(range(len(sequences)), key=lambda i: sequences[i].tolist())
     order = order[ranks.own([len(sequences[i]) for i in order])]
-    return [order[start : start + max_rows] for start in range(0, len(order), max_rows)]
+    return ranks.even([order[start : start + max_rows] for start in range(0, len(order), max_rows)])
 
 
 def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[IntArray], device: torch.device) -> Tensor:
@@ -46,8 +49,11 @@ def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[Int
         device: Device of the trunk.
 
     Returns:
-        Hidden states [sum T_i, d], rows in the order of the actions.
+        Hidden states [sum T_i, d], rows in the order of the actions. Without actions [0, d], from a pass over one
+        token: other ranks gather the weights of sharded layers from this one.
     """
+    if not actions:
+        return action_hidden(trunk, [ONE_TOKEN], [ONE_TOKEN], device)[:0]
     sequences = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
     tree = TreeAttention(build_levels(sequences), device)
     places = [path[len(p) - 1 :] for path, p in zip(tree.paths_of(sequences), prompts, strict=True)]
@@ -118,7 +124,7 @@ def by_rows(
 
     Args:
         head: Language-model head; maps hidden [rows, d] to logits [rows, V].
-        hidden: Hidden states [N, d], N >= 1.
+        hidden: Hidden states [N, d].
         numbers: Maps the place of a chunk and its hidden states [rows, d] to two numbers per row, each of which depends
             on its own row alone; the second may have no graph.
 
@@ -128,7 +134,7 @@ def by_rows(
     adapted = any(p.requires_grad for p in head.parameters())  # a trained head recomputes its logits in backward
     first, second = [], []
     rows = chunk_rows(head.out_features, hidden.device)
-    for start in range(0, len(hidden), rows):
+    for start in range(0, max(1, len(hidden)), rows):
         part = slice(start, start + rows)
         work = partial(numbers, part)
         if adapted:

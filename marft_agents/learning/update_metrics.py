@@ -40,7 +40,7 @@ class UpdateStatistics:
         self._tensors["log_ratios"].append(log_ratios.detach())
         for name, tensor in others.items():
             self._tensors[name].append(tensor.detach().float())
-        if first and not self.grad_norms:
+        if first and not self.grad_norms and len(log_ratios):
             self._first_pass.append(log_ratios.detach().abs().max().item())
 
     def add_replayed(self, nll: Tensor) -> None:

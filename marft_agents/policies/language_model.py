@@ -22,6 +22,7 @@ from marft_agents.models.pretrained import (
     ModelError,
     context_length,
     default_device,
+    default_dtype,
     load,
     load_config,
     load_tokenizer,
@@ -253,6 +254,7 @@ def build_team(
     device: Devices = None,
     context: ContextSettings | None = None,
     remote: RemoteSettings | None = None,
+    in_host_memory: bool = False,
 ) -> LanguageModelTeam:
     """Load the base models and create the adapter of each trained agent.
 
@@ -268,6 +270,8 @@ def build_team(
             are not named, take CUDA if available, else the CPU.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
         remote: Limits of requests to remote agents.
+        in_host_memory: True loads the bases into host memory, in the dtype of their device, for
+            `learning.sharding.shard`, which moves them there.
 
     Raises:
         ModelError: A model cannot be loaded, an agent has no model, or an agent's id is not text.
@@ -292,7 +296,9 @@ def build_team(
         trained = [agent for agent in own if not chosen[agent].kind]
         shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
         adapters = [shared] if sharing == "shared" and trained else trained
-        base = AdaptedBase(load(name, device=place), adapters or [UNUSED_ADAPTER], lora, seed=seed)
+        loaded = load(name, device=torch.device("cpu") if in_host_memory else place, dtype=default_dtype(place))
+        base = AdaptedBase(loaded, adapters or [UNUSED_ADAPTER], lora, seed=seed)
+        base.device = place
         for agent in own:
             adapter = shared if sharing == "shared" else agent
             seats[agent] = Seat(base, adapter if agent in trained else None)

@@ -187,7 +187,7 @@ class WorkerRollouts:
             self._land(timeout=None)
         arrived = [self._ready.pop(place) for place in sorted(self._ready)[:count]]
         self._trained += arrived
-        return [a.group if a.version == self._update else _inexact(a.group) for a in arrived]
+        return [a.group if a.version == self._update else inexact(a.group) for a in arrived]
 
     def _send(self, count: int) -> None:
         """Have workers play until `count` prompt groups are on their way, and those of the next updates."""
@@ -256,7 +256,7 @@ class Arrived(NamedTuple):
     seconds: float
 
 
-def _inexact(group: PromptGroup) -> PromptGroup:
+def inexact(group: PromptGroup) -> PromptGroup:
     """Return a prompt group whose log-probs are marked as those of another distribution than the trained model's."""
     marked: dict[int, Trajectory] = {}  # a trained episode stays the same object as the played one
 

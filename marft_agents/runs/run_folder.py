@@ -248,15 +248,22 @@ def _append(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _keep_before(path: Path, update: int) -> None:
-    """Drop the lines from `update` on, which will be repeated, and a last line that a kill truncated."""
+    """Drop the lines from `update` on, which will be repeated, and a last line that a kill truncated.
+
+    Raises:
+        RunFolderError: Another line is no record of an update; the file is left as it is.
+    """
     kept = []
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-    for line in lines:  # not splitlines(): texts of agents may hold other line separators
+    # not splitlines(): texts of agents may hold other line separators
+    *lines, _truncated = path.read_bytes().split(b"\n") if update and path.exists() else [b""]
+    for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if record["update"] < update:
-            kept.append(line + "\n")
+            if json.loads(line)["update"] < update:
+                kept.append(line + b"\n")
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunFolderError(
+                f"{path}, line {number}: wanted the record of an update, found {line[:80]!r}: restore the file from a "
+                "copy, or delete the line to go on without it"
+            ) from error
     with replacing(path) as stream:
-        stream.writelines(kept)
+        stream.writelines(line.decode() for line in kept)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 from baselines.benchmarks import scaling
-from baselines.benchmarks.scaling import Times, main, simulate
+from baselines.benchmarks.scaling import Times, main, plan, simulate
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.pretrained import load
 
 TIMES = Times(play_s=[1.0], learn_s=0.1, adapter_bytes=10, group_bytes=10.0, about={})
 
@@ -43,3 +46,24 @@ def test_times_are_measured_and_simulated_from_files(tmp_path, monkeypatch, caps
     assert len(json.loads(out.read_text())["points"]) == 16
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert "| x 8 | 1 |" in capsys.readouterr().out
+    assert main(["plan", str(out), "--workers", "10"]) == 0
+    assert "| prompt groups of an update | G >= W / (1 + S), here twice that | 10 |" in capsys.readouterr().out
+
+
+def test_a_plan_by_hand():
+    told = plan(TIMES, workers=1000, nodes=125, agents=2, max_staleness=1)  # 1 s to play a group, 0.1 s to learn it
+    assert "here twice that | 1,000 |" in told
+    assert "| time of an update | G t_play / W | 1 s |" in told
+    assert "| learners that keep up | W t_learn / t_play | 100 |" in told
+    assert "| workers that one learner keeps busy | t_play / t_learn | 10 |" in told
+    assert "| records to rank 0, per second | W b_group / t_play | 10 kB |" in told
+    assert "| SmolLM2-135M | 8 | 1.84 MB | 3.69 MB | 461 MB |" in told
+
+
+def test_the_size_of_an_adapter_is_that_of_its_tensors(monkeypatch):
+    targets = LoraSettings(rank=4, targets=("q_proj", "v_proj"))
+    base = AdaptedBase(load("tiny", device=torch.device("cpu")), ["a"], targets, seed=0)
+    config = base.trunk.config
+    narrow = config.num_key_value_heads * config.hidden_size // config.num_attention_heads
+    monkeypatch.setitem(scaling.MODELS, "tiny", (config.num_hidden_layers, config.hidden_size, narrow))
+    assert scaling.lora_bytes("tiny", 4) == sum(4 * tensor.numel() for tensor in base.parameters("a").values())

@@ -160,8 +160,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, folder: str, **engine: Any) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, folder: str, *, port: int = 0, **engine: Any) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.engine = Engine(folder, **engine)
         self.folder = folder
         self.updating = True

@@ -1,4 +1,7 @@
-"""Runs of three updates that any number of ranks must end alike; test_ranks.py and test_ray_ranks.py compare them."""
+"""Runs of three updates that any number of ranks must end alike.
+
+test_ranks.py, test_ray_ranks.py and test_sharding.py compare them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks
+from marft_agents.learning.sharding import shard
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
@@ -52,14 +56,16 @@ class Dense(Market):
             self.rewards[agent] = paid
 
 
-def start(name, ranks=ALONE):
+def start(name, ranks=ALONE, *, sharded=False, **more):
     """Return the learner of a run with an untrained team, the same on every rank."""
     algorithm, knobs = RUNS[name]
     law = SamplingParams(max_new_tokens=4)
     team = build_team(
         ["buyer_0", "seller_0"], {"*": "tiny"}, lora=LoraSettings(rank=4), law=law, device=torch.device("cpu")
     )
-    return Learner(team, learner_settings(algorithm, **(STEPS | knobs)), seed=1, total_updates=3, ranks=ranks)
+    if sharded:
+        shard(team.bases, ranks)
+    return Learner(team, learner_settings(algorithm, **(STEPS | knobs | more)), seed=1, total_updates=3, ranks=ranks)
 
 
 def finish(learner):

@@ -49,12 +49,14 @@ TRAIN += ["--entropy-bonus", "0.1", "--policy-lr", "1e-3"]  # something is learn
 
 
 def test_a_run_goes_on_with_another_number_of_learners(connected, tmp_path):
-    """One learner, then two with a rollout worker, then one again."""
+    """One learner, then two that shard the base, with a rollout worker, then one again."""
     assert main([*TRAIN, "--updates", "3", "--out", str(tmp_path / "one")]) == 0
     changed = str(tmp_path / "changed")
     assert main([*TRAIN, "--updates", "1", "--out", changed]) == 0
-    assert main(["train", "--resume", changed, "--updates", "2", "--ray", "local", "--learners", "2"]) == 0
-    assert main(["train", "--resume", changed, "--updates", "3", "--ray", "none", "--learners", "1"]) == 0
+    two = ["--ray", "local", "--learners", "2", "--shard-base"]
+    assert main(["train", "--resume", changed, "--updates", "2", *two]) == 0
+    one = ["--ray", "none", "--learners", "1", "--no-shard-base"]
+    assert main(["train", "--resume", changed, "--updates", "3", *one]) == 0
     one, other = outcome(tmp_path / "one"), outcome(tmp_path / "changed")
     assert max(value for name, value in flat(one["adapters"]).items() if "lora_B" in name) > 1e-4
     assert flat(other["adapters"]) == pytest.approx(flat(one["adapters"]), abs=1e-6)

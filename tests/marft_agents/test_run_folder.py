@@ -46,6 +46,26 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert [path.name for path in file.parent.iterdir()] == ["a.json"]
 
 
+@pytest.mark.parametrize("damage", [b'{"upd\0\0\0\0": 0}', b"[]", b"{}"])
+def test_a_resume_drops_what_a_kill_left_and_refuses_a_damaged_record(tmp_path, damage):
+    records = RunFolder(tmp_path / "run", {})
+    for update in range(3):
+        records.log(update, {"x": 1.0}, [])
+    records.close()
+    file = tmp_path / "run" / "metrics.jsonl"
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([*lines, b'{"upda']))  # killed while it wrote
+    RunFolder(tmp_path / "run", {}, resume_at=2).close()
+    assert file.read_bytes().splitlines() == lines[:2]
+    damaged = b"\n".join([damage, *lines[1:], b""])
+    file.write_bytes(damaged)
+    with pytest.raises(
+        RunFolderError, match=r"metrics\.jsonl, line 1: wanted the record of an update, found .*: restore"
+    ):
+        RunFolder(tmp_path / "run", {}, resume_at=2)
+    assert file.read_bytes() == damaged
+
+
 def test_asking_for_a_place_leaves_nothing(tmp_path):
     check_free(tmp_path / "a" / "b" / "c")
     assert list(tmp_path.iterdir()) == []

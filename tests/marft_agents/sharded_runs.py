@@ -1,0 +1,79 @@
+"""Runs of two ranks with sharded bases; test_sharding.py starts this file as rank 1, and is rank 0 itself.
+
+python sharded_runs.py MEETING
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from datetime import timedelta
+
+from naive import play
+from rank_runs import Dense, finish, numbers, start
+from torch import distributed
+
+from marft_agents.learning.divergence_error import DivergenceError
+from marft_agents.learning.ranks import TorchRanks
+
+SAME = ("marft-a", "marft-t")
+
+
+def compare(meeting, rank):
+    """Take part in all runs as one of the two ranks; return what each comes to on rank 0, by name and sharding."""
+    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(minutes=5))
+    try:
+        found = {}
+        for sharded in (False, True):
+            for name in SAME:
+                learner = start(name, TorchRanks(), sharded=sharded)
+                found[name, sharded] = finish(learner), learner
+            found["uneven", sharded] = uneven(
+                start("a2po", TorchRanks(), sharded=sharded, micro_batch=1, kl_weight=0.1)
+            )
+        recomputed = start("marft-a", TorchRanks(), sharded=True, gradient_checkpointing=True)
+        found["recomputed", True] = uneven(recomputed)
+        found["diverged", True] = diverged(start("marft-a", TorchRanks(), sharded=True))
+        return found
+    finally:
+        distributed.destroy_process_group()
+
+
+def uneven(learner):
+    """Update on one episode, whose three actions two ranks cannot halve; return weights, metrics and empty passes."""
+    if learner.ranks.rank:
+        learner.follow()
+        return None
+    empty, scored = [], learner.scorer.score
+
+    def score(base, adapter, actions, **keywords):
+        empty.extend([adapter] * (not actions))
+        return scored(base, adapter, actions, **keywords)
+
+    learner.scorer.score = score
+    metrics = learner.update(play(learner.team, lambda: Dense(cut=True), episodes=1))
+    learner.release()
+    return (numbers(learner), [metrics]), empty
+
+
+def diverged(learner):
+    """Update on an action with a log-prob that is not finite, then without it; return the error and the metrics."""
+    if learner.ranks.rank:
+        learner.follow()
+        return None
+    played = play(learner.team, lambda: Dense(cut=True), episodes=4)
+    turns = list(played[0].turns)
+    spoiled = dataclasses.replace(turns[0].action, logprobs=turns[0].action.logprobs - 1e9)
+    turns[0] = dataclasses.replace(turns[0], action=spoiled)
+    error = None
+    try:
+        learner.update([dataclasses.replace(played[0], turns=tuple(turns)), *played[1:]])
+    except DivergenceError as found:
+        error = found
+    metrics = learner.update(played)
+    learner.release()
+    return error, spoiled, metrics
+
+
+if __name__ == "__main__":
+    compare(sys.argv[1], 1)
