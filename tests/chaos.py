@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import json
 import os
 import random
@@ -113,7 +112,7 @@ class Summary:
 
     def write(self, name: str, figures: Figures) -> None:
         """Write the figures of a run."""
-        self.runs[name] = dataclasses.asdict(figures)
+        self.runs[name] = dict(vars(figures))
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps({"settings": self.settings, "runs": self.runs}, indent=1) + "\n")
         part.replace(self.path)
