@@ -194,7 +194,7 @@ class Run:
         self.flags = ["--out", str(folder), *flags, *self.ray]
         self.figures = Figures()
         self.injected, self.survived = self.figures.injected, self.figures.survived
-        self.ends = ENDS if sampler is None else f"{ENDS}|server {re.escape(sampler.url)}"
+        self.ends = ENDS if sampler is None else f"{ENDS}|{re.escape(sampler.url)}"
 
     def play(self, updates: int) -> None:
         """Train until all updates are done."""
@@ -297,7 +297,7 @@ class Run:
             raise LostError("the learner waits for a server that is gone") from None
         finally:
             self.sampler.start()
-        if code != 0 and f"server {self.sampler.url}" not in self._log(said):
+        if code != 0 and self.sampler.url not in self._log(said):
             raise LostError(f"the server is killed, and the learner says: {self._log(said)[-2000:]}")
         self.survived["sampler"] += 1
         return self._resume()

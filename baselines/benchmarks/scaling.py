@@ -5,20 +5,23 @@
     python -m baselines.benchmarks.scaling plan scaling.json [--workers 1000] [--nodes 125]
 
 `measure` plays prompt groups of the quickstart's duo one by one and runs updates on them, with one thread.
-`simulate` runs the suite's own scheduler of rollouts (`WorkerRollouts`) on workers that sleep for the measured times,
-and a learner that sleeps for those of an update. All sleeps are shortened by the same factor. Each update trains on 256
-prompt groups. A learner of N ranks is taken to be N times as fast, without the cost of reducing gradients.
+`simulate` runs the suite's own scheduler of rollouts (`WorkerRollouts`) in simulated time, on workers and a learner
+that take the measured times. Each update trains on 256 prompt groups. A learner of N ranks is taken to be N times as
+fast, without the cost of reducing gradients.
 `plan` computes from the same file what a number of workers needs: learners, prompt groups and bytes.
 """
 
 from __future__ import annotations
 
 import argparse
+import heapq
 import itertools
 import json
 import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -35,7 +38,6 @@ STALENESS = (0, 1, 2, 4)
 RANKS = (1, 8, 64)
 UPDATES = 8
 WARMUP = 3  # updates before the clock starts
-UPDATE_S = 0.4  # shortest real duration of a simulated update
 MODELS = {  # layers, width, width of keys and values; from the published configurations
     "SmolLM2-135M": (30, 576, 192),
     "Qwen2.5-7B": (28, 3584, 512),
@@ -108,17 +110,16 @@ def measure(model: str, groups: int, updates: int) -> Times:
 EPISODE = Trajectory(seed=0, group=0, turns=(), terminated=True, truncated=False)
 
 
-class SleepingWorkers:
-    """Workers that sleep for as long as playing takes; implements `rollout_workers.Workers`.
+class TimedWorkers:
+    """Workers that only tell how long playing takes; implements `rollout_workers.Workers`.
 
     Args:
         count: Number of workers.
         play_s: Measured seconds of a prompt group; the n-th group takes the n-th of them, in a cycle.
-        scale: Real seconds of a simulated second.
     """
 
-    def __init__(self, count: int, play_s: Sequence[float], scale: float) -> None:
-        self.count, self._play_s, self._scale = count, play_s, scale
+    def __init__(self, count: int, play_s: Sequence[float]) -> None:
+        self.count, self._play_s = count, play_s
         self._version = 0
 
     def publish(self, version: int) -> None:
@@ -126,10 +127,78 @@ class SleepingWorkers:
         self._version = version
 
     def play(self, numbers: Sequence[int]) -> Played:
-        """Sleep, and return prompt groups without turns."""
-        version, seconds = self._version, sum(self._play_s[number % len(self._play_s)] for number in numbers)
-        time.sleep(seconds * self._scale)
-        return Played(version, [PromptGroup((EPISODE,), (EPISODE,), (), (False,))] * len(numbers), seconds)
+        """Return prompt groups without turns, and their time."""
+        seconds = sum(self._play_s[number % len(self._play_s)] for number in numbers)
+        return Played(self._version, [PromptGroup((EPISODE,), (EPISODE,), (), (False,))] * len(numbers), seconds)
+
+
+Play = Callable[[Sequence[int]], Played]
+
+
+class SimulatedThreads:
+    """Executor in simulated time: a call of `play` ends after the seconds that it returns.
+
+    Args:
+        count: Number of calls at a time; further ones wait for their turn.
+
+    Attributes:
+        now: Simulated seconds so far.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.now = 0.0
+        self._idle = count
+        self._waiting: deque[tuple[Future[Played], Play, Sequence[int]]] = deque()
+        self._ends: list[tuple[float, int, Future[Played], Played]] = []  # a heap
+        self._started = itertools.count()
+
+    def submit(self, play: Play, numbers: Sequence[int]) -> Future[Played]:
+        """Start a call as soon as a thread is idle."""
+        future: Future[Played] = Future()
+        self._waiting.append((future, play, numbers))
+        self._start()
+        return future
+
+    def map(self, play: Play, parts: Iterable[Sequence[int]]) -> Iterator[Played]:
+        """Yield the results of calls in order."""
+        for future in [self.submit(play, part) for part in parts]:
+            while not future.done():
+                self.step()
+            yield future.result()
+
+    def step(self) -> Future[Played]:
+        """Advance to the end of the next call."""
+        self.now, _, future, played = heapq.heappop(self._ends)
+        future.set_result(played)
+        self._idle += 1
+        self._start()
+        return future
+
+    def sleep(self, seconds: float) -> None:
+        """Advance by a time, in which calls end and start."""
+        until = self.now + seconds
+        while self._ends and self._ends[0][0] <= until:
+            self.step()
+        self.now = until
+
+    def _start(self) -> None:
+        while self._idle and self._waiting:
+            future, play, numbers = self._waiting.popleft()
+            self._idle -= 1
+            played = play(numbers)
+            heapq.heappush(self._ends, (self.now + played.seconds, next(self._started), future, played))
+
+
+class SimulatedRollouts(WorkerRollouts):
+    """The scheduler of rollouts in simulated time; arguments as for `WorkerRollouts`."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.clock = SimulatedThreads(self.workers.count)
+        self._threads: Any = self.clock
+
+    def _finished(self, timeout: float | None) -> Iterable[Future[Played]]:
+        return [self.clock.step()] if timeout is None else [future for future in self._flying if future.done()]
 
 
 @dataclass(frozen=True)
@@ -156,23 +225,22 @@ class Point:
 
 
 def simulate(times: Times, workers: int, max_staleness: int, ranks: int) -> Point:
-    """Run some updates with sleeping workers and a sleeping learner; return their throughput."""
+    """Run some updates; return their throughput."""
     learn_s = times.learn_s * GROUPS / ranks
-    scale = UPDATE_S / max(mean(times.play_s) * GROUPS / workers, learn_s)
-    asleep = SleepingWorkers(workers, times.play_s, scale)
     settings = RolloutSettings("local", rollout_workers=workers, max_staleness=max_staleness, rollout_chunk=1)
     sampling = GroupSettings(seed=0, groups=GROUPS, group_size=1)
-    source = WorkerRollouts(asleep, sampling, settings, max_updates=WARMUP + UPDATES + max_staleness)
-    started, ages, dropped = time.perf_counter(), list[float](), 0.0
+    source = SimulatedRollouts(
+        TimedWorkers(workers, times.play_s), sampling, settings, max_updates=WARMUP + UPDATES + max_staleness
+    )
+    started, ages, dropped = 0.0, list[float](), 0.0
     for update in range(WARMUP + UPDATES):
         if update == WARMUP:
-            started, ages, dropped = time.perf_counter(), [], 0.0
+            started, ages, dropped = source.clock.now, [], 0.0
         found = source.rollout(update)
         ages.append(found.metrics.get("team/staleness_mean", 0.0))
         dropped += found.metrics.get("team/episodes_dropped", 0.0)
-        time.sleep(learn_s * scale)
-    seconds = (time.perf_counter() - started) / scale
-    source.cancel()
+        source.clock.sleep(learn_s)
+    seconds = source.clock.now - started
     trained = UPDATES * GROUPS
     return Point(
         workers,

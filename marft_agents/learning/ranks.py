@@ -136,6 +136,15 @@ class LostRankError(RuntimeError):
     """Another rank does not answer, since it died or ended."""
 
 
+def is_lost(error: BaseException) -> bool:
+    """Return True for an error that a rank gets because another one died.
+
+    Passes of sharded layers raise the errors of the backend. Those of gloo are told by their text alone.
+    """
+    in_gloo = isinstance(error, RuntimeError) and "/gloo/" in str(error)
+    return in_gloo or isinstance(error, LostRankError | distributed.DistError)
+
+
 class TorchRanks(Ranks):
     """Ranks of the default process group of torch.distributed, which must be initialised."""
 

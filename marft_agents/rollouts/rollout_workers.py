@@ -13,7 +13,7 @@ their weight is min(pi_old / mu, C). Prompt groups older than S versions are dro
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -210,12 +210,14 @@ class WorkerRollouts:
 
     def _land(self, timeout: float | None) -> None:
         """Collect what is finished; wait for some of it, unless the timeout is 0."""
-        done, _ = wait(self._flying, timeout, return_when=FIRST_COMPLETED)
-        for future in done:
+        for future in self._finished(timeout):
             places, played = self._flying.pop(future), future.result()
             share = played.seconds / len(places)
             for place, group in zip(places, played.groups, strict=True):
                 self._ready[place] = Arrived(played.version, group, share)
+
+    def _finished(self, timeout: float | None) -> Iterable[Future[Played]]:
+        return wait(self._flying, timeout, return_when=FIRST_COMPLETED).done
 
     def _drop_old(self) -> None:
         """Drop prompt groups that were played more than `max_staleness` updates ago, and count their episodes."""

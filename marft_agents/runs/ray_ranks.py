@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from marft_agents.learning.ranks import LostRankError, Ranks, RankSettings, TorchRanks
+from marft_agents.learning.ranks import Ranks, RankSettings, TorchRanks, is_lost
 from marft_agents.policies.remote import shorten
 from marft_agents.rollouts.ray_workers import START_S, check_ray, other_versions, versions
 from marft_agents.rollouts.rollout_workers import OFF, RolloutSettings
@@ -178,11 +178,11 @@ def _on_rank(
             contextlib.redirect_stderr(_Text(messages, "stderr")),
         ):
             work(ranks)
-    except LostRankError:
-        time.sleep(NOTICE_S)  # Ray Train ends this process as soon as it has noticed the dead one, which is the cause
-        raise
     except BaseException as error:
-        messages.put((ERROR, ranks.rank, _portable(error, ranks.rank)))
+        if is_lost(error):
+            time.sleep(NOTICE_S)  # Ray Train ends this process as soon as it has noticed the dead one, the cause
+        else:
+            messages.put((ERROR, ranks.rank, _portable(error, ranks.rank)))
         raise
 
 

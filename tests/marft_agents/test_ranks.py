@@ -25,7 +25,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.ranks import ALONE, LostRankError, Ranks, RankSettings, TorchRanks
+from marft_agents.learning.ranks import ALONE, LostRankError, Ranks, RankSettings, TorchRanks, is_lost
 from marft_agents.policies.adapter_files import pack_adapters
 from marft_agents.rollouts.rollout_workers import RolloutSettings
 from marft_agents.runs.ray_ranks import RankError, _cause, _refuse_unshared, check_ranks
@@ -202,6 +202,16 @@ def test_ranks_of_torch_reduce_gather_and_tell_of_a_lost_one(tmp_path):
             ranks.gather(1)
     finally:
         torch.distributed.destroy_process_group()
+
+
+def test_a_rank_knows_that_another_one_died():
+    """Also within a pass of sharded layers, whose errors are those of the backend."""
+    told = "[/w/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:2996"
+    assert is_lost(LostRankError("another rank does not answer"))
+    assert is_lost(RuntimeError(told))
+    assert is_lost(torch.distributed.DistBackendError("NCCL error"))
+    assert not is_lost(torch.OutOfMemoryError("CUDA out of memory"))
+    assert not is_lost(ValueError(told))
 
 
 def test_learners_without_a_cluster_are_refused():
