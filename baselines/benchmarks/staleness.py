@@ -38,17 +38,17 @@ GAME = "baselines.bench.probe_games:probe/copy_duo-v0"
 STALENESS = (0, 1, 2, 4)
 LEARNED = 0.9  # mean success of `WINDOW` updates
 WINDOW = 5
-SETTINGS = {
-    "level": "action",
-    "policy_lr": 5e-3,
-    "critic_lr": 1e-2,
-    "discount": 1.0,
-    "entropy_bonus": 0.1,
-    "ppo_epochs": 2,
-    "micro_batch": 256,
-    "value_epochs": 2,
-    "value_mini_batches": 1,
-}
+SETTINGS = LearnerSettings(
+    level="action",
+    policy_lr=5e-3,
+    critic_lr=1e-2,
+    discount=1.0,
+    entropy_bonus=0.1,
+    ppo_epochs=2,
+    micro_batch=256,
+    value_epochs=2,
+    value_mini_batches=1,
+)
 
 
 class LateRollouts:
@@ -87,7 +87,7 @@ def learn(staleness: int, seed: int, updates: int, groups: int) -> dict[str, Any
     agents = make_env().possible_agents
     law, device = SamplingParams(max_new_tokens=1), torch.device("cpu")
     team = build_team(agents, {"*": "tiny-words"}, lora=LoraSettings(), law=law, seed=seed, device=device)
-    learner = Learner(team, LearnerSettings(**SETTINGS), seed=seed, total_updates=updates)
+    learner = Learner(team, SETTINGS, seed=seed, total_updates=updates)
     schedule = TrainingSchedule(updates=updates, groups=groups, group_size=1, num_envs=groups, seed=seed)
     player = GroupPlayer(make_env, team, team, group_settings(schedule, learner.settings), num_envs=groups)
     trainer = Trainer(make_env, team, learner, schedule, rollouts=LateRollouts(player, staleness))
