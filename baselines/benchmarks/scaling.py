@@ -294,7 +294,7 @@ def draw(points: Sequence[Point], times: Times, path: Path) -> Path:
 def table(points: Sequence[Point], workers: Sequence[int] = (1, 8, 64, 256)) -> str:
     """Return the points as a table in Markdown: throughput, and the share of the time that the learner works."""
     lines = [
-        f"| learner | staleness | {' | '.join(f'{count} workers' for count in workers)} |",
+        f"| learner | staleness | {' | '.join(f'{count:,} workers' if count > 1 else '1 worker' for count in workers)} |",
         f"|---|---|{'---|' * len(workers)}",
     ]
     for ranks, staleness in itertools.product(RANKS, STALENESS):
