@@ -293,14 +293,15 @@ def draw(points: Sequence[Point], times: Times, path: Path) -> Path:
 
 def table(points: Sequence[Point], workers: Sequence[int] = (1, 8, 64, 256)) -> str:
     """Return the points as a table in Markdown: throughput, and the share of the time that the learner works."""
+    shown_counts = " | ".join("1 worker" if count == 1 else f"{count} workers" for count in workers)
     lines = [
-        f"| learner | staleness | {' | '.join(f'{count:,} workers' if count > 1 else '1 worker' for count in workers)} |",
+        f"| learners | staleness | {shown_counts} |",
         f"|---|---|{'---|' * len(workers)}",
     ]
     for ranks, staleness in itertools.product(RANKS, STALENESS):
         shown = {p.workers: p for p in points if (p.ranks, p.max_staleness) == (ranks, staleness)}
         cells = [f"{shown[n].groups_per_s:.3g} ({shown[n].learner_busy:.0%})" for n in workers]
-        lines.append(f"| x {ranks} | {staleness} | {' | '.join(cells)} |")
+        lines.append(f"| {ranks} | {staleness} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

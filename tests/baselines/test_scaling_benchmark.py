@@ -47,7 +47,7 @@ def test_times_are_measured_and_simulated_from_files(tmp_path, monkeypatch, caps
     assert main(["simulate", str(times), "--out", str(out), "--plot", str(plot)]) == 0
     assert len(json.loads(out.read_text())["points"]) == 16
     assert plot.read_bytes().startswith(b"\x89PNG")
-    assert "| x 8 | 1 |" in capsys.readouterr().out
+    assert "| 8 | 1 |" in capsys.readouterr().out
     assert main(["plan", str(out), "--workers", "10"]) == 0
     assert "| prompt groups of an update | G >= W / (1 + S), here twice that | 10 |" in capsys.readouterr().out
 
