@@ -2,7 +2,7 @@
 
 Each rank keeps 1 / N of the frozen weights of every decoder layer. A forward or backward pass gathers one layer after
 the other from all ranks and frees it again. Embeddings, final norm and language-model head stay whole on every rank:
-the head is called in chunks, whose number differs between ranks. So do adapters, which are reduced as without sharding.
+the head is called in chunks, whose number differs between ranks. Adapters stay whole, too, and are reduced as ever.
 
 All ranks must gather the same layers in the same order, so they run the same number of passes (`Ranks.even`). Outside
 of updates only rank 0 runs a model. It announces each of these passes, and the others join it (`Learner.follow`).
@@ -10,11 +10,11 @@ of updates only rank 0 runs a model. It announces each of these passes, and the 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from torch import Tensor, distributed, nn
+from torch import distributed, nn
 
 from marft_agents.learning.ranks import Ranks
 from marft_agents.models.adapted_base import AdaptedBase
@@ -50,8 +50,6 @@ def shard(bases: Sequence[AdaptedBase], ranks: Ranks) -> None:
 
 def check_fsdp() -> None:
     """Raise SettingsError unless the installed torch has what sharding needs."""
-    import inspect
-
     from torch.distributed.fsdp import fully_shard
 
     if "ignored_params" not in inspect.signature(fully_shard).parameters:
@@ -65,14 +63,3 @@ def _layers(base: AdaptedBase) -> list[nn.Module]:
     if not found:
         raise ModelError(f"model {base.name!r}: transformers does not tell its decoder layers, so it cannot be sharded")
     return found
-
-
-def local_bytes(base: AdaptedBase) -> int:
-    """Return the bytes of the frozen weights that this rank holds between passes."""
-    frozen = {id(p): p for name, p in base.peft.named_parameters() if "lora_" not in name}
-    return sum(_local(p).numel() * p.element_size() for p in frozen.values())
-
-
-def _local(parameter: Any) -> Tensor:
-    own: Tensor = parameter.to_local() if hasattr(parameter, "to_local") else parameter
-    return own

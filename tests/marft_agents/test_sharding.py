@@ -13,7 +13,7 @@ from rank_runs import differences, numbers, start
 
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.ranks import RankSettings
-from marft_agents.learning.sharding import check_fsdp, local_bytes
+from marft_agents.learning.sharding import check_fsdp
 from marft_agents.runs import checkpoint
 from marft_agents.setting_fields import SettingsError
 
@@ -64,6 +64,12 @@ def test_a_divergence_on_one_rank_holds_up_no_other(found):
     assert isinstance(error, DivergenceError)
     assert [rows is spoiled for rows in error.rows.actions] == [True]
     assert metrics["buyer_0/grad_norm"] > 0  # of the update after it
+
+
+def local_bytes(base):
+    """Return the bytes of the frozen weights that this rank holds between passes."""
+    frozen = [p for name, p in base.peft.named_parameters() if "lora_" not in name]
+    return sum(4 * (p.to_local() if hasattr(p, "to_local") else p).numel() for p in frozen)
 
 
 @long
