@@ -100,7 +100,7 @@ def test_every_command_has_complete_help():
     [subparsers] = [a for a in build_parser()._actions if hasattr(a, "choices") and isinstance(a.choices, dict)]
     assert set(subparsers.choices) == {
         *("envs", "show", "check", "data", "play", "train", "eval", "attribute", "grade-agreement", "sandbox", "new"),
-        *("bench", "compare", "export", "serve", "report", "view", "push", "vllm"),
+        *("bench", "compare", "export", "serve", "report", "view", "push", "vllm", "sft"),
     }
     for parser in subparsers.choices.values():
         assert parser.format_help()
