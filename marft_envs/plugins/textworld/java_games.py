@@ -11,6 +11,8 @@ import os
 import shutil
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from marft_envs.plugins.packages import Package, PackageError
@@ -140,7 +142,7 @@ def begin(start: Start) -> tuple[str, State]:
         ValueError: The game refuses its settings.
         JudgeFailure: The Java process failed.
     """
-    with _java.lock:
+    with _java.lock, _java_errors():
         game, state = _begun(start, gold=False)
         _java.keep((start, ()), game)
         return str(game.getTaskDescription()).strip(), state
@@ -152,13 +154,13 @@ def step(start: Start, actions: tuple[str, ...], action: str) -> State:
     Raises:
         JudgeFailure: The Java process failed.
     """
-    with _java.lock:
+    with _java.lock, _java_errors():
         game = _java.games.pop((start, actions), None)
         if game is None:  # another copy of the game went on with it, or it is long ago
             game, _ = _begun(start, gold=False)
             for earlier in actions:
-                _stepped(game, earlier)
-        state = _stepped(game, action)
+                game.stepJSON(earlier)
+        state = _state(game.stepJSON(action))
         _java.keep((start, (*actions, action)), game)
         return state
 
@@ -169,45 +171,38 @@ def gold_actions(start: Start) -> tuple[str, ...]:
     Raises:
         JudgeFailure: The Java process failed.
     """
-    with _java.lock:
+    with _java.lock, _java_errors():
         game, state = _begun(start, gold=True)
         actions = []
         for action in game.getGoldActionSequence():
             if action in state.valid:  # some are not possible, and change nothing
-                state = _stepped(game, action)
+                state = _state(game.stepJSON(action))
                 actions.append(str(action))
         return tuple(actions)
 
 
 def _begun(start: Start, *, gold: bool) -> tuple[Any, State]:
-    from py4j.protocol import Py4JError, Py4JJavaError
-
     if start.game in _STATIC:
         for place in [place for place in _java.games if place[0].game == start.game]:
             del _java.games[place]
-    try:
-        game = _java.interface()
-        if refused := game.load(start.game, start.params):
-            raise ValueError(f"textworld_{start.game}: params {start.params!r}: {refused.strip()}")
-        return game, _state(game.generateNewGameJSON(start.seed, start.split, gold))
-    except Py4JJavaError as error:
-        raise JudgeFailure(f"textworld_{start.game}: {str(error.java_exception)[:200]}") from error
-    except Py4JError as error:
-        raise _died(error) from error
+    game = _java.interface()
+    if refused := game.load(start.game, start.params):
+        raise ValueError(f"textworld_{start.game}: params {start.params!r}: {refused.strip()}")
+    return game, _state(game.generateNewGameJSON(start.seed, start.split, gold))
 
 
-def _stepped(game: Any, action: str) -> State:
+@contextmanager
+def _java_errors() -> Iterator[None]:
+    """Turn errors of the Java process into `JudgeFailure`; the next request starts a new process."""
     from py4j.protocol import Py4JError
 
     try:
-        return _state(game.stepJSON(action))
+        yield
     except Py4JError as error:
-        raise _died(error) from error
-
-
-def _died(error: Exception) -> JudgeFailure:
-    _java.close()
-    return JudgeFailure(f"the Java process of TextWorldExpress failed: {type(error).__name__}: {str(error)[:200]}")
+        _java.close()
+        raise JudgeFailure(
+            f"the Java process of TextWorldExpress failed: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
 
 
 def _state(text: str) -> State:
