@@ -53,7 +53,8 @@ def test_every_flag_of_the_run_itself_is_refused(capsys, recorded, name):
     code = main(["train", "--resume", str(recorded), flag, *some_value(train_flags()[name])])
     error = capsys.readouterr().err
     assert code == 1
-    changeable = "--updates, --epochs, --budget-tokens, --device, --ray, --learners, --learner-cpus, --learner-gpus"
+    changeable = "--updates, --epochs, --budget-tokens, --device, --ray, --learners, --learner-cpus, --learner-gpus, "
+    changeable += "--shard-base"
     assert f"{flag} cannot be changed (only {changeable})" in error
     assert str(recorded / "config.json") in error
 
