@@ -48,7 +48,7 @@ def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Open
 
     Args:
         base_url: Up to and including the version, like `http://localhost:8000/v1`.
-        key: API key.
+        key: The API key, or any text.
         timeout_s: Time limit in seconds until the first byte of the answer, and from there to its last byte.
         retries: Further tries after a failure that may pass.
     """
