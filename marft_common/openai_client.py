@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import time
 from collections.abc import Iterator
@@ -43,6 +44,14 @@ class BodyInTime(httpx.SyncByteStream):
         self._parts.close()
 
 
+class ClosingClient(DefaultHttpxClient):
+    """HTTP client that closes its connections when nothing refers to it any more, as the one of the SDK does."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at the interpreter's end, or not initialised
+            self.close()
+
+
 def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> OpenAI:
     """Return a client.
 
@@ -56,5 +65,5 @@ def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Open
     def limit_body(response: httpx.Response) -> None:
         response.stream = BodyInTime(response, timeout_s)
 
-    http = DefaultHttpxClient(event_hooks={"response": [limit_body]})
+    http = ClosingClient(event_hooks={"response": [limit_body]})
     return OpenAI(base_url=base_url, api_key=key, timeout=timeout_s, max_retries=retries, http_client=http)

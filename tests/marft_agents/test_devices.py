@@ -35,7 +35,7 @@ def test_agents_of_one_model_share_it_on_a_device_and_have_a_copy_on_each_other(
 
 def test_each_copy_is_loaded_onto_its_device(monkeypatch):
     places = []
-    monkeypatch.setattr(language_model, "load", lambda name, device: places.append(device) or load(name))
+    monkeypatch.setattr(language_model, "load", lambda name, device, dtype: places.append(device) or load(name))
     team({"*": ONE, "seller_0": OTHER})
     assert places == [ONE, OTHER]
 
