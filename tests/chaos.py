@@ -77,7 +77,7 @@ class LostError(AssertionError):
 
 @dataclass
 class Figures:
-    """What a run has come to so far.
+    """Figures of a run so far.
 
     Attributes:
         updates: Number of recorded updates.

@@ -89,6 +89,10 @@ def register_builtin() -> None:
         horizon=20,
         context_rounds=1,
     )
+    _register_tau2()
+
+
+def _register_tau2() -> None:
     for domain, told in _TAU2_DOMAINS.items():
         solo, duo = (str(_TAU2_TEAMS / name) for name in ("solo.json", _TAU2_DUOS.get(domain, "duo.json")))
         register_task(

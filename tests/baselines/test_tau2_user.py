@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from endpoint import completion, serving
+from needed_package import needed_package
 
 from baselines.cli.main import main
+from marft_envs.tasks.tools.tau2.files import INSTALL
 
-pytest.importorskip("tau2", reason="its package is not installed: see marft_envs.tasks.tools.tau2.files.INSTALL")
+needed_package("tau2", INSTALL)
 
 FLAGS = ["--env", "marft/tau2_telecom_duo-v0", "--horizon", "4", "--limit", "1", "--max-new-tokens", "4"]
 SHORT = ["--env-arg", 'policy="none"', "--env-arg", 'listing="signature"', "--device", "cpu"]

@@ -22,7 +22,7 @@ long = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What all runs come to, on rank 0."""
+    """Comparison of all runs, on rank 0."""
     meeting = f"file://{tmp_path_factory.mktemp('ranks') / 'meeting'}"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     other = subprocess.Popen([sys.executable, sharded_runs.__file__, meeting], env=environment)

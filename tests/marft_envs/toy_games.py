@@ -8,6 +8,7 @@ from typing import Any
 
 from marft_envs import FlexMG, Profile, Task, Team
 from marft_envs.dependency import Dependency, chain
+from marft_envs.records.episode import Episode
 from marft_envs.tasks.math import MathTasks
 
 
@@ -51,6 +52,15 @@ def play_out(env: Any, say: Callable[[str], str] = lambda agent: f"{agent} says 
     for _ in play(env, say):
         pass
     return env
+
+
+def play_through(env: Any, say: Callable[[str, Any], str]) -> Episode:
+    """Play a game that was reset with `say(agent, observation)` to its end; return the record."""
+    for agent in env.agent_iter():
+        observation, _, terminated, truncated, _ = env.last()
+        env.step(None if terminated or truncated else say(agent, observation))
+    record: Episode = env.unwrapped.episode()
+    return record
 
 
 def say(env, script):

@@ -8,6 +8,7 @@ import sys
 from functools import partial
 
 import pytest
+from toy_games import play_through
 
 import marft_envs
 from baselines.gold_answers import OracleView, oracle_of
@@ -26,13 +27,6 @@ def _end_worker():
     client.close()
 
 
-def play(env, say):
-    for agent in env.agent_iter():
-        observation, _, terminated, truncated, _ = env.last()
-        env.step(None if terminated or truncated else say(agent, observation))
-    return env.unwrapped.episode()
-
-
 @pytest.mark.parametrize("team", ["solo", "duo"])
 def test_the_gold_answer_of_every_generator_scores_one(team):
     lost = []
@@ -40,7 +34,7 @@ def test_the_gold_answer_of_every_generator_scores_one(team):
         env = marft_envs.make(f"marft/reasoning_{generator}_{team}-v0", size=2)
         oracle = oracle_of(env)
         env.reset(seed=0, options={"index": 1})
-        record = play(env, lambda agent, seen, env=env, oracle=oracle: oracle(env.unwrapped, agent, seen))
+        record = play_through(env, lambda agent, seen, env=env, oracle=oracle: oracle(env.unwrapped, agent, seen))
         if not (record.success and record.terminated and record.rewards == (1.0,)):
             lost.append((generator, record.outcomes))
     assert len(GENERATORS) == 100
@@ -125,17 +119,17 @@ def test_the_last_marked_answer_counts(action, answer):
 def test_a_wrong_answer_gets_the_scorers_partial_reward_and_no_success():
     env = marft_envs.make("marft/reasoning_puzzle24_duo-v0", size=2)
     env.reset(seed=0, options={"index": 0})
-    record = play(env, lambda agent, seen: "<answer>1 + 1</answer>")
+    record = play_through(env, lambda agent, seen: "<answer>1 + 1</answer>")
     assert record.rewards == (0.01,)
     assert not record.success
     env.reset(seed=0, options={"index": 0})
-    assert play(env, lambda agent, seen: "I do not know.").outcomes[0].invalid
+    assert play_through(env, lambda agent, seen: "I do not know.").outcomes[0].invalid
 
 
 def test_an_oracle_view_plays_the_marked_gold_answer():
     env = OracleView(marft_envs.make("marft/reasoning_maze_duo-v0", size=2), ["actor_0"])
     env.reset(seed=0, options={"index": 0})
-    assert play(env, lambda agent, seen: str(seen)).success
+    assert play_through(env, lambda agent, seen: str(seen)).success
 
 
 def test_majorities_vote_on_the_marked_answer():

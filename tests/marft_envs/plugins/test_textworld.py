@@ -11,6 +11,7 @@ import sys
 from functools import partial
 
 import pytest
+from toy_games import play_through
 
 import marft_envs
 from baselines.gold_answers import oracle_of
@@ -31,13 +32,6 @@ def _end_java():
     java_games.close()
 
 
-def play(env, say):
-    for agent in env.agent_iter():
-        observation, _, terminated, truncated, _ = env.last()
-        env.step(None if terminated or truncated else say(agent, observation))
-    return env.unwrapped.episode()
-
-
 @pytest.mark.parametrize("team", ["solo", "duo"])
 def test_the_packages_own_solutions_win_side_by_side(team):
     """All games begin before the first is played: some keep state in static variables of the Java code."""
@@ -49,7 +43,7 @@ def test_the_packages_own_solutions_win_side_by_side(team):
             envs.append(env)
     for env in envs:
         oracle = oracle_of(env)
-        record = play(env, lambda agent, seen, env=env, oracle=oracle: oracle(env.unwrapped, agent, seen))
+        record = play_through(env, lambda agent, seen, env=env, oracle=oracle: oracle(env.unwrapped, agent, seen))
         assert record.success, (record.env_id, record.task_id, [turn.action for turn in record.turns])
         assert sum(record.rewards) == pytest.approx(1.0)
 

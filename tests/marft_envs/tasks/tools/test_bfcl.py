@@ -7,6 +7,7 @@ import json
 import pickle
 
 import pytest
+from needed_package import needed_package
 from toy_bank import call, events_of, team_of
 
 import marft_envs
@@ -23,7 +24,7 @@ from marft_envs.tasks.tools.bfcl.single_turn import BfclTasks
 from marft_envs.tasks.tools.bfcl.stateful import reference
 from marft_envs.tasks.tools.calls import Call
 
-pytest.importorskip("bfcl_eval", reason="its files are not installed: pip install --no-deps bfcl-eval==2026.3.23")
+needed_package("bfcl_eval", "pip install --no-deps bfcl-eval==2026.3.23")
 SOLO = team_of(caller_0=("*",))
 DUO = team_of(planner_0=(), caller_0=("*",))
 

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from needed_package import needed_package
 from toy_bank import bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG
@@ -19,7 +20,7 @@ from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.task_set import ToolTasks
 from marft_envs.tasks.tools.tool import ToolDefinitionError, ToolError
 
-pytest.importorskip("mcp", reason="the extra is not installed: pip install 'marft[mcp]'")
+needed_package("mcp", "pip install 'marft[mcp]'")
 SCRIPT = str(Path(__file__).with_name("mcp_server.py"))
 STDIO = [sys.executable, SCRIPT, "stdio"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import pickle
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import time
 
 import pytest
+from needed_package import needed_package
 from toy_bank import call
 
 import marft_envs
@@ -21,9 +23,9 @@ from marft_envs.records.replay import replay
 from marft_envs.tasks.tools.tau2 import files
 from marft_envs.tasks.tools.tau2.loading import load
 
-pytest.importorskip("tau2", reason=f"its package is not installed: {files.INSTALL}")
+needed_package("tau2", files.INSTALL)
 
-from marft_envs.tasks.tools.tau2 import simulation
+simulation = importlib.import_module("marft_envs.tasks.tools.tau2.simulation")  # imports tau2
 
 DOMAINS = ("telecom", "retail", "airline")
 STOP = "###STOP###"
@@ -110,7 +112,7 @@ def test_a_fact_that_is_not_told_fails():
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_the_grade_is_that_of_tau2_with_its_own_databases(domain):
     """Our worlds share databases and hash differences; its own environments read and hash everything."""
-    environment = pytest.importorskip(f"tau2.domains.{domain}.environment").get_environment
+    environment = importlib.import_module(f"tau2.domains.{domain}.environment").get_environment
     env = made(f"{domain}_duo")
     changing = next(
         place

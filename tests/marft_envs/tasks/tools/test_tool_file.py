@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from needed_package import needed_package
 from tool_backend import backend
 
 import marft_envs
@@ -17,7 +18,7 @@ from marft_envs.tasks.base import JudgeFailure
 from marft_envs.tasks.tools.connectors.tool_file import ToolFile, ToolFileError
 from marft_envs.teams.profile import TeamError
 
-pytest.importorskip("mcp", reason="the extra is not installed: pip install 'marft[mcp]'")
+needed_package("mcp", "pip install 'marft[mcp]'")
 SCRIPT = str(Path(__file__).with_name("mcp_server.py"))
 OWNERS = """
 [owners]
