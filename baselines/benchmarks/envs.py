@@ -1,21 +1,28 @@
 """Turns per CPU-second of the environments, and the time to import them.
 
     python -m baselines.benchmarks.envs [--seconds 1.0] [--json]
+    python -m baselines.benchmarks.envs --against CHECKOUT
+
+The second command compares with another checkout of this project, slice by slice.
 
 All measurements use a constant action and a trivial grader, so they show the cost of the game alone. They use the CPU
-time of this process, so that other load has little effect. A turn is one iteration of a policy's loop. It includes the
-observation (`last()` or the return value of the view) and the action. Final steps and the reset of a game count too.
+time of this process, so that other load has little effect. A turn is the action of one agent and all that a policy's
+loop does for it, observations included. Final steps and the reset of a game count too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
@@ -76,11 +83,11 @@ def play_parallel(env: Any) -> Iterator[int]:
     """Play endlessly through the parallel view; yield the number of turns of each game."""
     while True:
         env.reset()
-        actions, turns = dict.fromkeys(env.agents, ACTION), 0
+        actions = dict.fromkeys(env.agents, ACTION)
+        infos: dict[str, dict[str, int]] = {}
         while env.agents:
-            env.step(actions)
-            turns += 1
-        yield turns
+            infos = env.step(actions)[-1]
+        yield next(iter(infos.values()))["turn"]  # a step takes the turns of a whole layer
 
 
 def play_shared(env: Any) -> Iterator[int]:
@@ -96,29 +103,79 @@ def play_shared(env: Any) -> Iterator[int]:
 
 
 def measure(what: str, games: Iterator[int], seconds: float) -> Row:
-    """Play games until `seconds` of CPU time are spent, after one warm-up game."""
-    next(games)  # warm-up: fills the caches
+    """Play games until `seconds` of CPU time are spent."""
     turns, start = 0, time.process_time()
     while (spent := time.process_time() - start) < seconds:
         turns += next(games)
     return Row(what, turns, spent)
 
 
-def _rows(seconds: float) -> Iterator[Row]:
-    def wrapped(env: FlexMG) -> Any:
-        return OrderEnforcingWrapper(env)
-
+def configurations() -> dict[str, Iterator[int]]:
+    """Return the endless games of every configuration, each with its caches filled."""
     views: tuple[tuple[str, Callable[[FlexMG], Iterator[int]]], ...] = (
         ("bare", play_aec),
-        ("make (AEC)", lambda env: play_aec(wrapped(env))),
-        ("TurnParallel", lambda env: play_parallel(TurnParallel(wrapped(env)))),
-        ("SharedPolicyEnv", lambda env: play_shared(SharedPolicyEnv(wrapped(env)))),
+        ("make (AEC)", lambda env: play_aec(OrderEnforcingWrapper(env))),
+        ("TurnParallel", lambda env: play_parallel(TurnParallel(OrderEnforcingWrapper(env)))),
+        ("SharedPolicyEnv", lambda env: play_shared(SharedPolicyEnv(OrderEnforcingWrapper(env)))),
     )
-    for team, horizon in (("solo", 1), ("duo", 1), ("trio", 2), ("octet", 1), ("octet", 4)):
-        for name, play in views:
-            yield measure(f"{team}, horizon {horizon}, {name}", play(make_bare(team, horizon)), seconds)
-    tailed = make_bare("trio", 2, communication="tail:100")
-    yield measure("trio, horizon 2, make (AEC), tail:100", play_aec(wrapped(tailed)), seconds)
+    games = {
+        f"{team}, horizon {horizon}, {name}": play(make_bare(team, horizon))
+        for team, horizon in (("solo", 1), ("duo", 1), ("trio", 2), ("octet", 1), ("octet", 4))
+        for name, play in views
+    }
+    tailed = OrderEnforcingWrapper(make_bare("trio", 2, communication="tail:100"))
+    games["trio, horizon 2, make (AEC), tail:100"] = play_aec(tailed)
+    for turns in games.values():
+        next(turns)
+    return games
+
+
+def serve_slices() -> None:
+    """Read a configuration and CPU seconds from each line of the input; print its microseconds per turn."""
+    games = configurations()
+    for line in sys.stdin:
+        what, seconds = json.loads(line)
+        print(1e6 / measure(what, games[what], seconds).turns_per_cpu_s, flush=True)
+
+
+def compare(other: Path, slices: int, seconds: float) -> Iterator[tuple[str, float, float, list[float]]]:
+    """Time this code and another checkout in alternating slices, on one core.
+
+    The speed of a shared machine drifts within seconds; short slices side by side meet the same speed.
+
+    Args:
+        other: Root of another checkout of this project.
+        slices: Slices of each configuration.
+        seconds: CPU seconds of a slice.
+
+    Yields:
+        Configuration, median microseconds per turn of the other and of this checkout, and the sorted ratios of their
+        speeds (above 1: this one is faster).
+    """
+    with ExitStack() as stack:
+        players = [stack.enter_context(_player(root)) for root in (other.resolve(), Path(__file__).parents[2])]
+        times: dict[str, tuple[list[float], list[float]]] = {what: ([], []) for what in configurations()}
+        for number in range(slices):
+            for what, taken in times.items():
+                for place in (0, 1) if number % 2 else (1, 0):
+                    taken[place].append(_ask(players[place], what, seconds))
+    for what, (before, now) in times.items():
+        yield what, median(before), median(now), sorted(old / new for old, new in zip(before, now, strict=True))
+
+
+def _player(root: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", __file__, "--serve-slices"]
+    if hasattr(os, "sched_setaffinity"):
+        command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), *command]
+    where = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.Popen(command, cwd=root, env=where, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _ask(player: subprocess.Popen[str], what: str, seconds: float) -> float:
+    assert player.stdin is not None
+    assert player.stdout is not None
+    print(json.dumps([what, seconds]), file=player.stdin, flush=True)
+    return float(player.stdout.readline())
 
 
 def import_times() -> dict[str, Any]:
@@ -136,10 +193,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU seconds for each figure")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="compare with this checkout of the project")
+    parser.add_argument("--slices", type=int, default=40, help="with --against: alternating slices of 0.03 CPU seconds")
+    parser.add_argument("--serve-slices", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if options.serve_slices:
+        serve_slices()
+        return 0
+    if options.against:
+        for what, before, now, ratios in compare(options.against, options.slices, 0.03):
+            low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+            print(f"{what:40} {before:6.1f} -> {now:6.1f} us a turn, x {median(ratios):.2f} [{low:.2f}, {high:.2f}]")
+        return 0
     imported, rows = import_times(), []
-    for row in _rows(options.seconds):
-        rows.append(row)
+    for what, games in configurations().items():
+        rows.append(row := measure(what, games, options.seconds))
         if not options.json:
             print(f"{row.what:40} {row.turns_per_cpu_s:>10,.0f} turns per CPU-second", flush=True)
     if options.json:

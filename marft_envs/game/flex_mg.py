@@ -235,7 +235,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._outcomes: list[Outcome | None] = []
         self._round_rewards: list[float] = []
         self._terms: dict[str, float] = {}
-        self._invalid = 0
+        self._success = self._violation = self._invalid = 0
         self._visible = dict.fromkeys(self.agents, 0)
         self._transcript = 0
         self._recorded: Sequence[Outcome | None] | None = (options or {}).get("outcomes")
@@ -266,7 +266,9 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def _begin_round(self, opening: str, private: Mapping[str, str]) -> None:
         opening, number = clean(opening), len(self._rounds)
-        self._transcript += len(opening) + sum(map(len, private.values()))
+        self._transcript += len(opening)
+        for text in private.values():
+            self._transcript += len(text)
         self._acting_under = self.dependency.given(self._state_numbers(number))
         plan = self._acting_under.plan(self._roster, number, self._turns)
         self._rounds.append(RoundHistory(opening, plan, {agent: clean(text) for agent, text in private.items()}))
@@ -360,10 +362,12 @@ class FlexMG(AECEnv[str, Any, Any]):
             outcome = self._session.advance(played.turns, round=number, last_round=last_round)
         else:
             outcome = self._recorded[number]
-        if outcome is not None and outcome.invalid:
-            self._invalid += 1
         self._outcomes.append(outcome)
-        played.events = outcome.events if outcome is not None else ()
+        if outcome is not None:
+            played.events = outcome.events
+            self._invalid += bool(outcome.invalid)
+            self._success |= bool(outcome.success)
+            self._violation |= bool(outcome.detail.get("violation"))
         ended = last_round or (outcome is not None and outcome.terminated)
         reward = self._score(outcome, ended)
         self._round_rewards.append(reward)
@@ -408,10 +412,10 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def _refresh(self) -> None:
         """Create new infos: the caller may hold the old ones."""
-        numbers, layer_of = self._state_numbers(len(self._rounds) - 1), self._rounds[-1].plan.layer_of
-        weights = self.reward.weights if isinstance(self.reward, TeamReward) else {}
-        terms = {f"term_{name}": self._terms.get(name, 0.0) for name in weights}
-        shared, ready, visible = {**numbers, **terms}, self._ready, self._visible
+        shared: dict[str, Any] = self._state_numbers(len(self._rounds) - 1)
+        if isinstance(self.reward, TeamReward):
+            shared |= {f"term_{name}": self._terms.get(name, 0.0) for name in self.reward.weights}
+        layer_of, ready, visible = self._rounds[-1].plan.layer_of, self._ready, self._visible
         self.infos = infos = {}
         for place, agent in enumerate(self.agents):  # the hottest loop of a game
             infos[agent] = info = shared.copy()
@@ -423,12 +427,12 @@ class FlexMG(AECEnv[str, Any, Any]):
     def _state_numbers(self, number: int) -> dict[str, int]:
         """Return the infos that are the same for all agents: the state that a dependency may depend on."""
         return {
-            "success": int(any(outcome is not None and outcome.success for outcome in self._outcomes)),
+            "success": self._success,
             "invalid": self._invalid,
             "turn": len(self._turns),
             "round": number,
             "task_index": self.task_index,
-            "violation": int(any(o is not None and o.detail.get("violation") for o in self._outcomes)),
+            "violation": self._violation,
             "phase": self._phase,
             "transcript": self._transcript,
         }

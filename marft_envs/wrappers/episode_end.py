@@ -14,9 +14,10 @@ def is_over(env: Any, agent: str) -> bool:
 
 def ending(env: Any) -> tuple[bool, bool]:
     """Return (terminated, truncated) of the whole game; it is truncated if one of its last agents is."""
-    if not all(is_over(env, agent) for agent in env.agents):
+    agents, terminations, truncations = env.agents, env.terminations, env.truncations  # once: wrappers cost a call each
+    if not all(terminations[agent] or truncations[agent] for agent in agents):
         return False, False
-    cut = any(env.truncations[agent] and not env.terminations[agent] for agent in env.agents)
+    cut = any(truncations[agent] and not terminations[agent] for agent in agents)
     return not cut, cut
 
 

@@ -36,15 +36,16 @@ class NumericInfos:
                 for key, value in info.items():
                     if _is_numeric(value) and key not in self._blank:
                         self._blank[key] = np.zeros_like(value) if isinstance(value, np.ndarray) else type(value)(0)
-        return {
-            agent: {key: _pick(info, key, zero) for key, zero in self._blank.items()} for agent, info in infos.items()
-        }
+        numbers: dict[str, dict[str, Any]] = {}
+        for agent, info in infos.items():  # runs for each agent at each turn, and nearly all values are plain numbers
+            numbers[agent] = kept = {}
+            for key, zero in self._blank.items():
+                value = info.get(key)
+                kept[key] = value if type(value) in _PLAIN and type(zero) in _PLAIN else _fit(value, zero)
+        return numbers
 
 
-def _pick(info: Mapping[str, Any], key: str, zero: Any) -> Any:
-    value: Any = info.get(key)
-    if type(value) in _PLAIN and type(zero) in _PLAIN:  # nearly always: this runs for each agent at each turn
-        return value
+def _fit(value: Any, zero: Any) -> Any:
     if not _is_numeric(value) or np.shape(value) != np.shape(zero):
         value = zero
     return value.copy() if isinstance(value, np.ndarray) else value

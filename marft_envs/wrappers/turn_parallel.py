@@ -75,6 +75,7 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         self._numeric = NumericInfos()
         self._seen: dict[str, Any] = {}
         self._told: dict[str, Mapping[str, Any]] = {}
+        self._active: Collection[str] = ()
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
         """Return the same object each time."""
@@ -91,7 +92,8 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         self.env.reset(seed=seed, options=options)
         self.agents = list(self.env.agents)
         self._seen, self._told = {}, {}
-        return self._look(ready_agents(self.env))
+        self._active = ready_agents(self.env)
+        return self._look()
 
     def step(
         self, actions: Mapping[str, Any]
@@ -106,36 +108,40 @@ class TurnParallel(ParallelEnv[str, Any, Any]):
         """
         if not self.agents:
             return {}, {}, {}, {}, {}
-        active = ready_agents(self.env)
-        if missing := [agent for agent in active if agent not in actions]:
+        env, agents = self.env, self.agents
+        if missing := [agent for agent in self._active if agent not in actions]:
             raise KeyError(f"it is the turn of {', '.join(missing)}, but there are only actions of {sorted(actions)}")
-        agents = self.agents
         rewards = dict.fromkeys(agents, 0.0)
-        for agent in active:
-            if self.env.agent_selection != agent:  # another layer comes between in the turn order
-                self.env.select(agent)  # type: ignore[attr-defined]
-            self.env.step(actions[agent])
-            paid = self.env.rewards
-            rewards = {each: before + float(paid.get(each, 0.0)) for each, before in rewards.items()}
-        terminated, truncated = ending(self.env)
+        for agent in self._active:
+            if env.agent_selection != agent:  # another layer comes between in the turn order
+                env.select(agent)  # type: ignore[attr-defined]
+            env.step(actions[agent])
+            paid = env.rewards
+            for each in agents:
+                rewards[each] += float(paid.get(each, 0.0))
+        terminated, truncated = ending(env)
         if terminated or truncated:
-            observations, infos = self._look(())
-            drain(self.env)
+            self._active = ()
+            observations, infos = self._look()
+            drain(env)
             self.agents = []
         else:
-            let_go(self.env)
-            observations, infos = self._look(ready_agents(self.env))
+            let_go(env)
+            self._active = ready_agents(env)
+            observations, infos = self._look()
         return observations, rewards, dict.fromkeys(agents, terminated), dict.fromkeys(agents, truncated), infos
 
-    def _look(self, active: Collection[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def _look(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Return the observations and infos of all agents."""
-        self._seen.update({agent: self.env.observe(agent) for agent in self.env.agents})
-        self._told.update(self.env.infos)
+        env, active = self.env, self._active
+        observe = env.observe
+        self._seen.update({agent: observe(agent) for agent in env.agents})
+        self._told.update(env.infos)
         numbers = self._numeric.of(self._told)
         masks: dict[str, Mask | None] = dict.fromkeys(self.agents)
         if self.place.where is not None:
             for agent in self.agents:
-                legal = mask_of(self.env, agent)
+                legal = mask_of(env, agent)
                 if self.noop:  # the last action does nothing: the only legal one of an agent whose turn it is not
                     legal = legal if agent in active else np.zeros_like(legal)
                     legal = np.append(legal, np.int8(agent not in active))
