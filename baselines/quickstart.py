@@ -1,19 +1,22 @@
 """Quickstart experiment: train a pretrained two-agent team on word problems, evaluate before and after.
 
-`python -m baselines.quickstart` (or `make quickstart`) evaluates the untrained duo reasoner -> actor of
-SmolLM2-135M-Instruct on 200 held-out problems of the embedded set `stories`. It trains the duo with MARFT-A on the 600
-training problems under one shared reward: 1 for a right answer, else 0. It evaluates again on the same held-out
-problems, prints both results with 95 % intervals, plots the learning curve and writes `report.html`. Training uses no
-task of the test split.
+`python -m baselines.quickstart` (or `make quickstart`) plays one problem with the untrained duo reasoner -> actor of
+SmolLM2-135M-Instruct, and prints what the agents say. It evaluates the duo on 200 held-out problems of the embedded set
+`stories`, with greedy decoding. It trains the duo with MARFT-A on the 600 training problems under one shared reward: 1
+for a right answer, else 0. Meanwhile the report is served on this machine, and follows the training. At the end it
+evaluates again on the same held-out problems, prints both results with 95 % intervals, plots the learning curve and
+writes `report.html`. Training uses no task of the test split.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +30,17 @@ from baselines.evaluation_scenarios import scenario_list
 from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import Points, draw_curve
+from baselines.report.server import Server, View
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, paired_difference
 from marft_agents.runs.run_folder import check_free, read_metrics, write_json
+from marft_agents.trajectory import Trajectory
 from marft_envs import Team
 
 ENVIRONMENT = "marft/gsm8k_duo-v0"
-UPDATES = 16
+UPDATES = 12
 
 
 def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Experiment:
@@ -61,44 +66,40 @@ def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Exp
     )
 
 
-def held_out_evaluations(plan: Experiment, team: LanguageModelTeam, limit: int | None) -> dict[str, Evaluation]:
-    """Evaluate a team on the test split with greedy decoding and with the sampling parameters of training."""
+def greedy(plan: Experiment) -> SamplingParams:
+    """Return the sampling parameters of the evaluations."""
+    return dataclasses.replace(plan.law, temperature=0.0)
+
+
+def evaluate_held_out(plan: Experiment, team: LanguageModelTeam, limit: int | None, title: str) -> Evaluation:
+    """Evaluate a team on the test split with greedy decoding."""
     make_env = factory(plan.env, {**plan.keywords, "split": "test"})
     options = scenarios(make_env(), limit)
-    return {
-        name: evaluate_with_bar(
-            make_env, team.under(law), options, seeds=[plan.schedule.seed], title=f"{name} evaluation"
-        )
-        for name, law in decodings(plan).items()
-    }
-
-
-def decodings(plan: Experiment) -> dict[str, SamplingParams]:
-    """Return the sampling parameters of both evaluations."""
-    return {"greedy": dataclasses.replace(plan.law, temperature=0.0), "sampled": plan.law}
+    return evaluate_with_bar(make_env, team.under(greedy(plan)), options, seeds=[plan.schedule.seed], title=title)
 
 
 def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, Any]:
     """Evaluate, train and evaluate again; write all results under `out`.
 
     Returns:
-        For "greedy" and "sampled": before, after and paired gain, each with its 95 % interval. Also the seed, the
-        number of updates and the minutes taken.
+        "before", "after" and "paired_gain", each with its 95 % interval. Also the seed, the number of updates and the
+        minutes taken.
     """
     check_free(out)
     started = time.perf_counter()
     _, untrained, _ = plan.build()
-    before = held_out_evaluations(plan, untrained, limit)
-    for name, result in before.items():
-        save(out / f"before-{name}", result, _record(plan, name, None, limit))
-        print(f"before training, {name}: {result.accuracy}", flush=True)
+    first = evaluate_held_out(plan, untrained, 1, "one episode before training")
+    print(f"before training: {_told(first.trajectories[0])}", flush=True)
+    before = evaluate_held_out(plan, untrained, limit, "held-out problems before training")
+    save(out / "before", before, _record(plan, None, limit))
+    print(f"held-out problems solved before training: {before.accuracy}", flush=True)
     del untrained
-    train(plan, out)
+    with _served(out):
+        train(plan, out)
     _, team, _ = plan.build()
     checkpoint.load_adapters(out, team)
-    after = held_out_evaluations(plan, team, limit)
-    for name, result in after.items():
-        save(out / f"after-{name}", result, _record(plan, name, checkpoint.resolve(out), limit))
+    after = evaluate_held_out(plan, team, limit, "held-out problems after training")
+    save(out / "after", after, _record(plan, checkpoint.resolve(out), limit))
     summary = _report(before, after, plan, out)
     summary["minutes"] = (time.perf_counter() - started) / 60
     write_json(out / "quickstart.json", summary)
@@ -107,54 +108,55 @@ def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, A
     return summary
 
 
-def _record(plan: Experiment, name: str, path: Path | None, limit: int | None) -> dict[str, Any]:
+@contextlib.contextmanager
+def _served(out: Path) -> Iterator[None]:
+    """Serve the report on this machine's own address, where it follows the training."""
+    with Server(View(out)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print(f"watch the team learn, and read its episodes: {server.url}", flush=True)
+        try:
+            yield
+        finally:
+            server.shutdown()
+
+
+def _record(plan: Experiment, path: Path | None, limit: int | None) -> dict[str, Any]:
     env = factory(plan.env, {**plan.keywords, "split": "test"})()
     return {
         "env": plan.env,
         "settings": settings_of(env),
-        "law": dataclasses.asdict(decodings(plan)[name]),
+        "law": dataclasses.asdict(greedy(plan)),
         "experiment": plan.to_dict(),
         "checkpoint": None if path is None else str(path),
         **scenario_list(env, scenarios(env, limit), plan.env).record(),
     }
 
 
-def _report(
-    before: Mapping[str, Evaluation], after: Mapping[str, Evaluation], plan: Experiment, out: Path
-) -> dict[str, Any]:
-    rows = {f"before, {name}": result for name, result in before.items()}
-    rows |= {f"after, {name}": result for name, result in after.items()}
-    gains = {name: paired_difference(after[name], before[name]) for name in after}
-    print_results(rows, {f"after, {name}": gain for name, gain in gains.items()})
-    for name in after:
-        _print_examples(name, before[name], after[name])
+def _report(before: Evaluation, after: Evaluation, plan: Experiment, out: Path) -> dict[str, Any]:
+    gain = paired_difference(after, before)
+    print_results({"before": before, "after": after}, {"after": gain})
+    solved = zip(before.trajectories, after.trajectories, before.scores[:, 0], after.scores[:, 0], strict=True)
+    for old, new in [(old, new) for old, new, was, now in solved if now > was][:1]:
+        print(f"  before: {_told(old)}\n  after:  {_told(new)}")
     label = f"seed {plan.schedule.seed}"
     draw_curve(
         {label: read_metrics(out)},
         out / "curve.png",
-        held_out={label: Points(before["sampled"].accuracy, after["sampled"].accuracy)},
+        held_out={label: Points(before.accuracy, after.accuracy)},
         title="reasoner -> actor, one shared reward: held-out accuracy before and after",
     )
-    report: dict[str, Any] = {}
-    for name in after:
-        report[name] = {
-            "before": list(before[name].accuracy),
-            "after": list(after[name].accuracy),
-            "paired_gain": list(gains[name]),
-        }
-    report.update(seed=plan.schedule.seed, updates=plan.schedule.updates)
-    return report
+    return {
+        "before": list(before.accuracy),
+        "after": list(after.accuracy),
+        "paired_gain": list(gain),
+        "seed": plan.schedule.seed,
+        "updates": plan.schedule.updates,
+    }
 
 
-def _print_examples(name: str, before: Evaluation, after: Evaluation, count: int = 1) -> None:
-    """Print up to `count` held-out episodes that succeed only after training (greedy decoding)."""
-    if name != "greedy":
-        return
-    pairs = zip(before.trajectories, after.trajectories, before.scores[:, 0], after.scores[:, 0], strict=True)
-    shown = [(old, new) for old, new, was, now in pairs if now > was][:count]
-    for old, new in shown:
-        for label, trajectory in (("before", old), ("after ", new)):
-            print(f"  {label}: " + " | ".join(f"{t.agent}: {t.action.text.strip()}" for t in trajectory.turns))
+def _told(trajectory: Trajectory) -> str:
+    """Return what the agents of an episode said, in one line."""
+    return " | ".join(f"{turn.agent}: {turn.action.text.strip()}" for turn in trajectory.turns)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

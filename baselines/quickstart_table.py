@@ -39,13 +39,12 @@ def read_summary(run: Path) -> dict[str, Any]:
 
 
 def table(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table with a row per run and decoding mode, the smallest gain first."""
+    """Return a Markdown table with a row per run, the smallest gain first."""
     lines = ["| what | before | after | paired gain | command |", "|---|---|---|---|---|"]
-    for how in ("greedy", "sampled"):
-        for summary in sorted(summaries, key=lambda s: float(s[how]["paired_gain"][0])):
-            cells = [str(Interval(*summary[how][name])) for name in ("before", "after", "paired_gain")]
-            what = f"duo on held-out `stories`, {how}, seed {summary['seed']}"
-            lines.append(f"| {what} | {' | '.join(cells)} | `{COMMAND.format(seed=summary['seed'])}` |")
+    for summary in sorted(summaries, key=lambda s: float(s["paired_gain"][0])):
+        cells = [str(Interval(*summary[name])) for name in ("before", "after", "paired_gain")]
+        what = f"duo on held-out `stories`, greedy, seed {summary['seed']}"
+        lines.append(f"| {what} | {' | '.join(cells)} | `{COMMAND.format(seed=summary['seed'])}` |")
     return "\n".join(lines)
 
 
@@ -54,7 +53,7 @@ def read_kinds(run: Path, evaluation: str) -> dict[str, Interval]:
 
     Args:
         run: Run folder of a finished quickstart.
-        evaluation: Name of an evaluation, such as "before-greedy" or "after-sampled".
+        evaluation: Name of an evaluation, "before" or "after".
 
     Raises:
         RunFolderError: The folder does not hold the episodes.
@@ -73,18 +72,17 @@ def read_kinds(run: Path, evaluation: str) -> dict[str, Interval]:
 
 
 def table_by_kind(runs: Mapping[int, Path]) -> str:
-    """Return a Markdown table of accuracy by kind of problem, decoding mode and seed.
+    """Return a Markdown table of accuracy by kind of problem and seed.
 
     Args:
         runs: Run folders of finished quickstarts by seed.
     """
-    lines = ["| kind of problem | decoding | seed | before | after |", "|---|---|---:|---|---|"]
+    lines = ["| kind of problem | seed | before | after |", "|---|---:|---|---|"]
     rows = []
     for seed, run in runs.items():
-        for how in ("greedy", "sampled"):
-            before, after = read_kinds(run, f"before-{how}"), read_kinds(run, f"after-{how}")
-            rows += [(kind, how, seed, before.get(kind, _UNSEEN), after[kind]) for kind in after]
-    lines += [f"| {' | '.join(map(str, row))} |" for row in sorted(rows, key=lambda row: row[:3])]
+        before, after = read_kinds(run, "before"), read_kinds(run, "after")
+        rows += [(kind, seed, before.get(kind, _UNSEEN), after[kind]) for kind in after]
+    lines += [f"| {' | '.join(map(str, row))} |" for row in sorted(rows, key=lambda row: row[:2])]
     return "\n".join(lines)
 
 
@@ -102,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(table_by_kind({int(s["seed"]): run for s, run in zip(summaries, given.runs, strict=True)}))
         if given.png is not None:
             labels = [f"seed {summary['seed']}" for summary in summaries]
-            points = [Points(Interval(*s["sampled"]["before"]), Interval(*s["sampled"]["after"])) for s in summaries]
+            points = [Points(Interval(*s["before"]), Interval(*s["after"])) for s in summaries]
             draw_curve(
                 {label: read_metrics(run) for label, run in zip(labels, given.runs, strict=True)},
                 given.png,

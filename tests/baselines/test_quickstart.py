@@ -1,11 +1,14 @@
 """The quickstart, with a tiny model in place of the pretrained one: it runs through and keeps what it promises."""
 
 import json
+import re
 import shutil
+import urllib.request
 
 import pytest
 
 import envs_data
+from baselines import quickstart
 from baselines.cli.main import main as command
 from baselines.quickstart import experiment, main
 from baselines.quickstart_table import main as results
@@ -22,36 +25,47 @@ def finished(tmp_path_factory):
 
 
 def test_it_evaluates_the_same_held_out_problems_before_and_after(finished):
-    records = [
-        json.loads((finished / f"{when}-{how}" / "evaluation.json").read_text())
-        for when in ("before", "after")
-        for how in ("greedy", "sampled")
-    ]
+    records = [json.loads((finished / when / "evaluation.json").read_text()) for when in ("before", "after")]
     assert all(len(record["scores"]) == 4 for record in records)
-    assert [record["checkpoint"] is None for record in records] == [True, True, False, False]
+    assert [record["checkpoint"] is None for record in records] == [True, False]
+    assert {record["law"]["temperature"] for record in records} == {0.0}
     prompts = [
-        [json.loads(line)["infos"]["task_index"] for line in path.read_text().splitlines()]
-        for path in sorted(finished.glob("*-*/episodes.jsonl"))
+        [
+            json.loads(line)["infos"]["task_index"]
+            for line in (finished / when / "episodes.jsonl").read_text().splitlines()
+        ]
+        for when in ("before", "after")
     ]
-    assert prompts == [[0, 50, 100, 150]] * 4  # spread over the 200
+    assert prompts == [[0, 50, 100, 150]] * 2  # spread over the 200
 
 
 def test_before_and_after_can_be_compared(finished, capsys):
-    assert command(["compare", str(finished / "before-greedy"), str(finished / "after-greedy")]) == 0
+    assert command(["compare", str(finished / "before"), str(finished / "after")]) == 0
     assert "level=" in capsys.readouterr().out
-    assert command(["compare", str(finished / "before-greedy"), str(finished / "after-sampled")]) == 1
-    assert "temperature is 0.0 and 0.8" in capsys.readouterr().err
 
 
 def test_it_reports_intervals_and_draws_the_curve(finished):
     summary = json.loads((finished / "quickstart.json").read_text())
-    for how in ("greedy", "sampled"):
-        for entry in ("before", "after"):
-            mean, low, high = summary[how][entry]
-            assert low <= mean <= high
-        assert len(summary[how]["paired_gain"]) == 3
+    for entry in ("before", "after"):
+        mean, low, high = summary[entry]
+        assert low <= mean <= high
+    assert len(summary["paired_gain"]) == 3
     assert (finished / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert b"<html" in (finished / "report.html").read_bytes()[:200]
+
+
+def test_the_untrained_team_speaks_first_and_the_training_can_be_watched(tmp_path, monkeypatch, capsys):
+    def look(plan, out):
+        url = re.search(r"http://127\.0\.0\.1:\d+/", capsys.readouterr().out)[0]
+        with urllib.request.urlopen(url) as answer:
+            seen.append(answer.read().decode())
+        raise ValueError("seen enough")
+
+    seen = []
+    monkeypatch.setattr(quickstart, "train", look)
+    assert main(["--model", "tiny", "--limit", "2", "--out", str(tmp_path / "run")]) == 1
+    assert "<html" in seen[0]
+    assert "seen enough" in capsys.readouterr().err
 
 
 def test_it_trains_on_the_training_split_for_right_answers_only():
@@ -78,11 +92,10 @@ def test_the_results_table_shows_the_worst_run_first(finished, tmp_path, capsys)
     summary = json.loads((finished / "quickstart.json").read_text())
     better = tmp_path / "better"
     shutil.copytree(finished, better)
-    gain = {how: {**summary[how], "paired_gain": [0.5, 0.4, 0.6]} for how in ("greedy", "sampled")}
-    (better / "quickstart.json").write_text(json.dumps({**summary, **gain, "seed": 1}))
+    (better / "quickstart.json").write_text(json.dumps({**summary, "paired_gain": [0.5, 0.4, 0.6], "seed": 1}))
     assert results([str(better), str(finished), "--png", str(tmp_path / "all.png")]) == 0
     lines = capsys.readouterr().out.partition("\n\n")[0].splitlines()
-    assert ["seed 0" in line for line in lines[2:]] == [True, False, True, False]
+    assert ["seed 0" in line for line in lines[2:]] == [True, False]
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -94,24 +107,22 @@ def test_the_results_are_told_by_kind_of_problem(finished, tmp_path, capsys):
     ended = [(place, success) for place, success in zip(places, (1, 1, 1, 1, 0, 0), strict=True)]
     episodes = [{"failure": None, "infos": {"task_index": place, "success": success}} for place, success in ended]
     episodes[-1] |= {"failure": "a server went away", "infos": {}}
-    for how in ("greedy", "sampled"):
-        text = "\n".join(map(json.dumps, episodes))
-        (run / f"after-{how}" / "episodes.jsonl").write_text(text)
+    (run / "after" / "episodes.jsonl").write_text("\n".join(map(json.dumps, episodes)))
     assert results([str(run)]) == 0
     table = capsys.readouterr().out.partition("\n\n")[2].splitlines()
-    assert table[0] == "| kind of problem | decoding | seed | before | after |"
-    cells = {tuple(cell.strip() for cell in line.split("|")[1:4]): line.split("|")[5].strip() for line in table[2:]}
-    assert cells["addition", "sampled", "0"] == str(wilson(1.0, 1))
-    assert cells["subtraction", "greedy", "0"] == str(wilson(0.75, 4))
-    assert len(cells) == 4
-    shutil.rmtree(run / "before-greedy")
+    assert table[0] == "| kind of problem | seed | before | after |"
+    cells = {tuple(cell.strip() for cell in line.split("|")[1:3]): line.split("|")[4].strip() for line in table[2:]}
+    assert cells["addition", "0"] == str(wilson(1.0, 1))
+    assert cells["subtraction", "0"] == str(wilson(0.75, 4))
+    assert len(cells) == 2
+    shutil.rmtree(run / "before")
     assert results([str(run)]) == 1
-    assert "holds no episodes of before-greedy" in capsys.readouterr().err
+    assert "holds no episodes of before" in capsys.readouterr().err
 
 
 def test_the_results_by_kind_are_those_of_the_evaluations(finished):
     """The same episodes counted by kind and all together."""
-    for evaluation in ("before-greedy", "after-sampled"):
+    for evaluation in ("before", "after"):
         summary = json.loads((finished / evaluation / "evaluation.json").read_text())
         subjects = [row["subject"] for row in envs_data.rows("stories", "test")[: len(summary["scores"])]]
         by_kind = read_kinds(finished, evaluation)
