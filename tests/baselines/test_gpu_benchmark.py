@@ -29,7 +29,7 @@ def test_all_of_it_runs_on_a_cpu_and_writes_nothing(capsys, tmp_path, monkeypatc
     assert re.search(r"\| tiny \| trio \| own \|", page)
     assert re.findall(r"\| tiny \| (\d+) independent \| own \|", page) == ["1", "2"]
     assert re.search(r"\| cpu \| bfloat16 \| \d+ \|.*\| yes \|", page)
-    assert re.search(r"\| greedy \| 0\.000 \[", page)
+    assert re.search(r"\| before \| after \| paired gain \|\n\|---\|---\|---\|\n\| 0\.000 \[", page)
     assert list(Path(tmp_path).iterdir()) == []
 
 
