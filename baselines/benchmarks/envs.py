@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pettingzoo.utils.wrappers import OrderEnforcingWrapper
-
-from marft_envs import FlexMG, SharedPolicyEnv, Task, Team, TurnParallel
+import marft_envs
+from marft_envs import SharedPolicyEnv, Task, TurnParallel
+from marft_envs.environment_capabilities import AnyAEC
 from marft_envs.tasks.math import MathTasks
 
 ACTION = "12 + 7 = 19, so the answer is \\boxed{19}. " * 5
@@ -60,11 +60,11 @@ class Row:
         return self.turns / self.cpu_s
 
 
-def make_bare(team: str, horizon: int, **kwargs: Any) -> FlexMG:
-    """Make an unwrapped game with a trivial grader."""
+def make(team: str, horizon: int, **kwargs: Any) -> AnyAEC:
+    """Make a game with a trivial grader."""
     tasks = [Task(str(number), "What is 12 + 7?" * 8, "19", "train") for number in range(100)]
     trivial = MathTasks("bench", tasks, grader=lambda response, gold: Wrong())
-    return FlexMG(trivial, Team.preset(team), horizon=horizon, **kwargs)
+    return marft_envs.make(f"marft/math_{team}-v0", data=trivial, horizon=horizon, **kwargs)
 
 
 def play_aec(env: Any) -> Iterator[int]:
@@ -112,19 +112,18 @@ def measure(what: str, games: Iterator[int], seconds: float) -> Row:
 
 def configurations() -> dict[str, Iterator[int]]:
     """Return the endless games of every configuration, each with its caches filled."""
-    views: tuple[tuple[str, Callable[[FlexMG], Iterator[int]]], ...] = (
-        ("bare", play_aec),
-        ("make (AEC)", lambda env: play_aec(OrderEnforcingWrapper(env))),
-        ("TurnParallel", lambda env: play_parallel(TurnParallel(OrderEnforcingWrapper(env)))),
-        ("SharedPolicyEnv", lambda env: play_shared(SharedPolicyEnv(OrderEnforcingWrapper(env)))),
+    views: tuple[tuple[str, Callable[[AnyAEC], Iterator[int]]], ...] = (
+        ("bare", lambda env: play_aec(env.unwrapped)),
+        ("make (AEC)", play_aec),
+        ("TurnParallel", lambda env: play_parallel(TurnParallel(env))),
+        ("SharedPolicyEnv", lambda env: play_shared(SharedPolicyEnv(env))),
     )
     games = {
-        f"{team}, horizon {horizon}, {name}": play(make_bare(team, horizon))
+        f"{team}, horizon {horizon}, {name}": play(make(team, horizon))
         for team, horizon in (("solo", 1), ("duo", 1), ("trio", 2), ("octet", 1), ("octet", 4))
         for name, play in views
     }
-    tailed = OrderEnforcingWrapper(make_bare("trio", 2, communication="tail:100"))
-    games["trio, horizon 2, make (AEC), tail:100"] = play_aec(tailed)
+    games["trio, horizon 2, make (AEC), tail:100"] = play_aec(make("trio", 2, communication="tail:100"))
     for turns in games.values():
         next(turns)
     return games

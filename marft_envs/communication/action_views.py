@@ -19,7 +19,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 
@@ -171,7 +171,7 @@ class Communication:
         """Return the JSON form, which `of` reads back."""
         return {"default": self.default} | {f"{i}->{j}": name for (i, j), name in self.edges.items()}
 
-    @property
+    @cached_property
     def is_full(self) -> bool:
         """True if every edge carries everything, so that there is nothing to compute."""
         return self.default == "full" and all(name == "full" for name in self.edges.values())
