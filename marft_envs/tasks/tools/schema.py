@@ -63,6 +63,29 @@ def schema_of(annotation: Any) -> dict[str, Any]:
     )
 
 
+def of_pydantic(schema: Schema) -> dict[str, Any]:
+    """Convert the schema of a pydantic model to that of a tool's arguments: no titles, no references, no others."""
+    inlined = _inlined(schema, schema.get("$defs", {}))
+    return {"type": "object", "properties": {}, **inlined, "additionalProperties": False}
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a schema without titles, and with its definitions in place of references to them."""
+    if isinstance(schema, list):
+        return [_inlined(entry, definitions) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return {
+        key: {name: _inlined(entry, definitions) for name, entry in value.items()}
+        if key == "properties"
+        else _inlined(value, definitions)
+        for key, value in schema.items()
+        if key not in ("title", "$defs")
+    }
+
+
 def check_schema(schema: Any, where: str) -> None:
     """Require a JSON Schema.
 

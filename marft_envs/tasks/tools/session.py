@@ -99,14 +99,14 @@ class WorldSession:
         tool = self._tools(agent).get(call.name)
         if tool is None:
             return event | not_owned(self._tools(agent))
+        if tool.name == HAND_OFF and not self.finished:
+            return hand_over(tool, call, event, before)
         if refusal := self._refusal(tool, before):
             return event | {"status": "refused", "result": refusal}
         try:
             arguments = event["arguments"] = tool.read_arguments(call)
         except ArgumentError as error:
             return event | {"status": "invalid", "result": str(error).removeprefix(f"{tool.name}: ")}
-        if tool.name == HAND_OFF:
-            return {"kind": "hand_off", "to": arguments["to"], "message": arguments.get("message", "")}
         if tool.name == FINISH.name:
             self.finished, self.answer = True, arguments.get("answer", "")
             return {"kind": "finish", "answer": self.answer}
@@ -132,9 +132,6 @@ class WorldSession:
         if self.finished:
             return "the episode is over"
         limits = self.tasks.limits
-        if tool.name == HAND_OFF:
-            given = next((event["to"] for event in before if event["kind"] == "hand_off"), "")
-            return f"control goes to {given} already" if given else ""
         if tool.name == FINISH.name:
             return ""
         if sum(event["kind"] == "call" for event in before) >= limits.calls_per_turn:
@@ -181,6 +178,24 @@ def unreadable(error: CallError) -> Event:
 def not_owned(own: Mapping[str, Tool]) -> Event:
     """Return the fields of an unknown tool: they name the agent's own tools, and no tools of others."""
     return {"status": "unknown", "result": f"you have no such tool; yours are {', '.join(own) or 'none'}"}
+
+
+def hand_over(tool: Tool, call: Call, event: Event, before: Sequence[Event]) -> Event:
+    """Return the event of a hand-off, at most one a turn.
+
+    Args:
+        tool: The caller's `hand_off`.
+        call: The call as it was read.
+        event: Its name and arguments, for a call that is refused.
+        before: Events of this turn so far.
+    """
+    if given := next((one["to"] for one in before if one["kind"] == HAND_OFF), ""):
+        return event | {"status": "refused", "result": f"control goes to {given} already"}
+    try:
+        arguments = tool.read_arguments(call)
+    except ArgumentError as error:
+        return event | {"status": "invalid", "result": str(error).removeprefix(f"{tool.name}: ")}
+    return {"kind": HAND_OFF, "to": arguments["to"], "message": arguments.get("message", "")}
 
 
 def told_of(event: Event) -> str:

@@ -13,7 +13,7 @@ import marft_envs
 from marft_envs.plugins.packages import Package, PackageError
 from marft_envs.registration.plugins import BUNDLED
 
-MODULES = ("reasoning_gym", "plancraft", "textworld_express", "py4j")
+MODULES = ("reasoning_gym", "plancraft", "textworld_express", "py4j", "agentdojo")
 IDS = [name for name in marft_envs.envs() if marft_envs.spec(name).plugin in {plugin.name for plugin in BUNDLED}]
 
 

@@ -39,10 +39,8 @@ from marft_envs.tasks.tools.bfcl.stateful import (
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
 from marft_envs.tasks.tools.execution import ToolLimits, execute
 from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
-from marft_envs.tasks.tools.schema import ArgumentError
-from marft_envs.tasks.tools.session import Event, told_of, unreadable
+from marft_envs.tasks.tools.session import Event, hand_over, told_of, unreadable
 from marft_envs.tasks.tools.team_bound_tasks import TeamTools
-from marft_envs.tasks.tools.tool import Tool
 from marft_envs.tasks.tools.world import Toolbox, WorldKind
 
 
@@ -193,7 +191,7 @@ class MultiTurnSession:
                 "result": f"you have no such tool; yours are {', '.join(own) or 'none'}",
             }
         if call.name == HAND_OFF:
-            return _hand_over(own[HAND_OFF], call, event, before)
+            return hand_over(own[HAND_OFF], call, event, before)
         if len(before) >= limits.calls_per_turn or len(self.made) >= limits.calls_per_episode:
             return event | {"status": "refused", "result": "too many calls"}
         tool = own[call.name]
@@ -205,14 +203,3 @@ class MultiTurnSession:
             self.made.append((call.name, arguments))
             self.results.append(done.text)
         return event | {"status": done.status, "result": done.text}
-
-
-def _hand_over(tool: Tool, call: Call, event: Event, before: Sequence[Event]) -> Event:
-    """Pass control, at most once a turn, without involving the classes."""
-    if given := next((one["to"] for one in before if one["kind"] == "hand_off"), ""):
-        return event | {"status": "refused", "result": f"control goes to {given} already"}
-    try:
-        arguments = tool.read_arguments(call)
-    except ArgumentError as error:
-        return event | {"status": "invalid", "result": str(error).removeprefix(f"{tool.name}: ")}
-    return {"kind": "hand_off", "to": arguments["to"], "message": arguments.get("message", "")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from envs_data import DataError
+from envs_data.digest import digest_of
 
 DOMAINS = ("telecom", "retail", "airline")
 VERSION = "26.3"
@@ -54,11 +54,7 @@ def folder() -> Path:
 def digest(root: Path, domain: str) -> str:
     """Return the SHA-256 of the names and contents of all files that decide how a domain is played."""
     patterns = [*_CODE, *(f"data/tau2/{pattern}" for pattern in _DATA)]
-    paths = {path for pattern in patterns for path in root.glob(pattern.format(domain=domain))}
-    found = hashlib.sha256()
-    for name in sorted(path.relative_to(root).as_posix() for path in paths):
-        found.update(f"{name}\0{hashlib.sha256((root / name).read_bytes()).hexdigest()}\n".encode())
-    return found.hexdigest()
+    return digest_of(root, (pattern.format(domain=domain) for pattern in patterns))
 
 
 @lru_cache(maxsize=4)

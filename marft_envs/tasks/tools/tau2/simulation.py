@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from loguru import logger
 
 from marft_envs.tasks.tools.call import Call
+from marft_envs.tasks.tools.schema import of_pydantic
 from marft_envs.tasks.tools.tau2.files import checked_folder
 from marft_envs.tasks.tools.tool import Tool
 
@@ -171,27 +172,9 @@ def tools_of(domain: str) -> Mapping[str, tuple[str, Tool]]:
     for side, kit in kits.items():
         for name, tool in ({} if kit is None else kit.get_tools()).items():
             told = tool.openai_schema["function"]
-            schema = _inlined(told["parameters"], told["parameters"].get("$defs", {}))
-            parameters = {"type": "object", "properties": {}, **schema, "additionalProperties": False}
+            parameters = of_pydantic(told["parameters"])
             found[name] = side, Tool(name, told["description"], parameters, dict)  # called by `run` alone
     return found
-
-
-def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a schema of pydantic without titles, and with its definitions in place of references to them."""
-    if isinstance(schema, list):
-        return [_inlined(entry, definitions) for entry in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-    return {
-        key: {name: _inlined(entry, definitions) for name, entry in value.items()}
-        if key == "properties"
-        else _inlined(value, definitions)
-        for key, value in schema.items()
-        if key not in ("title", "$defs")
-    }
 
 
 def refusal(call: Call) -> str:
