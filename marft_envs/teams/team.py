@@ -36,6 +36,7 @@ MORE_PRESETS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "laptop_solo": {"math": ("en",)},
     "laptop_duo": {"math": ("en",)},
     "laptop_trio": {"math": ("en",)},
+    "laptop_routed": {"tools": ("en",)},  # for the world `lookup` alone
 }
 # families of the presets, with their languages
 FAMILIES: Mapping[str, tuple[str, ...]] = {
