@@ -327,7 +327,10 @@ class Run:
             raise LostError("the learner trains on although nothing can be written") from None
         finally:
             filler.unlink()
-        if code != 0 and "No space left on device" not in self._log(said):
+        reasons = ["No space left on device"]
+        if self.sampler is not None:
+            reasons.append(self.sampler.url)  # killed and started again just before: the learner may end of that
+        if code != 0 and not any(reason in self._log(said) for reason in reasons):
             raise LostError(f"the disk is full, and the learner says: {self._log(said)[-2000:]}")
         self.survived["disk"] += 1
         return self._resume()
