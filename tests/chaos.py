@@ -69,6 +69,7 @@ ENDS = "workers died while|died while it started"  # of runs that end by design:
 MARK = "MARFT_CHAOS"  # environment variable of all processes of a run
 DISK_MB = 64
 PATIENCE_S = 600.0  # without an update
+WATCHED_S = 10.0  # for a process to appear
 
 
 class LostError(AssertionError):
@@ -254,10 +255,14 @@ class Run:
     # ------------------------------------------------------------------ faults
 
     def _signal_one(self, fault: str, title: str, number: int) -> int | None:
-        """Send a signal to a random process whose command line holds a title; return its id."""
-        found = [pid for pid, command in processes() if title in command]
-        if not found:
-            return None
+        """Send a signal to a random process whose command line holds a title; return its id.
+
+        Those that run programs live for a moment only: one is waited for.
+        """
+        end = time.monotonic() + WATCHED_S
+        while not (found := [pid for pid, command in processes() if title in command]):
+            if time.monotonic() > end:
+                return None
         pid = self.rng.choice(found)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
