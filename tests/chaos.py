@@ -66,6 +66,7 @@ WORKERS = 2
 ANYWHERE = ("judge", "learner", "disk", "damage", "record", "twice")
 FAULTS = dict.fromkeys(("exact", "ahead"), ("worker", "delay", *ANYWHERE)) | {"served": ("sampler", *ANYWHERE)}
 ENDS = "workers died while|died while it started"  # of runs that end by design: three deaths in a row
+JUDGE = "jail.runner"  # in the command line of a process that runs programs
 MARK = "MARFT_CHAOS"  # environment variable of all processes of a run
 DISK_MB = 64
 PATIENCE_S = 600.0  # without an update
@@ -275,7 +276,7 @@ class Run:
         return learner
 
     def _judge(self, learner: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-        self._signal_one("judge", "jail.runner", signal.SIGKILL)
+        self._signal_one("judge", JUDGE, signal.SIGKILL)
         return learner
 
     def _delay(self, learner: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
@@ -401,12 +402,28 @@ class Run:
 
 
 def processes() -> Iterator[tuple[int, str]]:
-    """Yield the id and the command line of each process that a run has started."""
+    """Yield the id and the command line of each process of a run.
+
+    These are processes with the mark of the runs, and all that they have started: a judge's process has another
+    environment. Such a process whose parent is gone counts too.
+    """
     mark = f"{MARK}={os.environ[MARK]}".encode()
+    parents: dict[int, int] = {}
+    commands: dict[int, str] = {}
+    ours: set[int] = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if int(folder.name) != os.getpid() and mark in (folder / "environ").read_bytes().split(b"\0"):
-                yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            number = int(folder.name)
+            marked = mark in (folder / "environ").read_bytes().split(b"\0")
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            parents[number] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            commands[number] = command
+            if marked or (JUDGE in command and parents[number] == 1):
+                ours.add(number)
+    ours.discard(os.getpid())
+    while more := {number for number, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    yield from ((number, commands[number]) for number in sorted(ours))
 
 
 @contextlib.contextmanager
