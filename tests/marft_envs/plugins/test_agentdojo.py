@@ -18,7 +18,6 @@ from toy_games import play_out
 
 import marft_envs
 from baselines.gold_answers import oracle_of
-from marft_envs.plugins import agentdojo as plugin
 from marft_envs.plugins.agentdojo import package
 from marft_envs.plugins.packages import PackageError
 from marft_envs.records.replay import replay
@@ -95,10 +94,12 @@ def test_the_sizes_are_those_of_the_benchmark(suite):
     assert tasks[3].id == "user_task_3/injection_task_2"
 
 
+@pytest.mark.parametrize("team", ["duo", "trio"])
 @pytest.mark.parametrize("suite", SIZES)
-def test_every_tool_reads_or_acts(suite):
-    reading, acting = plugin.READING[suite].split(), plugin.ACTING[suite].split()
-    assert sorted(reading + acting) == sorted(suites.suite_of(suite).tools)
+def test_each_tool_belongs_to_one_agent(suite, team):
+    profiles = marft_envs.make(f"marft/agentdojo_{suite}_{team}-v0").unwrapped.team.profiles
+    owned = [tool for profile in profiles for tool in profile.tools]
+    assert sorted(owned) == sorted(suites.suite_of(suite).tools)
 
 
 # ------------------------------------------------------------------ attacks
