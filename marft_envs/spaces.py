@@ -188,6 +188,8 @@ def fit(text: str, max_chars: int) -> tuple[str, str]:
         >>> fit("12345", 3)
         ('123', 'cut from 5 to 3 characters')
     """
+    if len(text) <= max_chars and is_clean(text):
+        return text, ""
     faults = []
     if len(text) > max_chars:
         faults.append(f"cut from {len(text)} to {max_chars} characters")

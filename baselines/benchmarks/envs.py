@@ -1,6 +1,6 @@
 """Turns per CPU-second of the environments, and the time to import them.
 
-    python -m baselines.benchmarks.envs [--seconds 1.0] [--json]
+    python -m baselines.benchmarks.envs [--seconds 1.0] [--rounds 1] [--json FILE]
     python -m baselines.benchmarks.envs --against CHECKOUT
 
 The second command compares with another checkout of this project, slice by slice.
@@ -21,15 +21,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import marft_envs
+from baselines.benchmarks.machine import write_record
 from marft_envs import SharedPolicyEnv, Task, TurnParallel
 from marft_envs.environment_capabilities import AnyAEC
 from marft_envs.tasks.math import MathTasks
+from marft_envs.testing import check_environment
 
+_SLICES_OF_A_PROCESS = 8
 ACTION = "12 + 7 = 19, so the answer is \\boxed{19}. " * 5
 _IMPORT = (
     "import time; wall, cpu = time.perf_counter(), time.process_time(); import marft_envs, sys; "
@@ -140,7 +144,8 @@ def serve_slices() -> None:
 def compare(other: Path, slices: int, seconds: float) -> Iterator[tuple[str, float, float, list[float]]]:
     """Time this code and another checkout in alternating slices, on one core.
 
-    The speed of a shared machine drifts within seconds; short slices side by side meet the same speed.
+    The speed of a shared machine drifts within seconds; short slices side by side meet the same speed. Two processes of
+    the same code differ by up to 4 %, by where their memory lies, so every eight slices new ones begin.
 
     Args:
         other: Root of another checkout of this project.
@@ -151,13 +156,14 @@ def compare(other: Path, slices: int, seconds: float) -> Iterator[tuple[str, flo
         Configuration, median microseconds per turn of the other and of this checkout, and the sorted ratios of their
         speeds (above 1: this one is faster).
     """
-    with ExitStack() as stack:
-        players = [stack.enter_context(_player(root)) for root in (other.resolve(), Path(__file__).parents[2])]
-        times: dict[str, tuple[list[float], list[float]]] = {what: ([], []) for what in configurations()}
-        for number in range(slices):
-            for what, taken in times.items():
-                for place in (0, 1) if number % 2 else (1, 0):
-                    taken[place].append(_ask(players[place], what, seconds))
+    times: dict[str, tuple[list[float], list[float]]] = {what: ([], []) for what in configurations()}
+    for first in range(0, slices, _SLICES_OF_A_PROCESS):
+        with ExitStack() as stack:
+            players = [stack.enter_context(_player(root)) for root in (other.resolve(), Path(__file__).parents[2])]
+            for number in range(first, min(first + _SLICES_OF_A_PROCESS, slices)):
+                for what, taken in times.items():
+                    for place in (0, 1) if number % 2 else (1, 0):
+                        taken[place].append(_ask(players[place], what, seconds))
     for what, (before, now) in times.items():
         yield what, median(before), median(now), sorted(old / new for old, new in zip(before, now, strict=True))
 
@@ -177,6 +183,13 @@ def _ask(player: subprocess.Popen[str], what: str, seconds: float) -> float:
     return float(player.stdout.readline())
 
 
+def conformance_cost(team: str) -> dict[str, Any]:
+    """Run the conformance kit without its slow rules on `marft/math_TEAM-v0`; return its rules and CPU seconds."""
+    env_id, start = f"marft/math_{team}-v0", time.process_time()
+    report = check_environment(partial(marft_envs.make, env_id))
+    return {"id": env_id, "rules": len(report.checks), "passed": report.passed, "cpu_s": time.process_time() - start}
+
+
 def import_times() -> dict[str, Any]:
     """Return the import time of `marft_envs` in a new process, in seconds, and the heavy modules it loaded."""
     done = subprocess.run([sys.executable, "-c", _IMPORT], capture_output=True, text=True, check=True)
@@ -187,11 +200,13 @@ def import_times() -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Print the table; return exit code 1 if a limit is missed, else 0.
 
-    Limits: 10,000 turns per CPU-second for environments from `make`, 1.5 s for the import, and no import of torch.
+    Limits: 10,000 turns per CPU-second for environments from `make`, all rules of the conformance kit kept, 1.5 s for
+    the import, and no import of torch.
     """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU seconds for each figure")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--rounds", type=int, default=1, help="measure everything so often, in turns")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="compare with this checkout of the project")
     parser.add_argument("--slices", type=int, default=40, help="with --against: alternating slices of 0.03 CPU seconds")
     parser.add_argument("--serve-slices", action="store_true", help=argparse.SUPPRESS)
@@ -200,23 +215,27 @@ def main(arguments: list[str] | None = None) -> int:
         serve_slices()
         return 0
     if options.against:
+        if not (options.against / "marft_envs" / "__init__.py").is_file():
+            parser.error(f"--against: {options.against} is no checkout of this project: it has no marft_envs")
         for what, before, now, ratios in compare(options.against, options.slices, 0.03):
             low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
             print(f"{what:40} {before:6.1f} -> {now:6.1f} us a turn, x {median(ratios):.2f} [{low:.2f}, {high:.2f}]")
         return 0
-    imported, rows = import_times(), []
-    for what, games in configurations().items():
-        rows.append(row := measure(what, games, options.seconds))
-        if not options.json:
+    imported, rows, games = import_times(), [], configurations()
+    for _ in range(options.rounds):
+        for what, game in games.items():
+            rows.append(row := measure(what, game, options.seconds))
             print(f"{row.what:40} {row.turns_per_cpu_s:>10,.0f} turns per CPU-second", flush=True)
+    kits = [conformance_cost(team) for team in ("duo", "octet")]
+    for kit in kits:
+        print(f"marft check --quick {kit['id']}: {kit['rules']} rules in {kit['cpu_s']:.1f} CPU-seconds")
+    print(f"import marft_envs: {imported['wall_s']:.2f} s ({imported['cpu_s']:.2f} s CPU)")
+    print(f"torch loaded: {imported['torch']}, sympy loaded: {imported['sympy']}")
     if options.json:
         figures = [asdict(row) | {"turns_per_cpu_s": row.turns_per_cpu_s} for row in rows]
-        print(json.dumps({"turns": figures, "import": imported}, indent=2))
-    else:
-        print(f"import marft_envs: {imported['wall_s']:.2f} s ({imported['cpu_s']:.2f} s CPU)")
-        print(f"torch loaded: {imported['torch']}, sympy loaded: {imported['sympy']}")
+        write_record(options.json, "envs", {"turns": figures, "conformance": kits, "import": imported})
     slow = [row for row in rows if "make (AEC)" in row.what and row.turns_per_cpu_s < 10_000]
-    return int(bool(slow or imported["torch"] or imported["wall_s"] > 1.5))
+    return int(bool(slow or not all(kit["passed"] for kit in kits) or imported["torch"] or imported["wall_s"] > 1.5))
 
 
 if __name__ == "__main__":

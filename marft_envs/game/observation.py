@@ -15,7 +15,7 @@ from marft_envs.dependency.base import RoundPlan
 from marft_envs.game.state import RoundHistory
 from marft_envs.records.turn import Turn
 from marft_envs.spaces import Message, TextObservation
-from marft_envs.teams.profile import ENVIRONMENT, Profile
+from marft_envs.teams.profile import Profile
 
 
 class Window(NamedTuple):
@@ -36,37 +36,36 @@ class Window(NamedTuple):
         first = 0 if self.rounds is None else max(0, len(rounds) - self.rounds)
         if self.compaction:
             for number in range(current, first, -1):
-                for turn in rounds[number].turns:
-                    mine = turn.agent == viewer
-                    if turn.agent == self.compaction and (mine or may_see(viewer, turn, rounds[number].plan, current)):
-                        return number
+                played, mine = rounds[number], self.compaction == viewer
+                if self.compaction in played.said and (
+                    mine or self.compaction in authors_seen(viewer, played.plan, is_over=number < current)
+                ):
+                    return number
         return first
 
 
 ALL_ROUNDS = Window()
 
 
-def may_see(viewer: str, turn: Turn, plan: RoundPlan, current_round: int) -> bool:
-    """Return True if D lets an agent see another's action.
+def authors_seen(viewer: str, plan: RoundPlan, *, is_over: bool) -> frozenset[str]:
+    """Return the agents whose actions of a round D lets another agent see.
 
     Args:
         viewer: The observing agent.
-        turn: Turn of the other agent.
-        plan: Plan of the round of the action.
-        current_round: The round in which the agent observes.
+        plan: Plan of the round.
+        is_over: The round is over, so that delayed edges count too.
     """
-    return turn.agent in plan.sees[viewer] or (turn.round < current_round and turn.agent in plan.later[viewer])
+    return plan.sees[viewer] | plan.later[viewer] if is_over else plan.sees[viewer]
 
 
 def visible_turns(viewer: str, rounds: Sequence[RoundHistory], window: Window = ALL_ROUNDS) -> list[Turn]:
     """Return the others' actions that an agent sees now, oldest first: those that D allows within the window."""
-    current = len(rounds) - 1
-    return [
-        turn
-        for played in rounds[window.first(viewer, rounds) :]
-        for turn in played.turns
-        if turn.agent != viewer and may_see(viewer, turn, played.plan, current)
-    ]
+    visible: list[Turn] = []
+    for number in range(window.first(viewer, rounds), len(rounds)):
+        played = rounds[number]
+        authors = authors_seen(viewer, played.plan, is_over=number < len(rounds) - 1)
+        visible += [turn for turn in played.turns if turn.agent in authors and turn.agent != viewer]
+    return visible
 
 
 def view(
@@ -77,25 +76,29 @@ def view(
     window: Window = ALL_ROUNDS,
 ) -> TextObservation:
     """Build the observation of an agent at this point of the game."""
-    viewer, current = profile.name, len(rounds) - 1
+    viewer, problem = profile.name, rounds[0].opening
     carried = None if communication.is_full else _carried(viewer, rounds, communication, window)
     messages = list(profile.briefed(briefing) if briefing else profile.opening)
     first = window.first(viewer, rounds)
-    fixed = len(messages) + bool(rounds[0].opening) + (first == 0 and viewer in rounds[0].private)
-    for number, played in enumerate(rounds):
-        if played.opening and (number >= first or number == 0):
-            messages.append(Message("user", played.opening, ENVIRONMENT))
-        if number < first:
-            continue
+    fixed = len(messages) + bool(problem.content) + (first == 0 and viewer in rounds[0].private)
+    if first > 0 and problem.content:
+        messages.append(problem)
+    for number in range(first, len(rounds)):
+        played = rounds[number]
+        if played.opening.content:
+            messages.append(played.opening)
         if viewer in played.private:
-            messages.append(Message("user", played.private[viewer], ENVIRONMENT))
+            messages.append(played.private[viewer])
+        authors = authors_seen(viewer, played.plan, is_over=number < len(rounds) - 1)
         for turn in played.turns:
-            if turn.agent == viewer:
+            author = turn.agent
+            if author == viewer:
                 messages.append(Message("assistant", turn.action, viewer))
-            elif may_see(viewer, turn, played.plan, current):
-                text = turn.action if carried is None else carried[turn.round, turn.agent]
-                if text is not None:
-                    messages.append(Message("user", text, turn.agent))
+            elif author in authors:
+                if carried is None:
+                    messages.append(played.said[author])
+                elif (text := carried[number, author]) is not None:
+                    messages.append(Message("user", text, author))
     return TextObservation.of(tuple(messages), fixed)
 
 

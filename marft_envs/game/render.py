@@ -14,10 +14,11 @@ def transcript(rounds: Sequence[RoundHistory], briefings: Mapping[str, str]) -> 
     """Return the whole conversation without visibility limits."""
     messages = [Message("user", _private_line(agent, text), ENVIRONMENT) for agent, text in briefings.items()]
     for played in rounds:
-        if played.opening:
-            messages.append(Message("user", played.opening, ENVIRONMENT))
-        messages += [Message("user", _private_line(agent, text), ENVIRONMENT) for agent, text in played.private.items()]
-        messages += [Message("user", turn.action, turn.agent) for turn in played.turns]
+        if played.opening.content:
+            messages.append(played.opening)
+        for agent, told in played.private.items():
+            messages.append(Message("user", _private_line(agent, told.content), ENVIRONMENT))
+        messages += [played.said[turn.agent] for turn in played.turns]
     return TextObservation.of(tuple(messages))
 
 
@@ -31,8 +32,11 @@ def picture(title: str, rounds: Sequence[tuple[RoundHistory, Outcome | None, flo
     """
     lines = [title]
     for number, (played, outcome, reward) in enumerate(rounds):
-        lines += [f"--- round {number + 1} of {horizon} ---", *([played.opening] if played.opening else [])]
-        lines += [_private_line(agent, text) for agent, text in played.private.items()]
+        lines += [
+            f"--- round {number + 1} of {horizon} ---",
+            *([played.opening.content] if played.opening.content else []),
+        ]
+        lines += [_private_line(agent, told.content) for agent, told in played.private.items()]
         for turn in played.turns:
             fault = f"  [invalid: {turn.fault}]" if turn.fault else ""
             lines.append(f"<{turn.agent}>{fault} {turn.action}")

@@ -19,6 +19,7 @@ class NumericInfos:
 
     def __init__(self) -> None:
         self._blank: dict[str, Any] | None = None
+        self._plain = False
 
     def of(self, infos: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return new infos: non-numeric entries are left out; missing ones and those of another shape are zero.
@@ -36,8 +37,13 @@ class NumericInfos:
                 for key, value in info.items():
                     if _is_numeric(value) and key not in self._blank:
                         self._blank[key] = np.zeros_like(value) if isinstance(value, np.ndarray) else type(value)(0)
+            self._plain = _PLAIN.issuperset(map(type, self._blank.values()))
         numbers: dict[str, dict[str, Any]] = {}
-        for agent, info in infos.items():  # runs for each agent at each turn, and nearly all values are plain numbers
+        for agent, info in infos.items():
+            # Nearly always all is plain numbers under the known keys, so that a copy is all there is to do.
+            if info.keys() == self._blank.keys() and self._plain and _PLAIN.issuperset(map(type, info.values())):
+                numbers[agent] = dict(info)
+                continue
             numbers[agent] = kept = {}
             for key, zero in self._blank.items():
                 value = info.get(key)

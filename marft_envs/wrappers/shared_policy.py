@@ -70,10 +70,9 @@ class SharedPolicyEnv(gymnasium.Env[Any, Any]):
         """Return the observation and info of the agent that acts now."""
         agent = self.env.agent_selection
         mask = None if self.place.where is None else mask_of(self.env, agent)
-        info = self._numeric.of({agent: self.env.infos[agent]})[agent] | {
-            "agent_index": self.env.possible_agents.index(agent)
-        }
-        return self.place.observation(self.env.observe(agent), mask), self.place.info(info, mask)
+        observation, *_, told = self.env.last()
+        info = self._numeric.of({agent: told})[agent] | {"agent_index": self.env.possible_agents.index(agent)}
+        return self.place.observation(observation, mask), self.place.info(info, mask)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return True for each action that is legal now; the form of sb3-contrib."""

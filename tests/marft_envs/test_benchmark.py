@@ -5,9 +5,9 @@ import json
 from baselines.benchmarks import envs
 
 
-def test_the_benchmark_measures_every_view(capsys):
-    envs.main(["--seconds", "0.01", "--json"])
-    found = json.loads(capsys.readouterr().out)
+def test_the_benchmark_measures_every_view(tmp_path):
+    envs.main(["--seconds", "0.01", "--json", str(tmp_path / "envs.json")])
+    found = json.loads((tmp_path / "envs.json").read_text(encoding="utf-8"))
     assert {row["what"].split(", ")[2] for row in found["turns"]} == {
         "bare", "make (AEC)", "TurnParallel", "SharedPolicyEnv"
     }  # fmt: skip

@@ -104,6 +104,24 @@ def test_rounds_without_an_answer_are_not_judged():
     assert silent.infos["a_0"]["invalid"] == 2
 
 
+def test_infos_are_one_object_until_the_next_step_and_a_held_one_never_changes():
+    env = toy_game("a_0", "b_0", "c_0")
+    env.reset(seed=1)
+    held = [(env.last()[4], dict(env.last()[4]))]
+    while env.agents:
+        agent, told = env.agent_selection, env.last()[4]
+        assert told is env.infos[agent]
+        assert list(env.infos) == env.agents
+        held.append((told, dict(told)))
+        before = env.infos
+        env.step(None if env.terminations[agent] or env.truncations[agent] else "1")
+        if env.agents == env.possible_agents:
+            assert env.infos is not before
+
+    assert env.infos == {}
+    assert all(info == copied for info, copied in held)
+
+
 def test_turn_order_follows_the_dependency():
     order = matrix([[0, 0, 1], [1, 0, 0], [0, 0, 0]])
     game = reset(toy_game("a_0", "b_0", "c_0", dependency=order))

@@ -80,6 +80,23 @@ def test_a_loop_without_a_step_is_refused():
     assert ours[0] is AssertionError
 
 
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_the_turns_of_a_loop_are_limited_and_it_can_begin_again(most):
+    def turns(env):
+        env.reset(seed=1)
+        loop, taken = env.agent_iter(most), []
+        for _ in range(2):
+            for agent in loop:
+                taken.append(agent)
+                env.step(f"{agent} says 1")
+        return taken
+
+    theirs, ours = (turns(wrapper(toy_game("a_0", "b_0", horizon=4))) for wrapper in WRAPPERS)
+
+    assert ours == theirs
+    assert len(ours) == 2 * most
+
+
 def test_a_copy_goes_on_alone():
     env = OrderEnforced(toy_game("a_0", "b_0"))
     env.reset(seed=1)

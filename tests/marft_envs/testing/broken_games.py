@@ -107,19 +107,15 @@ class Boundless(FlexMG):
 class Wordy(FlexMG):
     """A string in the infos."""
 
-    def _refresh(self):
-        super()._refresh()
-        self.infos[self.agents[0]]["author"] = "a_0"
+    def _info(self, agent):
+        return super()._info(agent) | ({"author": "a_0"} if agent == self.possible_agents[0] else {})
 
 
 class Late(FlexMG):
     """A key in the infos that comes later."""
 
-    def _refresh(self):
-        super()._refresh()
-        if self._turns:
-            for info in self.infos.values():
-                info["late"] = 1
+    def _info(self, agent):
+        return super()._info(agent) | ({"late": 1} if self._turns else {})
 
 
 class Worn(FlexMG):
@@ -144,10 +140,8 @@ class Fussy(FlexMG):
 class Generous(FlexMG):
     """Every action counts as a success."""
 
-    def _refresh(self):
-        super()._refresh()
-        for info in self.infos.values():
-            info["success"] = 1
+    def _info(self, agent):
+        return super()._info(agent) | {"success": 1}
 
 
 class Strict(FlexMG):

@@ -39,7 +39,7 @@ from marft_envs.tasks.tools.bfcl.stateful import (
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
 from marft_envs.tasks.tools.execution import ToolLimits, execute
 from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
-from marft_envs.tasks.tools.session import Event, hand_over, told_of, unreadable
+from marft_envs.tasks.tools.session import Event, hand_over, not_owned, told_of, unreadable
 from marft_envs.tasks.tools.team_bound_tasks import TeamTools
 from marft_envs.tasks.tools.world import Toolbox, WorldKind
 
@@ -186,10 +186,7 @@ class MultiTurnSession:
         event: Event = {"kind": "call", "name": call.name[:64], "arguments": dict(call.arguments)}
         own, limits = self.tasks.surface.owned[self._id][agent], self.tasks.limits
         if call.name not in own:
-            return event | {
-                "status": "unknown",
-                "result": f"you have no such tool; yours are {', '.join(own) or 'none'}",
-            }
+            return event | not_owned(own)
         if call.name == HAND_OFF:
             return hand_over(own[HAND_OFF], call, event, before)
         if len(before) >= limits.calls_per_turn or len(self.made) >= limits.calls_per_episode:
