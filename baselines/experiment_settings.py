@@ -25,6 +25,7 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.sharding import check_fsdp, shard
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
+from marft_agents.models.pretrained import Dtype
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.trackers import TrackingSettings
 from marft_agents.policies.language_model import (
@@ -84,6 +85,7 @@ class Experiment:
         ranks: Number of processes that share the passes of each update.
         start_from: Checkpoint or run whose adapters the training starts from; None: untrained ones.
         replay_from: Turn file whose turns `replay_share` mixes into updates; None: solved episodes of the run itself.
+        dtype: Dtype of the frozen bases, see `build_team`.
     """
 
     env: str
@@ -106,6 +108,7 @@ class Experiment:
     ranks: RankSettings = RankSettings()
     start_from: str | None = None
     replay_from: str | None = None
+    dtype: Dtype = "auto"
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
@@ -131,6 +134,7 @@ class Experiment:
             algorithm=arguments.algorithm,
             models=read_models(arguments.model),
             sharing=arguments.sharing,
+            dtype=arguments.dtype,
             sampler=arguments.sampler,
             canary=arguments.canary,
             start_from=_absolute(getattr(arguments, "start_from", None)),
@@ -272,6 +276,7 @@ class Experiment:
             sharing=self.sharing,
             seed=self.schedule.seed,
             device=device,
+            dtype=self.dtype,
             context=self.context,
             remote=self.remote,
             in_host_memory=in_host_memory,

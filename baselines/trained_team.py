@@ -12,6 +12,7 @@ from baselines.experiment_settings import Experiment
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
+from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import Devices, LanguageModelTeam, Sharing, build_team, check_first_prompts
 from marft_agents.policies.partners import RemoteSettings
 from marft_agents.runs import checkpoint
@@ -29,6 +30,7 @@ class TeamSettings:
         sharing: "separate" for one adapter per agent, "shared" for one for all.
         checkpoint: Checkpoint or run whose adapters are loaded; None is the untrained team.
         remote: Limits of requests to remote agents.
+        dtype: Dtype of the frozen bases, see `build_team`.
     """
 
     models: Mapping[str, str]
@@ -38,6 +40,7 @@ class TeamSettings:
     sharing: Sharing = "separate"
     checkpoint: Path | None = None
     remote: RemoteSettings = RemoteSettings()
+    dtype: Dtype = "auto"
 
     @classmethod
     def of_run(cls, experiment: Experiment, path: Path) -> TeamSettings:
@@ -55,6 +58,7 @@ class TeamSettings:
             context=context,
             lora=experiment.lora,
             sharing=experiment.sharing,
+            dtype=experiment.dtype,
             checkpoint=path,
             remote=experiment.remote,
         )
@@ -86,6 +90,7 @@ class TeamSettings:
             lora=self.lora,
             law=self.law,
             sharing=self.sharing,
+            dtype=self.dtype,
             device=device,
             context=self.context,
             remote=self.remote,

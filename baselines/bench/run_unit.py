@@ -250,6 +250,7 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
         experiment.sharing,
         folder.run(cell.training) if cell.training else None,
         experiment.remote,
+        experiment.dtype,
     ).load([profile["name"] for profile in team["profiles"]])
     keywords = task.keywords(task.plan.test_split, team)
     if cell.arm == MUTED:

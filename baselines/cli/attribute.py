@@ -161,6 +161,7 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
         context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context)),
         lora=trained.lora,
         sharing=trained.sharing,
+        dtype=trained.dtype,
         remote=trained.remote,
         checkpoint=path,
     )

@@ -231,6 +231,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> Players:
         context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context) if trained else {}),
         lora=trained.lora if trained else LoraSettings(),
         sharing=trained.sharing if trained else "separate",
+        dtype=arguments.dtype or (trained.dtype if trained else "auto"),
         checkpoint=arguments.checkpoint,
         remote=read_knobs(arguments, RemoteSettings, dataclasses.asdict(trained.remote) if trained else {}),
     )

@@ -147,6 +147,7 @@ def _configured(arguments: argparse.Namespace, manifest: Mapping[str, Any]) -> S
         algorithm=SFT,
         models=read_models(arguments.model or ["smollm2-135m"]),
         sharing=arguments.sharing or "separate",
+        dtype=arguments.dtype or "auto",
         learner=settings.learner,
         schedule=TrainingSchedule(seed=settings.seed),
         law=read_knobs(arguments, SamplingParams, {}),

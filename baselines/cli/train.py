@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
@@ -35,6 +36,7 @@ from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
 from marft_agents.metric_names import TOKENS_TOTAL
+from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import Devices, LanguageModelTeam
 from marft_agents.rollouts.ray_workers import cluster
 from marft_agents.runs import checkpoint
@@ -50,6 +52,7 @@ DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell giv
     "sampler": OWN,
     "canary": True,
     "sharing": "separate",
+    "dtype": "auto",
     "preset": "laptop",
 }
 LEARNERS = tuple(field.name for field in dataclasses.fields(RankSettings))
@@ -115,7 +118,7 @@ def _flags(names: Iterable[str]) -> str:
 
 
 def add_model_flags(parser: argparse.ArgumentParser) -> None:
-    """Add --model and --device."""
+    """Add --model, --dtype and --device."""
     parser.add_argument(
         "--model",
         action="append",
@@ -124,6 +127,11 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
         help="a folder, hub id, .gguf file, smollm2-135m (default), tiny or tiny-words; AGENT=MODEL for one agent; may "
         "be repeated. frozen:MODEL is not trained, endpoint:URL#NAME is model NAME of an OpenAI-compatible server, and "
         "a2a:URL an A2A agent",
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=get_args(Dtype),
+        help="dtype of the frozen models; auto: bfloat16 on CUDA, float32 on the CPU (default: auto)",
     )
     add_device_flag(parser)
 
@@ -310,10 +318,10 @@ class _Run:
         else:
             check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
             done = checkpoint.load(out, team, learner)
+        exported = out / "adapters"
+        shutil.rmtree(exported, ignore_errors=True)  # those of a killed learner
         rollouts = stack.enter_context(
-            open_rollouts(
-                experiment, team, learner.settings, out / "adapters", make_env=self.make_env, device=self.device
-            )
+            open_rollouts(experiment, team, learner.settings, exported, make_env=self.make_env, device=self.device)
         )
         table = stack.enter_context(
             TrainingTable(

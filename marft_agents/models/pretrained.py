@@ -17,14 +17,17 @@ import tempfile
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from safetensors import SafetensorError
 
 from marft_agents.models.random_models import RANDOM_MODELS
+from marft_agents.setting_fields import SettingsError
 
 SMOLLM2_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
+
+Dtype = Literal["auto", "float32", "bfloat16"]  # of the frozen weights
 
 
 class ModelError(ValueError):
@@ -62,9 +65,19 @@ def default_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def default_dtype(device: torch.device) -> torch.dtype:
-    """Return bfloat16 on CUDA and float32 on the CPU (bfloat16 prefill is 2.4x slower there)."""
-    return torch.bfloat16 if device.type == "cuda" else torch.float32
+def dtype_on(device: torch.device, wanted: Dtype = "auto") -> torch.dtype:
+    """Return the dtype of frozen weights on a device.
+
+    "auto" is bfloat16 on CUDA and float32 on the CPU: many processors have no bfloat16 products and emulate them.
+
+    Raises:
+        SettingsError: No such dtype.
+    """
+    if wanted not in get_args(Dtype):
+        raise SettingsError(f"dtype = {wanted!r}, wanted one of {', '.join(get_args(Dtype))}")
+    if wanted == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return torch.bfloat16 if wanted == "bfloat16" else torch.float32
 
 
 def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> Pretrained:
@@ -73,13 +86,13 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     Args:
         name: A folder, a hub id, a `.gguf` file, `smollm2-135m`, `tiny` or `tiny-words`.
         device: Device of the weights; None chooses CUDA if available, else the CPU.
-        dtype: Dtype of the frozen weights; None chooses `default_dtype`.
+        dtype: Dtype of the frozen weights; None chooses that of `dtype_on`.
 
     Raises:
         ModelError: No loadable model has this name.
     """
     device = device or default_device()
-    dtype = dtype or default_dtype(device)
+    dtype = dtype or dtype_on(device)
     tokenizer = load_tokenizer(name)
     random = RANDOM_MODELS.get(name)
     if random is not None:

@@ -18,11 +18,13 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import ChatPrompt, encode
 from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
+from marft_agents.models.packed_linear import pack
 from marft_agents.models.pretrained import (
+    Dtype,
     ModelError,
     context_length,
     default_device,
-    default_dtype,
+    dtype_on,
     load,
     load_config,
     load_tokenizer,
@@ -252,6 +254,7 @@ def build_team(
     sharing: Sharing = "separate",
     seed: int = 0,
     device: Devices = None,
+    dtype: Dtype = "auto",
     context: ContextSettings | None = None,
     remote: RemoteSettings | None = None,
     in_host_memory: bool = False,
@@ -268,6 +271,7 @@ def build_team(
         seed: Seed of the adapters' initial weights.
         device: Device of the bases, or agent -> device of its base, with "*" for all others. None, and agents that
             are not named, take CUDA if available, else the CPU.
+        dtype: Dtype of the frozen bases; "auto" is bfloat16 on CUDA and float32 on the CPU. Adapters are float32.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
         remote: Limits of requests to remote agents.
         in_host_memory: True loads the bases into host memory, in the dtype of their device, for
@@ -276,7 +280,7 @@ def build_team(
     Raises:
         ModelError: A model cannot be loaded, an agent has no model, or an agent's id is not text.
         SettingsError: The context window does not fit a model, an unknown or remote agent has a device, or agents of
-            one shared adapter have several; found before any weights are loaded.
+            one shared adapter have several, or no such dtype; found before any weights are loaded.
         RemoteError: A package for a remote agent is missing, or it does not know the sampling parameters.
     """
     _check_agent_ids(agents)
@@ -288,6 +292,7 @@ def build_team(
     names = [name for name, _ in members]
     if sharing == "shared" and len(set(names)) < len(names):
         raise SettingsError("device: found several for agents that share one adapter, wanted one for all")
+    dtypes = {place: dtype_on(place, dtype) for _, place in members}
     for name in names:
         choose_window(name, context_length(load_config(name)), context or ContextSettings(), law)
     partners = {agent: open_partner(model, law, remote) for agent, model in chosen.items() if not model.local}
@@ -296,9 +301,11 @@ def build_team(
         trained = [agent for agent in own if not chosen[agent].kind]
         shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
         adapters = [shared] if sharing == "shared" and trained else trained
-        loaded = load(name, device=torch.device("cpu") if in_host_memory else place, dtype=default_dtype(place))
+        loaded = load(name, device=torch.device("cpu") if in_host_memory else place, dtype=dtypes[place])
         base = AdaptedBase(loaded, adapters or [UNUSED_ADAPTER], lora, seed=seed)
         base.device = place
+        if not in_host_memory:
+            pack(loaded.model)
         for agent in own:
             adapter = shared if sharing == "shared" else agent
             seats[agent] = Seat(base, adapter if agent in trained else None)

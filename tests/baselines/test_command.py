@@ -5,10 +5,13 @@ import shutil
 import sys
 
 import pytest
+import torch
 from full_disk import largest_file
 
 import marft_envs
 from baselines.cli.main import build_parser, main
+from baselines.experiment_settings import Experiment
+from baselines.trained_team import TeamSettings
 
 DUO = "marft/gsm8k_duo-v0"
 TINY_TRAINING = [
@@ -123,11 +126,15 @@ def test_train_fills_the_run_folder(trained):
     assert json.loads((trained / "versions.json").read_text())["torch"]
 
 
-def test_resume_goes_on_as_if_it_had_never_stopped(capsys, trained, tmp_path):
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_resume_goes_on_as_if_it_had_never_stopped(capsys, tmp_path, dtype):
     short, whole = tmp_path / "short", tmp_path / "whole"
-    assert run(capsys, *TINY_TRAINING, "--out", short)[0] == 0
+    flags = ["--dtype", dtype]
+    assert run(capsys, *TINY_TRAINING, *flags, "--out", short)[0] == 0
     assert run(capsys, "train", "--resume", short, "--updates", "4")[0] == 0
-    assert run(capsys, *TINY_TRAINING[:-1], "4", "--out", whole)[0] == 0
+    assert run(capsys, *TINY_TRAINING[:-1], "4", *flags, "--out", whole)[0] == 0
+    resumed = TeamSettings.of_run(Experiment.load(short), short).load(["reasoner_0", "actor_0"])
+    assert resumed.bases[0].dtype == getattr(torch, dtype)
     for agent in ("reasoner_0", "actor_0"):
         name = f"checkpoints/update-00004/{agent}/adapter_model.safetensors"
         assert (short / name).read_bytes() == (whole / name).read_bytes()

@@ -65,7 +65,7 @@ def test_a_printed_config_holds_every_setting(tmp_path):
     "flags",
     [
         ["--team", "laptop_duo", "--dependency", "independent", "--communication", '{"default": "last"}'],
-        ["--model", "reasoner_0=tiny", "--model", "actor_0=smollm2-135m", "--sharing", "separate"],
+        ["--model", "reasoner_0=tiny", "--model", "actor_0=smollm2-135m", "--dtype", "bfloat16"],
         ["--env-arg", 'render_mode="human"', "--env-arg", 'x={"a": [null, 1]}', "--reward", '{"success": 1.0}'],
         ["--epochs", "2", "--kl-stop", "0.1", "--targets", "q_proj", "--validate-every", "3"],
         ["--kl-stop", "none", "--sampler", "http://127.0.0.1:9/v1", "--horizon", "3"],

@@ -9,7 +9,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import LoraSettings
-from marft_agents.models.pretrained import load
+from marft_agents.models.pretrained import dtype_on, load
 from marft_agents.policies import language_model
 from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
 from marft_agents.policies.language_model import build_team
@@ -38,6 +38,16 @@ def test_each_copy_is_loaded_onto_its_device(monkeypatch):
     monkeypatch.setattr(language_model, "load", lambda name, device, dtype: places.append(device) or load(name))
     team({"*": ONE, "seller_0": OTHER})
     assert places == [ONE, OTHER]
+
+
+def test_the_dtype_of_frozen_weights_is_that_of_the_device_unless_it_is_given():
+    assert dtype_on(torch.device("cuda")) == torch.bfloat16
+    assert team(ONE).bases[0].dtype == dtype_on(ONE, "float32") == torch.float32
+    half = team(ONE, dtype="bfloat16").bases[0]
+    assert half.dtype == torch.bfloat16
+    assert {tensor.dtype for tensor in half.parameters(AGENTS[0]).values()} == {torch.float32}
+    with pytest.raises(SettingsError, match="dtype = 'float16', wanted one of auto, float32, bfloat16"):
+        team(ONE, dtype="float16")
 
 
 @pytest.mark.parametrize("credit", ["chain", "own"])

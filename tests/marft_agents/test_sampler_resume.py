@@ -36,8 +36,11 @@ def test_a_resumed_run_plays_with_its_own_sampler(server, tmp_path):
     config = json.loads((run / "config.json").read_text())
     assert config["sampler"] == server.url
     asked = len(server.asked)
+    for left_by_a_kill in (".adapter-ez5wyg4l", "actor_0-0123abcd-7"):
+        (run / "adapters" / left_by_a_kill).mkdir()
     assert main(["train", "--resume", str(run), "--updates", "2", "--device", "cpu"]) == 0
     assert len(server.asked) >= asked + 2 * 2
+    assert list((run / "adapters").iterdir()) == []
     asked = len(server.asked)
     del config["sampler"]  # a run of before that was known: the team's own generation
     (run / "config.json").write_text(json.dumps(config))

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from marft_agents.models.pretrained import Pretrained, default_dtype, load
+from marft_agents.models.pretrained import Pretrained, dtype_on, load
 from marft_agents.models.random_models import byte_tokenizer
 
 
@@ -48,7 +48,7 @@ class Shape:
         tokenizer = shaped_tokenizer(self.vocabulary)
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), device:
             torch.manual_seed(0)
-            model = self.model(tokenizer, dtype or default_dtype(device))
+            model = self.model(tokenizer, dtype or dtype_on(device))
         model.requires_grad_(False)
         return Pretrained(self.name, "", model.eval(), tokenizer)
 
