@@ -17,7 +17,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pyte
 QUICK := not slow and not long and not attacks and not probes and not browser and not ray and not vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party vllm test lint test-long test-attacks test-probes test-ray test-chaos test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft data docs dist mutation install hooks clean
+.PHONY: help quickstart third-party vllm test lint test-long test-attacks test-probes test-ray test-chaos test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft bench-all bench-guard data docs dist mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,7 +60,7 @@ test-vllm: $(VLLM_STAMP)  ## the samplers against vLLM itself, on a CPU
 	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/test_vllm.py
 
 test-chaos: $(STAMP)  ## training while processes are killed, the disk is full and files are damaged; as root (ARGS="--updates 50")
-	$(BIN)/python tests/chaos.py $(ARGS)
+	$(BIN)/python -P tests/chaos.py $(ARGS)
 
 test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser installs what it needs)
 	$(PYTEST) -m browser tests/baselines/report
@@ -78,7 +78,7 @@ vllm: $(VLLM_STAMP)  ## start a vLLM server for `marft train --sampler`, on a CP
 sandbox: $(STAMP)  ## build the image of the Docker judge (ARGS="--rootfs DIR" where no registry can be reached)
 	$(BIN)/marft sandbox build $(ARGS)
 
-bench-judge: $(STAMP)  ## tests per second of the judge, per backend (ARGS="--json")
+bench-judge: $(STAMP)  ## tests per second of the judge, per backend (ARGS="--rounds 5")
 	$(BIN)/python -m baselines.benchmarks.judge $(ARGS)
 
 lint: $(STAMP)  ## ruff, formatting, types, import contracts
@@ -91,7 +91,7 @@ test-slow: $(STAMP)  ## the tests that need the pretrained model or minutes of C
 	$(PYTEST) -m slow
 
 bench-envs: $(STAMP)  ## turns per CPU-second of the environments; speed and accuracy of the grader
-	$(BIN)/python -m baselines.benchmarks.envs
+	$(BIN)/python -m baselines.benchmarks.envs $(ARGS)
 	$(BIN)/python -m baselines.benchmarks.grading
 
 bench-train: $(STAMP)  ## rollouts and updates against TRL, CoMLRL and the reference data flow, side by side (ARGS="--quick")
@@ -99,6 +99,16 @@ bench-train: $(STAMP)  ## rollouts and updates against TRL, CoMLRL and the refer
 
 bench-gpu: $(STAMP)  ## teams on a GPU, end to end: speed, memory, agreement, learning (ARGS="--shapes qwen2.5-3b")
 	$(BIN)/python -m baselines.benchmarks.gpu $(ARGS)
+
+bench-all: $(STAMP)  ## all benchmarks of speed, hours on a quiet machine; writes docs/benchmarks/ratios.md
+	$(BIN)/python -m baselines.benchmarks.training --out runs/bench-train --json docs/benchmarks/training.json
+	$(BIN)/python -m baselines.benchmarks.judge --rounds 5 --json docs/benchmarks/judge.json
+	$(BIN)/python -m baselines.benchmarks.envs --rounds 5 --json docs/benchmarks/envs.json
+	$(BIN)/python -m baselines.benchmarks.guard --record
+	$(BIN)/python -m baselines.benchmarks.ratios
+
+bench-guard: $(STAMP)  ## a quick run of four ratios, compared with the last committed one; fails if one fell
+	$(BIN)/python -m baselines.benchmarks.guard $(ARGS)
 
 bench-sft: $(STAMP)  ## oracle fine-tuning, then MARFT, in three worlds of tools; continues after a kill (ARGS="--dry-run")
 	$(BIN)/python -m baselines.benchmarks.sft_then_marft --out runs/sft-marft $(ARGS)

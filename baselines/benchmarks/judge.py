@@ -1,6 +1,6 @@
 """Tests per second of the judge, per backend, beside plain subprocess, `docker exec` and `docker run` per test.
 
-    python -m baselines.benchmarks.judge [--backends docker,bubblewrap,landlock] [--tests 200] [--json]
+    python -m baselines.benchmarks.judge [--backends docker,bubblewrap,landlock] [--tests 200] [--json FILE]
         [--languages python,c++17] [--at-once 1,2] [--rounds 1]
 
 The workload is a batch of short tests (the sum of a few numbers) in Python and as a compiled C++ program. Wall time
@@ -13,7 +13,6 @@ the ratios to plain subprocess in the same round.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from baselines.benchmarks.machine import write_record
 from marft_envs.sandbox import Judge, Submission, Test, Verdict
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--languages", default=",".join(SOURCES), help="separated by commas")
     parser.add_argument("--at-once", default="1,2", help="programs at once, separated by commas")
     parser.add_argument("--rounds", type=int, default=1, help="take turns so often: for a machine that is busy")
-    parser.add_argument("--json", action="store_true", help="print the raw numbers instead of a table")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers here too")
     arguments = parser.parse_args()
     rows: list[Row] = []
     backends = arguments.backends.split(",")
@@ -168,10 +168,9 @@ def main() -> None:
                     rows += [judged(backend, arguments.image, language, workers, tests) for backend in backends]
         if "docker" in backends and "python" in arguments.languages.split(","):
             rows += in_docker(arguments.image, max(3, arguments.tests // 7))
+    Console().print(table(rows))
     if arguments.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
-    else:
-        Console().print(table(rows))
+        write_record(arguments.json, "judge", {"rows": [asdict(row) for row in rows]})
 
 
 if __name__ == "__main__":

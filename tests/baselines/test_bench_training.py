@@ -7,15 +7,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
+from baselines.benchmarks.machine import described, machine
 from baselines.benchmarks.training import __main__ as command
+from baselines.benchmarks.training import contenders
 from baselines.benchmarks.training import plan as benchmark_plan
 from baselines.benchmarks.training.contender_process import Contender, Row
 from baselines.benchmarks.training.meter import measure, resident_mb, settle
 from baselines.benchmarks.training.page import BEGIN, END, write_page
 from baselines.benchmarks.training.plan import SMALL, Axis, Plan, Results, execute
 from baselines.benchmarks.training.preparation import prepare
-from baselines.benchmarks.training.report import best, per_agent, ratios, record, tables
+from baselines.benchmarks.training.report import per_agent, ratios, record, tables, typical
 from baselines.benchmarks.training.worker import Service
 from baselines.benchmarks.training.workload import END_TOKEN, Workload, answer_lengths, chain_team
 
@@ -165,9 +168,14 @@ def test_the_peak_of_memory_is_that_of_the_work():
     assert small.extra == {}
 
 
-def test_the_best_repetition_counts_with_the_highest_peak():
-    (found,) = best([row(cpu=3.0, peak=10.0), row(cpu=2.0, peak=20.0, repetition=1), row(cpu=4.0, peak=30.0)])
-    assert (found.cpu_s, found.peak_mb) == (2.0, 30.0)
+def test_the_median_repetition_counts_with_the_highest_peak():
+    repetitions = [
+        row(cpu=3.0, peak=10.0),
+        row(cpu=2.0, peak=20.0, repetition=1),
+        row(cpu=7.0, peak=30.0, repetition=2),
+    ]
+    (found,) = typical(repetitions)
+    assert (found.cpu_s, found.peak_mb) == (3.0, 30.0)
 
 
 def test_ratios_are_theirs_over_ours_and_memory_is_ours_over_theirs():
@@ -178,11 +186,31 @@ def test_ratios_are_theirs_over_ours_and_memory_is_ours_over_theirs():
     assert not list(ratios([row(), row("trl", workload="team-2")]))
 
 
-def test_cost_per_agent_compares_the_largest_team_with_a_duo():
+def test_the_ratio_of_several_repetitions_is_the_median_of_those_taken_in_turn_with_its_spread():
+    ours = [row(cpu=cpu, peak=None, repetition=n) for n, cpu in enumerate((1.0, 2.0, 4.0))]
+    theirs = [row("trl", cpu=cpu, peak=None, repetition=n) for n, cpu in enumerate((5.0, 6.0, 8.0))]
+    (speed,) = ratios([*ours, *theirs])
+    assert (speed.repetitions, speed.cpu, speed.low, speed.high) == (3, 3.0, 2.0, 5.0)
+    assert speed.met is True
+
+
+def test_work_that_only_the_other_needs_is_added_to_its_time():
+    measured = [row("ours-marft", cpu=2.0), row("reference", cpu=8.0), row("reference", phase="score", cpu=4.0)]
+    found = {ratio.what: ratio.cpu for ratio in ratios(measured)}
+    assert found["from play to new weights, against the reference flow"] == 6.0
+    assert found["update: speed against the reference's update alone"] == 4.0
+
+
+def test_cost_per_agent_compares_larger_teams_with_a_duo():
     rows = [row(workload="team-1"), row(workload="team-2", cpu=2.0), row(workload="team-8", cpu=12.0)]
     (found,) = per_agent(rows, {1: "team-1", 2: "team-2", 8: "team-8"})
     assert found.cpu == 1.5
     assert found.met is False
+    larger = row(workload="team-32", cpu=64.0)
+    assert [ratio.met for ratio in per_agent([*rows, larger], {2: "team-2", 8: "team-8", 32: "team-32"})] == [
+        False,
+        None,
+    ]
     assert list(per_agent(rows, {1: "team-1"})) == []
 
 
@@ -230,9 +258,13 @@ def test_a_whole_run_with_the_tiny_model(tmp_path, monkeypatch, processes):
         ("vocabulary-300", "ours", "update"),
         ("vocabulary-400", "ours", "update"),
     }
-    assert len(told) == 2 + len(results.rows)
+    assert len(told) == 2 + len(results.rows)  # the interpreters, and each measurement
     assert results.versions["ours"]["torch"] == results.versions["reference"]["torch"]
-    facts = json.loads(json.dumps(record(results, "command", 60.0)))
+    again = execute(plan, ["ours", "reference"], "tiny", tmp_path, told.append)
+    assert again.rows == results.rows  # nothing is measured twice
+    with pytest.raises(ValueError, match="another plan"):
+        execute(replace(plan, rounds={1: 2}), ["ours"], "tiny", tmp_path, told.append)
+    facts = json.loads(json.dumps(record(results, 60.0))) | {"command": "command", "machine": machine()}
     assert facts["workloads"]["main"]["samples"] == 4
     assert len(facts["rows"]) == 6
     page = tmp_path / "page.md"
@@ -266,3 +298,24 @@ def test_unknown_contenders_are_refused(capsys):
     with pytest.raises(SystemExit):
         command.main(["--contenders", "ours,magic"])
     assert "found magic" in capsys.readouterr().err
+
+
+def test_bfloat16_is_refused_where_it_would_be_emulated(path, monkeypatch):
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert "would be emulated" in Service("ours-bf16").answer({"load": str(path)})["refused"]
+
+
+def test_contenders_in_bfloat16_update(path, monkeypatch):
+    monkeypatch.setattr(
+        contenders, "_require_bfloat16_products", lambda: None
+    )  # slow where emulated; the model is tiny
+    service = Service("ours-marft-bf16")
+    assert service.answer({"load": str(path)})["phases"] == ["update"]
+    assert service.answer({"run": "update"})["cpu_s"] > 0
+
+
+def test_a_machine_is_described_by_what_its_figures_depend_on():
+    found = machine(products=True)
+    assert found["gflops"]["float32"] > 0.1
+    assert f"{found['gflops']['float32']:g} GFLOP/s" in described(found)
+    assert described({"cores": 2, "system": "Linux"}) == "unknown processor, 2 cores, Linux"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import tempfile
 import time
@@ -13,11 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from baselines.benchmarks.machine import write_record
+from baselines.benchmarks.training.contenders import CONTENDERS
 from baselines.benchmarks.training.page import write_page
 from baselines.benchmarks.training.plan import FULL, QUICK, execute
 from baselines.benchmarks.training.preparation import Preparation
 from baselines.benchmarks.training.report import record, show
-from baselines.benchmarks.training.worker import MODULES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,32 +37,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = execute(
         plan, given.contenders, given.model, folder, lambda text: print(text, file=sys.stderr, flush=True)
     )
-    command = shlex.join(["python", "-m", "baselines.benchmarks.training", *(arguments or sys.argv[1:])])
-    facts = record(results, command, time.perf_counter() - started)
     show(results, Console().print)
     if given.json is not None:
-        given.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        write_page(given.json.with_suffix(".md"), results, facts)
+        write_record(given.json, "training", record(results, time.perf_counter() - started))
+        write_page(given.json.with_suffix(".md"), results, json.loads(given.json.read_text(encoding="utf-8")))
     return int(any(name in results.refused for name in given.contenders))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Rollouts and updates of several trainers on the same work.")
     parser.add_argument("--quick", action="store_true", help="a small workload once, without growth")
-    parser.add_argument("--contenders", type=_names, default=list(MODULES), metavar="A,B", help=", ".join(MODULES))
+    parser.add_argument(
+        "--contenders", type=_names, default=list(CONTENDERS), metavar="A,B", help=", ".join(CONTENDERS)
+    )
     parser.add_argument("--model", default="smollm2-135m", help="of all contenders (default: smollm2-135m)")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write the numbers here, page and picture beside them"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="for workloads and logs; default a temporary one")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="for workloads, logs and measurements; a run continues where it ended (default: a temporary one)",
+    )
     parser.add_argument("--profile", action="store_true", help="say where the time of one update of ours goes instead")
     return parser
 
 
 def _names(text: str) -> list[str]:
-    unknown = [name for name in text.split(",") if name not in MODULES]
+    unknown = [name for name in text.split(",") if name not in CONTENDERS]
     if unknown:
-        raise argparse.ArgumentTypeError(f"found {', '.join(unknown)}, wanted some of {', '.join(MODULES)}")
+        raise argparse.ArgumentTypeError(f"found {', '.join(unknown)}, wanted some of {', '.join(CONTENDERS)}")
     return text.split(",")
 
 

@@ -17,7 +17,7 @@ from baselines.benchmarks.training.hf_generate import lora_model
 from baselines.benchmarks.training.workload import END_TOKEN, RecordedTurn, Workload
 
 
-def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
+def load(workload: Workload, dtype: str = "float32") -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
     """Load the models; return the phases by name."""
     from comlrl.trainers.reinforce.magrpo import MAGRPOConfig, MAGRPOTrainer
     from transformers import AutoTokenizer
@@ -32,7 +32,7 @@ def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | 
         advantage_normalization=False,
     )
     trainer = MAGRPOTrainer(
-        agents=[lora_model(workload.model) for _ in workload.agents],
+        agents=[lora_model(workload.model, dtype) for _ in workload.agents],
         num_agents=len(workload.agents),
         tokenizer=AutoTokenizer.from_pretrained(workload.model),
         reward_func=lambda *_: [0.0],

@@ -36,11 +36,11 @@ class Lengths(LogitsProcessor):
         return scores
 
 
-def lora_model(folder: str) -> Any:
-    """Load the model in float32 with the LoRA adapter that every contender trains."""
+def lora_model(folder: str, dtype: str = "float32") -> Any:
+    """Load the model in `dtype` with the LoRA adapter in float32 that every contender trains."""
     from peft import get_peft_model
 
-    base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    base = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft uses a deprecated attribute of transformers
         return touch(get_peft_model(base, lora_config()))
@@ -68,9 +68,9 @@ def pad_left(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     return tokens, mask
 
 
-def load(workload: Workload) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
+def load(workload: Workload, dtype: str = "float32") -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
     """Load the model; return the phases by name."""
-    model = lora_model(workload.model).eval()
+    model = lora_model(workload.model, dtype).eval()
 
     def rollout() -> None:
         for agent in workload.agents:

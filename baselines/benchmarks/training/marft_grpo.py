@@ -19,6 +19,7 @@ from marft_agents.learning.algorithms import algorithm as algorithm_named
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
 from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import LanguageModelTeam, build_team
 from marft_agents.policies.policy import Request
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
@@ -44,7 +45,7 @@ class Lengths(np.random.Generator):
 
 
 def load(
-    workload: Workload, algorithm: str = "grpo", **knobs: Any
+    workload: Workload, algorithm: str = "grpo", dtype: Dtype = "float32", **knobs: Any
 ) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
     """Load the model; return the phases by name."""
     team = build_team(
@@ -53,6 +54,7 @@ def load(
         lora=LoraSettings(),
         law=SamplingParams(max_new_tokens=workload.cap),
         device=torch.device("cpu"),
+        dtype=dtype,
     )
     for base in team.bases:
         base.end_ids = frozenset({END_TOKEN})

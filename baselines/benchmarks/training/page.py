@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from baselines.benchmarks.machine import described
 from baselines.benchmarks.training.contender_process import Row
 from baselines.benchmarks.training.plan import Results
-from baselines.benchmarks.training.report import best, markdown
+from baselines.benchmarks.training.report import markdown, typical
 
 FIGURES: Mapping[str, Callable[[Row], float | None]] = {
     "CPU seconds of an update": lambda row: row.cpu_s,
@@ -26,8 +27,7 @@ def write_page(path: Path, results: Results, facts: Mapping[str, Any]) -> None:
         before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
     told = [
-        f"`{facts['command']}`, {facts['seconds'] / 60:.0f} minutes on {facts['machine'].get('processor')}, "
-        f"{facts['machine']['cores']} cores, {facts['machine']['system']}.",
+        f"`{facts['command']}`, {facts['seconds'] / 60:.0f} minutes on {described(facts['machine'])}.",
         *(f"{name}: " + ", ".join(f"{p} {v}" for p, v in found.items()) + "." for name, found in _distinct(facts)),
         *(f"{name} did not run: {why}." for name, why in results.refused.items()),
     ]
@@ -84,7 +84,7 @@ def _series(
     Contenders without points are included, so that each keeps its colour in all panels.
     """
     grown = {name for names in results.axes.values() for name in names.values()} or {"main"}
-    rows = [row for row in best(results.rows) if row.phase == "update" and row.workload in grown]
+    rows = [row for row in typical(results.rows) if row.phase == "update" and row.workload in grown]
     found: dict[str, list[tuple[float, float]]] = {row.contender: [] for row in rows}
     for size, name in workloads.items():
         for row in rows:

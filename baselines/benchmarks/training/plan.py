@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 from baselines.benchmarks.training.contender_process import Contender, Row
@@ -28,12 +30,14 @@ class Axis:
         shapes: Shape of the workload by size.
         contenders: Contenders to measure; those that cannot run a size are left out there.
         phases: Phases to measure.
+        repetitions: Repetitions of each measurement; contenders take turns.
     """
 
     name: str
     shapes: dict[int, Shape]
     contenders: tuple[str, ...]
     phases: tuple[str, ...] = ("update", "rollout")
+    repetitions: int = 1
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Plan:
     """
 
     main: Shape = Shape()
-    rounds: Mapping[int, int] = field(default_factory=lambda: {1: 2})
+    rounds: Mapping[int, int] = field(default_factory=lambda: {1: 5})
     axes: tuple[Axis, ...] = ()
 
     @property
@@ -67,6 +71,8 @@ FULL = Plan(
             (*OURS, "ours-lean", "reference", "trl", "trl-plain", "hf"),
         ),
         Axis("team", {n: replace(SMALL, agents=n) for n in (1, 2, 4, 8)}, (*OURS, *OTHERS, "hf")),
+        Axis("per agent", {n: replace(SMALL, agents=n) for n in (2, 8)}, OURS, repetitions=5),
+        Axis("large team", {32: replace(SMALL, agents=32)}, OURS),
         Axis("group", {n: replace(SMALL, group_size=n) for n in (1, 4, 16)}, (*OURS, *OTHERS, "hf")),
         Axis("prompt", {n: replace(SMALL, examples=n) for n in (0, 1, 5)}, (*OURS, *OTHERS, "hf")),
         Axis(
@@ -100,16 +106,20 @@ class Results:
 
 
 def execute(plan: Plan, contenders: Sequence[str], model: str, folder: Path, say: Callable[[str], None]) -> Results:
-    """Run all measurements of a plan.
+    """Run the measurements of a plan that the folder does not hold yet.
 
     Args:
         plan: Workloads, repetitions and axes to measure.
         contenders: Names of the contenders to run.
         model: Name of the model.
-        folder: Folder of workloads, logs and models with other vocabularies.
+        folder: Folder of workloads, logs, models with other vocabularies, and of the measurements already made.
         say: Receives a line of text for each measurement.
+
+    Raises:
+        ValueError: The folder holds measurements of another plan or model.
     """
     results = Results()
+    measurements = Measurements(folder, f"{model}: {plan}")
     contenders = _installed(contenders, results, say)
     paths = _workloads(plan, contenders, model, folder, results)
     for threads, repetitions in plan.rounds.items():
@@ -117,18 +127,52 @@ def execute(plan: Plan, contenders: Sequence[str], model: str, folder: Path, say
             playing = [stack.enter_context(Contender(name, threads, folder)) for name in contenders]
             for repetition in range(repetitions):
                 phases = ORDER if repetition == 0 else ORDER[1:]  # the log-probs of one scoring serve all updates
-                for row in _round(playing, paths["main"], phases, repetition, results):
-                    say(line(row))
+                _round(playing, paths["main"], phases, repetition, results, measurements, say)
     wanted = {name for axis in plan.axes for name in axis.contenders}
     with ExitStack() as stack:
         names = [name for name in contenders if name in wanted and name not in results.refused]
         growing = {name: stack.enter_context(Contender(name, plan.threads, folder)) for name in names}
         for axis in plan.axes:
             playing = [growing[name] for name in axis.contenders if name in growing]
-            for workload in results.axes.get(axis.name, {}).values():
-                for row in _round(playing, paths[workload], axis.phases, 0, results):
-                    say(line(row))
+            for repetition, workload in product(range(axis.repetitions), results.axes.get(axis.name, {}).values()):
+                _round(playing, paths[workload], axis.phases, repetition, results, measurements, say)
+    results.rows += measurements.rows
     return results
+
+
+class Measurements:
+    """Measurements of a run, written line by line, so that an interrupted run continues.
+
+    Args:
+        folder: Folder of `rows.jsonl`.
+        plan: Description of the plan, which all measurements of one file share.
+
+    Attributes:
+        rows: All measurements, in the order they were made.
+
+    Raises:
+        ValueError: The file belongs to another plan.
+    """
+
+    def __init__(self, folder: Path, plan: str) -> None:
+        self._path = folder / "rows.jsonl"
+        first, *rest = self._path.read_text(encoding="utf-8").splitlines() if self._path.is_file() else [""]
+        if not first:
+            self._path.write_text(json.dumps({"plan": plan}) + "\n", encoding="utf-8")
+        elif json.loads(first)["plan"] != plan:
+            raise ValueError(f"{self._path} holds measurements of another plan or model: wanted another folder")
+        self.rows = [Row(**json.loads(line)) for line in rest]
+
+    def has(self, contender: Contender, phase: str, workload: str, repetition: int) -> bool:
+        """Return True if a measurement was made."""
+        wanted = (contender.name, contender.threads, phase, workload, repetition)
+        return any((r.contender, r.threads, r.phase, r.workload, r.repetition) == wanted for r in self.rows)
+
+    def add(self, row: Row) -> None:
+        """Append a measurement to the file."""
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(asdict(row)) + "\n")
+        self.rows.append(row)
 
 
 def _installed(contenders: Sequence[str], results: Results, say: Callable[[str], None]) -> list[str]:
@@ -149,24 +193,38 @@ def _workloads(plan: Plan, contenders: Sequence[str], model: str, folder: Path, 
         if set(axis.contenders) & set(contenders):
             results.axes[axis.name] = {size: f"{axis.name}-{size}" for size in axis.shapes}
             shapes |= {f"{axis.name}-{size}": shape for size, shape in axis.shapes.items()}
-    with Preparation(model, folder, plan.threads) as preparation:
-        paths = {name: preparation.workload(name, shape) for name, shape in shapes.items()}
+    paths = {name: folder / f"{name}.json" for name in shapes}
+    missing = [name for name, path in paths.items() if not path.is_file()]
+    if missing:
+        with Preparation(model, folder, plan.threads) as preparation:
+            for name in missing:
+                preparation.workload(name, shapes[name])
     results.workloads |= {name: Workload.load(path).summary() for name, path in paths.items()}
     return paths
 
 
 def _round(
-    playing: Sequence[Contender], path: Path, phases: Sequence[str], repetition: int, results: Results
-) -> Iterator[Row]:
-    """Run the contenders in turn, phase by phase; all load their workload before the first measurement."""
-    can = {contender.name: contender.load(path) for contender in playing}
+    contenders: Sequence[Contender],
+    path: Path,
+    phases: Sequence[str],
+    repetition: int,
+    results: Results,
+    measurements: Measurements,
+    say: Callable[[str], None],
+) -> None:
+    """Run the contenders in turn, phase by phase; all load their workload before the first measurement.
+
+    Every second repetition takes them in the reverse order.
+    """
+    can = {contender.name: contender.load(path) for contender in contenders}
     for phase in phases:
-        for contender in playing:
-            row = contender.run(phase, repetition) if phase in can[contender.name] else None
-            if row is not None:
-                results.rows.append(row)
-                yield row
-    for contender in playing:
+        for contender in contenders[:: -1 if repetition % 2 else 1]:
+            if phase in can[contender.name] and not measurements.has(contender, phase, path.stem, repetition):
+                row = contender.run(phase, repetition)
+                if row is not None:
+                    measurements.add(row)
+                    say(line(row))
+    for contender in contenders:
         results.versions[contender.name] = contender.versions
         if contender.refused:
             where = "" if path.stem == "main" else f" on {path.stem}"

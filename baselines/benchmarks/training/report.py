@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import Any
 
 from baselines.benchmarks.training.contender_process import Row
 from baselines.benchmarks.training.plan import Results
 
-HEADINGS = ("threads", "contender", "phase", "wall s", "CPU s", "tokens/s", "tokens/CPU s", "peak MB")
+HEADINGS = ("threads", "contender", "phase", "repetitions", "wall s", "CPU s", "from", "to", "tokens/CPU s", "peak MB")
 
 
 @dataclass(frozen=True)
@@ -42,21 +40,27 @@ class Target:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Result of a comparison.
+    """Result of a comparison: medians over repetitions, each with the ratio of the figures that were taken in turn.
 
     Attributes:
         what: Description of the comparison.
         threads: Number of torch threads.
-        wall: Ratio of wall times (or of peak memory).
-        cpu: Ratio of CPU times (or of peak memory).
+        repetitions: Number of ratios.
+        wall: Median ratio of wall times (or of peak memory).
+        cpu: Median ratio of CPU times (or of peak memory).
+        low: Smallest ratio of CPU times.
+        high: Largest ratio of CPU times.
         bound: Target of the ratio, as in `Target`.
         met: True if the ratio of CPU times meets the target; None without a target.
     """
 
     what: str
     threads: int
+    repetitions: int
     wall: float
     cpu: float
+    low: float
+    high: float
     bound: float | None
     met: bool | None
 
@@ -92,56 +96,91 @@ TARGETS = (
     Target("update: peak memory of the reference's", "update", "ours-marft", "reference", memory=True),
     *_solo(8),
     *_solo(16),
+    Target("bfloat16, GRPO: update, speed against float32", "update", "ours-bf16", "ours", 2.2),
+    Target("bfloat16, MARFT-A: update, speed against float32", "update", "ours-marft-bf16", "ours-marft", 2.2),
+    Target("bfloat16, rollout of 8 games: speed against float32", "rollout", "ours-bf16", "ours", 2.0),
+    Target("bfloat16: update, speed against the reference in float32", "update", "ours-marft-bf16", "reference", 10.0),
+    Target("bfloat16, update: speed against TRL in bfloat16", "update", "ours-bf16", "trl-bf16"),
+    Target("bfloat16, update: speed against CoMLRL in bfloat16", "update", "ours-bf16", "comlrl-bf16"),
+    Target("bfloat16, update: peak memory of TRL's in bfloat16", "update", "ours-bf16", "trl-bf16", memory=True),
+    Target("bfloat16, rollout of 8 games: speed against HF generate in bfloat16", "rollout", "ours-bf16", "hf-bf16"),
+    Target("bfloat16, rollout of 8 games: speed against HF generate in float32", "rollout", "ours-bf16", "hf"),
 )
 FLAT = 1.15  # maximum cost per agent in the largest team, relative to a duo
 
 
-def best(rows: Sequence[Row]) -> list[Row]:
-    """Return the fastest repetition of each measurement, with the highest peak memory of all repetitions."""
-    found: dict[tuple[str, int, str, str], Row] = {}
-    for row in rows:
-        key = (row.workload, row.threads, row.phase, row.contender)
-        peaks = [r.peak_mb for r in (row, found.get(key, row)) if r.peak_mb is not None]
-        fastest = min(row, found.get(key, row), key=lambda r: r.wall_s)
-        found[key] = Row(**{**vars(fastest), "peak_mb": max(peaks, default=None)})
-    return list(found.values())
+Key = tuple[str, int, str, str]  # workload, threads, phase, contender
+
+
+def repeated(rows: Sequence[Row]) -> dict[Key, list[Row]]:
+    """Return the repetitions of each measurement in the order in which they were made."""
+    found: dict[Key, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.repetition):
+        found.setdefault((row.workload, row.threads, row.phase, row.contender), []).append(row)
+    return found
+
+
+def typical(rows: Sequence[Row]) -> list[Row]:
+    """Return each measurement once: median times of its repetitions, with the highest peak memory."""
+    found = []
+    for repetitions in repeated(rows).values():
+        wall, cpu = median(row.wall_s for row in repetitions), median(row.cpu_s for row in repetitions)
+        peaks = [row.peak_mb for row in repetitions if row.peak_mb is not None]
+        found.append(replace(repetitions[0], wall_s=wall, cpu_s=cpu, peak_mb=max(peaks, default=None)))
+    return found
 
 
 def ratios(rows: Sequence[Row]) -> Iterator[Ratio]:
     """Yield the comparisons of `TARGETS` that were measured."""
-    measured = {(row.workload, row.threads, row.phase, row.contender): row for row in best(rows)}
+    measured = repeated(rows)
     for target in TARGETS:
         for threads in sorted({key[1] for key in measured}):
-            ours = measured.get((target.workload, threads, target.phase, target.ours))
-            theirs = measured.get((target.workload, threads, target.phase, target.theirs))
-            further = measured.get((target.workload, threads, target.also, target.theirs))
-            if ours is None or theirs is None or (target.also and further is None):
+            ours = measured.get((target.workload, threads, target.phase, target.ours), [])
+            theirs = measured.get((target.workload, threads, target.phase, target.theirs), [])
+            further = measured.get((target.workload, threads, target.also, target.theirs), [])
+            if not ours or not theirs or (target.also and not further):
                 continue
-            if not target.memory:
-                wall = (theirs.wall_s + (further.wall_s if further else 0.0)) / ours.wall_s
-                cpu = (theirs.cpu_s + (further.cpu_s if further else 0.0)) / ours.cpu_s
-            elif ours.peak_mb is not None and theirs.peak_mb:
-                wall = cpu = ours.peak_mb / theirs.peak_mb
+            pairs = list(zip(ours, theirs, strict=False))  # a contender that ended early has fewer
+            if target.memory:
+                peaks = [(own.peak_mb, other.peak_mb) for own, other in pairs]
+                wall = cpu = [own / other for own, other in peaks if own is not None and other]
             else:
-                continue
-            yield Ratio(target.what, threads, wall, cpu, target.bound, _met(cpu, target.bound, target.memory))
+                wall = [(other.wall_s + sum(row.wall_s for row in further)) / own.wall_s for own, other in pairs]
+                cpu = [(other.cpu_s + sum(row.cpu_s for row in further)) / own.cpu_s for own, other in pairs]
+            if cpu:
+                yield _ratio(target.what, threads, wall, cpu, target.bound, below=target.memory)
 
 
 def per_agent(rows: Sequence[Row], teams: Mapping[int, str]) -> Iterator[Ratio]:
-    """Yield the cost per agent in the largest team relative to that in a duo."""
-    if len(teams) < 2:
+    """Yield the cost per agent in larger teams relative to that in a duo."""
+    measured = repeated(rows)
+    if 2 not in teams:
         return
-    largest = max(teams)
-    duo = min((size for size in teams if size > 1), default=largest)
-    measured = {(row.workload, row.phase, row.contender): row for row in best(rows)}
-    for (workload, phase, contender), big in measured.items():
-        small = measured.get((teams[duo], phase, contender))
-        if workload == teams[largest] and small is not None and duo != largest:
-            wall = big.wall_s / largest / (small.wall_s / duo)
-            cpu = big.cpu_s / largest / (small.cpu_s / duo)
-            bound = FLAT if contender.startswith("ours") else None
-            what = f"{phase}: cost per agent, team of {largest} over team of {duo}, {contender}"
-            yield Ratio(what, big.threads, wall, cpu, bound, _met(cpu, bound, below=True))
+    for size in sorted(size for size in teams if size > 2):
+        for (workload, threads, phase, contender), big in measured.items():
+            small = measured.get((teams[2], threads, phase, contender))
+            if workload != teams[size] or small is None:
+                continue
+            pairs = list(zip(big, small, strict=False))  # the largest team is measured once
+            wall = [(large.wall_s / size) / (duo.wall_s / 2) for large, duo in pairs]
+            cpu = [(large.cpu_s / size) / (duo.cpu_s / 2) for large, duo in pairs]
+            bound = FLAT if contender.startswith("ours") and size == 8 else None
+            what = f"{phase}: cost per agent, team of {size} over team of 2, {contender}"
+            yield _ratio(what, threads, wall, cpu, bound, below=True)
+
+
+def _ratio(
+    what: str, threads: int, wall: Sequence[float], cpu: Sequence[float], bound: float | None, *, below: bool
+) -> Ratio:
+    middle = median(cpu)
+    met = _met(middle, bound, below)
+    return Ratio(what, threads, len(cpu), median(wall), middle, min(cpu), max(cpu), bound, met)
+
+
+def all_ratios(results: Results) -> list[Ratio]:
+    """Return the comparisons of `TARGETS` and the costs per agent that were measured."""
+    teams = results.axes.get("per agent", {}) | results.axes.get("large team", {})
+    return [*ratios(results.rows), *per_agent(results.rows, teams or results.axes.get("team", {}))]
 
 
 def _met(ratio: float, bound: float | None, below: bool) -> bool | None:
@@ -150,27 +189,32 @@ def _met(ratio: float, bound: float | None, below: bool) -> bool | None:
     return ratio <= bound if below else ratio >= bound
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(repetitions: Sequence[Row]) -> tuple[str, ...]:
     """Return a measurement as table cells, in the order of `HEADINGS`."""
+    (row,) = typical(repetitions)
+    cpu = [one.cpu_s for one in repetitions]
     peak = "?" if row.peak_mb is None else f"{row.peak_mb:,.0f}"
-    speeds = (f"{row.tokens / row.wall_s:.1f}", f"{row.tokens / row.cpu_s:.1f}")
-    return (str(row.threads), row.contender, row.phase, f"{row.wall_s:.1f}", f"{row.cpu_s:.1f}", *speeds, peak)
+    times = (f"{row.wall_s:.1f}", f"{row.cpu_s:.1f}", f"{min(cpu):.1f}", f"{max(cpu):.1f}")
+    return (
+        str(row.threads), row.contender, row.phase, str(len(cpu)), *times, f"{row.tokens / row.cpu_s:.1f}", peak
+    )  # fmt: skip
 
 
 def ratio_cells(ratio: Ratio) -> tuple[str, ...]:
     """Return a comparison as table cells."""
     bound = "" if ratio.bound is None else f"{ratio.bound:g}"
     met = {None: "", True: "yes", False: "no"}[ratio.met]
-    return ratio.what, str(ratio.threads), f"{ratio.wall:.2f}", f"{ratio.cpu:.2f}", bound, met
+    spread = f"{ratio.cpu:.2f}" + (f" [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio.repetitions > 1 else "")
+    return ratio.what, str(ratio.threads), str(ratio.repetitions), f"{ratio.wall:.2f}", spread, bound, met
 
 
 def tables(results: Results) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
     """Yield title, headings and rows of each table."""
-    rows = best(results.rows)
-    main = sorted((row for row in rows if row.workload == "main"), key=lambda r: (r.threads, r.phase))
-    yield "Side by side", HEADINGS, [cells(row) for row in main]
-    made = [*ratios(results.rows), *per_agent(results.rows, results.axes.get("team", {}))]
-    headings = ("ratio", "threads", "by wall", "by CPU", "target", "met")
+    rows = typical(results.rows)
+    main = [group for group in repeated(results.rows).values() if group[0].workload == "main"]
+    yield "Side by side", HEADINGS, [cells(group) for group in sorted(main, key=lambda g: (g[0].threads, g[0].phase))]
+    made = all_ratios(results)
+    headings = ("ratio", "threads", "repetitions", "by wall", "by CPU", "target", "met")
     yield "Ratios", headings, [ratio_cells(ratio) for ratio in made]
     measured = {(row.workload, row.phase, row.contender): row for row in rows}
     for axis, names in results.axes.items():
@@ -219,28 +263,14 @@ def show(results: Results, write: Callable[[Any], None]) -> None:
         write(f"{name} did not run: {why}")
 
 
-def record(results: Results, command: str, seconds: float) -> dict[str, Any]:
+def record(results: Results, seconds: float) -> dict[str, Any]:
     """Return all results as a record for JSON."""
-    made = [*ratios(results.rows), *per_agent(results.rows, results.axes.get("team", {}))]
     return {
-        "command": command,
         "seconds": seconds,
-        "machine": machine(),
         "versions": results.versions,
         "refused": results.refused,
         "workloads": results.workloads,
         "axes": results.axes,
-        "ratios": [asdict(ratio) for ratio in made],
+        "ratios": [asdict(ratio) for ratio in all_ratios(results)],
         "rows": [asdict(row) for row in results.rows],
     }
-
-
-def machine() -> dict[str, Any]:
-    """Return the machine's system, cores, processor and memory."""
-    found: dict[str, Any] = {"system": f"{platform.system()} {platform.release()}", "cores": os.cpu_count()}
-    facts = {"/proc/cpuinfo": ("model name", "processor"), "/proc/meminfo": ("MemTotal", "memory")}
-    for file, (field, name) in facts.items():
-        if Path(file).is_file():
-            lines = Path(file).read_text(encoding="utf-8").splitlines()
-            found[name] = next((one.split(":", 1)[1].strip() for one in lines if one.startswith(field)), None)
-    return found

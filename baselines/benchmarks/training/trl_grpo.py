@@ -7,7 +7,8 @@ Generation uses TRL's own path to `model.generate`, with each agent's prompts. A
 each row. An update is `trainer.train()` on the recorded prompts and answers, supplied by a rollout function.
 
 Settings are TRL's defaults with three exceptions: float32 (bfloat16 is emulated on most CPUs), no top-k or top-p, and
-no logging or checkpoints. Gradient checkpointing is TRL's default; the contender "trl-plain" disables it.
+no logging or checkpoints. Gradient checkpointing is TRL's default; the contender "trl-plain" disables it. "trl-bf16"
+has the weights in bfloat16 and TRL's own `bf16`, which is its default on a GPU.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LogitsProcessorList
 
 from baselines.benchmarks.training.hf_generate import Lengths, lora_config, touch
 from baselines.benchmarks.training.workload import END_TOKEN, Workload
 
 
-def load(workload: Workload, *, checkpointing: bool = True) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
+def load(
+    workload: Workload, *, checkpointing: bool = True, dtype: str = "float32"
+) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
     """Load the model; return the phases by name."""
-    trainer = make_trainer(workload, checkpointing)
+    trainer = make_trainer(workload, checkpointing, dtype)
     touch(trainer.model)
     return {"rollout": partial(rollout, trainer, workload), "update": partial(update, trainer)}
 
 
-def make_trainer(workload: Workload, checkpointing: bool) -> Any:
+def make_trainer(workload: Workload, checkpointing: bool, dtype: str) -> Any:
     """Make a trainer whose data set has one row per agent and group."""
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # rollout functions are experimental in TRL and cause a warning
     from datasets import Dataset
@@ -43,7 +45,7 @@ def make_trainer(workload: Workload, checkpointing: bool) -> Any:
     settings = GRPOConfig(
         output_dir=tempfile.mkdtemp(prefix="trl_"),
         use_cpu=True,
-        bf16=False,
+        bf16=dtype == "bfloat16",
         gradient_checkpointing=checkpointing,
         num_generations=group,
         per_device_train_batch_size=group,
@@ -62,7 +64,7 @@ def make_trainer(workload: Workload, checkpointing: bool) -> Any:
     rows = [f"{agent} {number}" for agent in workload.agents for number in range(groups)]
     tokenizer = AutoTokenizer.from_pretrained(workload.model, padding_side="left")
     trainer = GRPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(workload.model, dtype=torch.float32),
+        model=AutoModelForCausalLM.from_pretrained(workload.model, dtype=dtype),
         reward_funcs=given_rewards,
         args=settings,
         train_dataset=Dataset.from_dict({"prompt": rows}),

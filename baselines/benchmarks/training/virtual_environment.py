@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from baselines.benchmarks.training.contenders import CONTENDERS
 from baselines.virtual_environment import ROOT, cache_folder, prepare
 
 PINS = ROOT / "constraints.txt"  # pins the same torch, transformers and peft for all contenders
 RIVALS = ("torch", "trl>=1.16,<1.17", "comlrl>=1.4,<1.5", "peft", "transformers")
-FOREIGN = ("trl", "trl-plain", "comlrl")
 
 
 def interpreter(contender: str) -> str:
@@ -18,7 +18,7 @@ def interpreter(contender: str) -> str:
     Raises:
         subprocess.CalledProcessError: The installation failed; pip's output is in `install.log` in the folder.
     """
-    return str(prepare(folder(), RIVALS, PINS) if contender in FOREIGN else sys.executable)
+    return str(prepare(folder(), RIVALS, PINS) if CONTENDERS[contender].foreign else sys.executable)
 
 
 def folder() -> Path:

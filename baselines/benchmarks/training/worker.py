@@ -10,33 +10,21 @@ run, the answer holds the versions and the reason, "refused".
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import platform
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from baselines.benchmarks.training.contenders import CONTENDERS, Phase
 from baselines.benchmarks.training.meter import measure, resident_mb, settle
 from baselines.benchmarks.training.workload import Workload
 
-Phase = Callable[[], Mapping[str, float] | None]  # runs the whole workload once; may return further values by name
-
-MODULES = {
-    "ours": "marft_grpo",
-    "ours-lean": "marft_grpo_checkpointing",
-    "ours-marft": "marft_a",
-    "hf": "hf_generate",
-    "reference": "marft_reference",
-    "trl": "trl_grpo",
-    "trl-plain": "trl_no_checkpointing",
-    "comlrl": "comlrl_magrpo",
-}
 PACKAGES = ("torch", "transformers", "peft", "trl", "comlrl")
 
 
@@ -44,7 +32,7 @@ class Service:
     """Loads workloads and runs their phases.
 
     Args:
-        contender: Name of a contender in `MODULES`.
+        contender: Name of a contender in `CONTENDERS`.
     """
 
     def __init__(self, contender: str) -> None:
@@ -64,8 +52,7 @@ class Service:
         workload = Workload.load(path)
         self._sizes = {"samples": len(workload.turns), "tokens": workload.tokens}
         try:
-            module = importlib.import_module(f"baselines.benchmarks.training.{MODULES[self._contender]}")
-            self._phases = module.load(workload)
+            self._phases = CONTENDERS[self._contender].load(workload)
         except Exception as error:  # a contender that fails to load is reported as a result, with its message
             traceback.print_exc()
             return {"refused": f"{type(error).__name__}: {error}", "versions": versions()}
@@ -88,7 +75,7 @@ def versions() -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer requests until standard input ends."""
     parser = argparse.ArgumentParser(description="One contender of the training benchmark.")
-    parser.add_argument("--contender", choices=list(MODULES), required=True)
+    parser.add_argument("--contender", choices=list(CONTENDERS), required=True)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args(arguments)
     # Libraries print to standard output: redirect it to standard error, and answer on a copy of it.
