@@ -328,7 +328,7 @@ class Run:
                 stream.write(bytes(2**16))
         self.injected["disk"] += 1
         try:
-            code = learner.wait(120)
+            code = learner.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             raise LostError("the learner trains on although nothing can be written") from None
         finally:

@@ -96,6 +96,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each body waits 40 ms for the receipt of its headers
     timeout = 30
 
     def do_GET(self) -> None:

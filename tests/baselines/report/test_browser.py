@@ -45,6 +45,14 @@ def text_of(page, selector):
     return page.inner_text(selector)
 
 
+def open_what_was_seen(page, summary):
+    """Open a turn's messages; the page draws them after the click, when the browser says that they are open."""
+    summary.click()
+    messages = page.locator("details.saw[open] .message")
+    expect(messages.first).to_be_visible()
+    return messages
+
+
 def test_a_run_is_drawn_whole_without_network_and_without_a_word_on_the_console(opened, report):
     page = opened.go(report)
     page.wait_for_selector(FIRST_EPISODE)
@@ -70,7 +78,7 @@ def test_a_run_is_drawn_whole_without_network_and_without_a_word_on_the_console(
     assert "entropy fell below" in text_of(page, "#alarms")
     assert "new count" in text_of(page, "#cost")  # a measure that the report does not know
     page.click("#all-metrics summary")
-    assert page.locator("#all-metrics figcaption:text-is('novelty')").count() == 1
+    expect(page.locator("#all-metrics figcaption:text-is('novelty')")).to_have_count(1)
     assert opened.said == []
     assert {address.partition(":")[0] for address in opened.asked} == {"file"}
 
@@ -101,7 +109,7 @@ def test_filters_search_and_keys_lead_to_an_episode(opened, tmp_path):
     page.keyboard.press("/")
     page.keyboard.type("needle")
     expect(page.locator(".master [role=status]")).to_contain_text("1 of")
-    assert "the NEEDLE is here" in text_of(page, ".detail")
+    expect(page.locator(".detail")).to_contain_text("the NEEDLE is here")
     page.fill("#search", "")
     expect(page.locator(".master [role=status]")).to_contain_text("253")
     for chip, number in (("failed", 1), ("prompt shortened", 1), ("violated a rule", 25)):
@@ -125,14 +133,9 @@ def test_filters_search_and_keys_lead_to_an_episode(opened, tmp_path):
 def test_what_an_agent_saw_is_coloured_by_its_author(opened, report):
     page = opened.go(report)
     page.wait_for_selector(FIRST_EPISODE)
-    page.locator("section.turn:has(> header .author:text-is('writer_0')) details.saw summary").first.click()
-    messages = page.locator("section.turn details.saw[open] .message")
-    assert messages.evaluate_all("all => all.map(m => m.querySelector('.author').textContent)") == [
-        "system",
-        "environment",
-        "planner_0",
-        "checker_0",
-    ]
+    of_writer = "section.turn:has(> header .author:text-is('writer_0')) details.saw summary"
+    messages = open_what_was_seen(page, page.locator(of_writer).first)
+    expect(messages.locator(".author")).to_have_text(["system", "environment", "planner_0", "checker_0"])
     colours = messages.evaluate_all("all => all.map(m => getComputedStyle(m).borderLeftColor)")
     assert len(set(colours)) == 4
     assert "look(id=" in text_of(page, ".call")
@@ -148,7 +151,7 @@ def test_log_probs_and_advantages_of_tokens_appear_on_demand(opened, report):
     page.focus(".prose.tokens")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert "log-prob −2" in text_of(page, "section.turn .readout")
+    expect(page.locator("section.turn .readout").first).to_contain_text("log-prob −2")
     page.click("button.chip:has-text('advantages')")
     page.wait_for_selector(".prose.tokens .minus-3")
     assert page.locator(".prose.tokens .plus-3").count() == 1
@@ -180,12 +183,12 @@ def test_hostile_text_stays_text(browser, tmp_path, kind):
         if kind == "bidi":
             assert "U+202Eevil" in shown
         if kind == "header":  # no message of planner_0 but its action, which holds the header whole
-            page.locator("section.turn details.saw summary").last.click()
-            authors = page.locator("section.turn details.saw[open] .author").all_inner_texts()
-            assert authors.count("system") == 1
+            messages = open_what_was_seen(page, page.locator("section.turn details.saw summary").last)
+            assert messages.locator(".author").all_inner_texts().count("system") == 1
         if kind == "megabyte":
             assert len(shown) < 10_000
             page.click("section.turn .prose button")
+            expect(page.locator("section.turn .prose").first.locator("button")).to_have_count(0)
             assert len(text_of(page, "section.turn .prose")) > 1_000_000
         assert opened.said == []
 
@@ -197,7 +200,7 @@ def test_axe_finds_no_serious_violation_and_nothing_is_wider_than_the_page(brows
     with Opened(browser, width=width, scheme=scheme) as opened:
         page = opened.go(report)
         page.wait_for_selector(FIRST_EPISODE)
-        page.locator("details.saw summary").first.click()
+        open_what_was_seen(page, page.locator("details.saw summary").first)
         assert page.evaluate("document.documentElement.scrollWidth") == width
         page.evaluate(AXE.read_text(encoding="utf-8"))
         found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
