@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import marft_envs
 from baselines.bench.controls import anonymous, voting_tasks
@@ -27,7 +27,7 @@ from baselines.presets import PRESETS
 from marft_agents.learning.algorithms import algorithm, learner_settings
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.context_window import ContextOverflowError
-from marft_agents.models.pretrained import ModelError
+from marft_agents.models.pretrained import Dtype, ModelError
 from marft_agents.policies.language_model import Sharing
 from marft_agents.setting_fields import check_knobs, knob
 from marft_envs.environment_capabilities import dependency_game, listing_game
@@ -106,6 +106,12 @@ class TaskPlan:
         "models of single agents of the teams, by agent: MODEL, frozen:MODEL, endpoint:URL#NAME or a2a:URL",
         _are_models,
         "a table of agents and models",
+    )
+    dtype: Dtype = knob(
+        "auto",
+        "dtype of the frozen models; auto: bfloat16 on CUDA, float32 on the CPU",
+        lambda v: v in get_args(Dtype),
+        f"one of {', '.join(get_args(Dtype))}",
     )
     teams: tuple[str, ...] = knob(
         (), "presets or files of the teams; empty: the environment's own team", _are_texts, "a list of presets or files"
@@ -223,6 +229,7 @@ class BenchTask:
             algorithm=algorithm,
             models={"*": read_model(self.plan.model), **own_models},
             sharing=sharing,
+            dtype=self.plan.dtype,
             **parts,
         )
 
@@ -261,8 +268,9 @@ class BenchPlan:
         """Return the plan as a record for JSON, with all teams written out."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         for task in plain["tasks"]:
-            if not task["plan"]["models"]:  # plans without it keep their checksum
-                del task["plan"]["models"]
+            for later, default in {"models": {}, "dtype": "auto"}.items():  # plans without them keep their checksum
+                if task["plan"][later] == default:
+                    del task["plan"][later]
         return plain
 
     @cached_property

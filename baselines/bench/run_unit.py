@@ -204,6 +204,7 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
             "data": task.plan.data,
             "model": task.plan.model,
             **({"models": dict(task.plan.models)} if task.plan.models else {}),
+            **({"dtype": task.plan.dtype} if task.plan.dtype != "auto" else {}),
             "horizon": task.horizon,
             "feedback": task.plan.feedback,
             "max_new_tokens": stage.players.law.max_new_tokens,

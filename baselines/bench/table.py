@@ -312,6 +312,7 @@ def _rules(records: Sequence[Record]) -> dict[str, Any]:
     first = records[0]
     shared = {name: first["rules"][name] for name in ("env", "data", "model", "horizon", "feedback", "temperature")}
     return shared | {
+        "dtype": first["rules"].get("dtype", "auto"),
         "scenarios": first["scenarios"]["count"],
         "checksum": first["scenarios"]["checksum"],
         "evaluation_seeds": len(first["evaluation_seeds"]),
@@ -379,10 +380,11 @@ def notes_of(table: TaskTable) -> list[str]:
     said = []
     if rules:
         checksum = rules["checksum"].removeprefix("sha256:")[:12]
+        model_in = "" if rules["dtype"] == "auto" else f" in {rules['dtype']}"
         said.append(
             f"All arms: {rules['scenarios']} test problems (list {checksum}), {rules['horizon']} "
             f"round{'s' * (rules['horizon'] != 1)}, feedback {rules['feedback']}, {rules['evaluation_seeds']} sampling "
-            f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {rules['model']}."
+            f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {rules['model']}{model_in}."
         )
     said.append(f"Difference: to {table.reference} of the same team, paired over training seeds and problems.")
     said += [
