@@ -380,11 +380,11 @@ def notes_of(table: TaskTable) -> list[str]:
     said = []
     if rules:
         checksum = rules["checksum"].removeprefix("sha256:")[:12]
-        model_in = "" if rules["dtype"] == "auto" else f" in {rules['dtype']}"
+        model = rules["model"] + ("" if rules["dtype"] == "auto" else f" in {rules['dtype']}")
         said.append(
             f"All arms: {rules['scenarios']} test problems (list {checksum}), {rules['horizon']} "
             f"round{'s' * (rules['horizon'] != 1)}, feedback {rules['feedback']}, {rules['evaluation_seeds']} sampling "
-            f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {rules['model']}{model_in}."
+            f"seed{'s' * (rules['evaluation_seeds'] != 1)} at temperature {rules['temperature']}, {model}."
         )
     said.append(f"Difference: to {table.reference} of the same team, paired over training seeds and problems.")
     said += [
