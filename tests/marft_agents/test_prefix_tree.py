@@ -23,34 +23,45 @@ def shared(sequences):
     return min(common_prefix(sequences[0], other) for other in sequences)
 
 
-def cost(sequences, cuts, pass_cost):
-    """Distinct prefixes times width of every level, and a fixed cost for each."""
+def cost(sequences, cuts):
+    """Real tokens of every level, its copied keys, its pairs of query and key, and a fixed cost for each."""
     total = 0.0
     for start, end in itertools.pairwise([0, *cuts, max(map(len, sequences))]):
-        total += pass_cost + (end - start) * len({tuple(s[:end]) for s in sequences if len(s) > start})
+        rows = {tuple(s[:end].tolist()) for s in sequences if len(s) > start}
+        total += sum(len(row) - start for row in rows) + prefix_tree.PASS_COST
+        total += len(rows) * (prefix_tree.KEY_COST * start + prefix_tree.PAIR_COST * (end - start) * end)
     return total
 
 
-@pytest.mark.parametrize("pass_cost", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize("costs", [(0.0, 0.0, 0.0), (1.0, 0.0, 0.05), (2.5, 0.1, 0.0), (0.5, 0.05, 0.02)])
 @pytest.mark.parametrize("seed", range(8))
-def test_no_other_cuts_cost_less(seed, pass_cost, monkeypatch):
-    monkeypatch.setattr(prefix_tree, "PASS_COST", pass_cost)
+def test_no_other_cuts_cost_less(seed, costs, monkeypatch):
+    for name, value in zip(("PASS_COST", "KEY_COST", "PAIR_COST"), costs, strict=True):
+        monkeypatch.setattr(prefix_tree, name, value)
     sequences = drawn(seed)
     inner = range(1, max(map(len, sequences)))
     every = itertools.chain.from_iterable(itertools.combinations(inner, k) for k in range(len(inner) + 1))
-    assert cost(sequences, choose_cuts(sequences), pass_cost) == min(cost(sequences, c, pass_cost) for c in every)
+    assert cost(sequences, choose_cuts(sequences)) == pytest.approx(min(cost(sequences, c) for c in every))
 
 
 def test_a_level_is_worth_eight_tokens():
     def cuts(common):
         return choose_cuts([np.array([7] * common + [last], np.int32) for last in (1, 2)])
 
-    assert cuts(8) == []  # computing eight tokens twice costs as much as one more level
+    assert cuts(8) == []  # computing eight tokens twice costs less than one more level
     assert cuts(9) == [9]
 
 
+def test_rows_that_only_end_are_not_cut():
+    """Padding costs attention alone, a cut copies the keys of all rows."""
+    heads = np.arange(100, dtype=np.int32)
+    sequences = [np.append(heads, np.full(length, length, np.int32)) for length in range(10, 26)]
+    assert choose_cuts(sequences) == [100]
+
+
 def test_of_many_positions_evenly_spread_ones_are_considered(monkeypatch):
-    monkeypatch.setattr(prefix_tree, "PASS_COST", 0.0)
+    for name in ("PASS_COST", "KEY_COST"):
+        monkeypatch.setattr(prefix_tree, name, 0.0)
     sequences = [np.full(length, 7, np.int32) for length in range(10, 90, 10)]  # each begins as the next
     assert choose_cuts(sequences) == [10, 20, 30, 40, 50, 60, 70]
     monkeypatch.setattr(prefix_tree, "MAX_CANDIDATES", 7)
