@@ -41,6 +41,7 @@ class Budget:
         groups: Prompt groups per update, of `group_size` episodes each.
         group_size: Episodes of a prompt group.
         max_new_tokens: Longest action in tokens.
+        dtype: Dtype of the frozen model, `--dtype` of the commands.
     """
 
     model: str = "smollm2-135m"
@@ -52,6 +53,7 @@ class Budget:
     groups: int = 4
     group_size: int = 4
     max_new_tokens: int = 64
+    dtype: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def steps(folder: Path, worlds: Sequence[str], seeds: Sequence[int], budget: Bud
         )
         turns = home / "turns.jsonl"
         yield _step(f"{world}-turns", turns, ["data", "from-runs", str(home / "oracle"), "--where", "success"])
-        model = ["--model", budget.model, "--max-new-tokens", str(budget.max_new_tokens)]
+        model = ["--model", budget.model, "--dtype", budget.dtype, "--max-new-tokens", str(budget.max_new_tokens)]
         untrained = home / "untrained"
         yield _step(f"{world}-untrained", untrained, ["eval", *env, *limit, *model, "--temperature", "0.8"])
         for seed in seeds:
