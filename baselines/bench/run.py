@@ -24,6 +24,7 @@ from typing import Any
 
 from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
+from baselines.bench.table import read_records
 from baselines.bench.units import Cell, Training, Unit, units_of
 from marft_agents.runs.run_folder import RunFolderError, write_json
 
@@ -55,6 +56,26 @@ def open_folder(plan: BenchPlan, path: Path, *, resume: bool) -> Folder:
     else:
         write_json(file, {"schema": PLAN_SCHEMA, "checksum": plan.checksum, "plan": plan.to_dict()})
     return folder
+
+
+def add_records(plan: BenchPlan, folder: Folder, file: Path) -> None:
+    """Write the cells of an exported file into a folder of results; cells that have a record there keep it.
+
+    Raises:
+        RecordsError: The file is no export of records.
+        RunFolderError: A record is of another plan.
+    """
+    records = read_records([file])
+    for record in records:
+        if record["plan_checksum"] != plan.checksum:
+            raise RunFolderError(
+                f"{file} holds results of another plan: found checksum {record['plan_checksum']} ({record['plan']}), "
+                f"wanted {plan.checksum} ({plan.name})"
+            )
+    for record in records:
+        place = folder.path / "cells" / f"{record['cell']}.json"
+        if record["failure"] is None and not place.is_file():
+            write_json(place, dict(record))
 
 
 @contextlib.contextmanager
@@ -125,6 +146,7 @@ class Bench:
         self.keep_checkpoints = keep_checkpoints
         self.units = units_of(plan, tasks)
         self.done = {name for name, unit in self.units.items() if self._is_done(unit)}
+        self._skip_unneeded_trainings()
         self._redo_lost_trainings()
         self.failed: dict[str, str] = {}
         self.running: set[str] = set()
@@ -140,6 +162,13 @@ class Bench:
     def _is_done(self, unit: Unit) -> bool:
         record = self._record(unit)
         return record is not None and record["failure"] is None
+
+    def _skip_unneeded_trainings(self) -> None:
+        """Count a training as done if all that needs it is done: its cells may come from an exported file."""
+        for name, unit in reversed(self.units.items()):  # what needs a unit comes after it
+            needing = [other for other, unit in self.units.items() if name in unit.needs]
+            if isinstance(unit, Training) and needing and self.done.issuperset(needing):
+                self.done.add(name)
 
     def _redo_lost_trainings(self) -> None:
         """Train again where a cell is not done and the trained team is gone."""

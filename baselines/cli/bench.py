@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from baselines.bench.plan import read_plan
-from baselines.bench.run import Bench, failures, open_folder, run_bench
+from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
 from baselines.bench.units import units_of
 
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
@@ -23,6 +23,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
     parser.add_argument("--resume", action="store_true", help="go on with the results in DIR; failed cells run again")
+    parser.add_argument(
+        "--records",
+        type=Path,
+        metavar="FILE",
+        help="take the cells of this export of `python -m baselines.bench.table` as done: those of another machine, or "
+        "of a folder that is gone",
+    )
     parser.add_argument(
         "--jobs",
         type=_count,
@@ -82,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(units_of(plan, arguments.tasks)))
         return 0
     folder = open_folder(plan, arguments.out, resume=arguments.resume)
+    if arguments.records:
+        add_records(plan, folder, arguments.records)
     of_each = {"worker_cpus": arguments.worker_cpus, "worker_gpus": arguments.worker_gpus}
     words = ["marft", "bench", arguments.plan, "--out", str(arguments.out), "--jobs", str(arguments.jobs)]
     if arguments.tasks:

@@ -12,6 +12,7 @@ import baselines.bench.run_unit as arms
 from baselines.bench.plan import read_plan
 from baselines.bench.run import Bench, locked, open_folder, run_bench
 from baselines.bench.run_unit import Folder
+from baselines.bench.table import export
 from baselines.bench.units import cells_of, units_of
 from baselines.cli.main import main
 from marft_agents.runs.run_folder import RunFolderError
@@ -70,6 +71,23 @@ def test_a_finished_benchmark_is_not_run_again(finished, capsys):
     assert {path: path.stat().st_mtime_ns for path in (finished / "out" / "cells").iterdir()} == before
     assert main(["bench", str(finished / "plan.toml"), "--out", str(finished / "out")]) == 1
     assert "--resume goes on" in capsys.readouterr().err
+
+
+def test_a_benchmark_goes_on_from_exported_cells(finished, tmp_path, capsys):
+    exported, out = tmp_path / "records.json", tmp_path / "out"
+    kept = [cell(finished, arm) for arm in ALL if arm not in ("untrained", "muted")]
+    export(kept, exported)
+    command = ["bench", str(finished / "plan.toml"), "--out", str(out), "--records", str(exported)]
+    assert main(command) == 0
+    assert f"{len(units_of(read_plan(finished / 'plan.toml')))} trainings and cells" in capsys.readouterr().out
+    assert [path.name for path in (out / "trainings").iterdir()] == [f"{cell(finished, 'muted')['training']}.json"]
+    whole = records(finished / "out")
+    for path, record in records(out).items():
+        assert record == whole[path]
+
+    other = write_plan(tmp_path, ("team",))
+    assert main(["bench", str(other), "--out", str(tmp_path / "other"), "--records", str(exported)]) == 1
+    assert "records.json holds results of another plan: found checksum" in capsys.readouterr().err
 
 
 def _die_after_the_first_unit():
