@@ -169,16 +169,16 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.observation_spaces = {agent: UnicodeText(room) for agent in self.possible_agents}
         self.action_spaces = {agent: UnicodeText(self.max_action_chars) for agent in self.possible_agents}
         self.state_space = UnicodeText(room)
-        # What reset and step begin with, by agent: a copy takes a fifth of the time of `dict.fromkeys`.
-        self._unpaid = dict.fromkeys(self.possible_agents, 0.0)
-        self._playing = dict.fromkeys(self.possible_agents, False)
-        self._unseen = dict.fromkeys(self.possible_agents, 0)
+        # Initial values by agent for reset and step: a copy takes a fifth of the time of `dict.fromkeys`.
+        self._no_rewards = dict.fromkeys(self.possible_agents, 0.0)
+        self._no_flags = dict.fromkeys(self.possible_agents, False)
+        self._no_counts = dict.fromkeys(self.possible_agents, 0)
         self.agents = []
         self.np_random: np.random.Generator | None = None
         self._rounds: list[RoundHistory] = []
         self._turns: list[Turn] = []
         self._seen: dict[str, TextObservation] = {}
-        self._told: dict[str, dict[str, Any]] = {}
+        self._infos: dict[str, dict[str, Any]] = {}
 
     def _read_reward(self, reward: Reward) -> str | TeamReward | Callable[[Outcome], float]:
         if isinstance(reward, TeamReward) or callable(reward):
@@ -234,14 +234,14 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.task_index = self._choose_task(options or {}, self.np_random)
         self.task: Task = self.tasks[self.task_index]
         self.agents = self.possible_agents.copy()
-        self.rewards, self._cumulative_rewards = self._unpaid.copy(), self._unpaid.copy()
-        self.terminations, self.truncations = self._playing.copy(), self._playing.copy()
+        self.rewards, self._cumulative_rewards = self._no_rewards.copy(), self._no_rewards.copy()
+        self.terminations, self.truncations = self._no_flags.copy(), self._no_flags.copy()
         self._rounds, self._turns = [], []
         self._outcomes: list[Outcome | None] = []
         self._round_rewards: list[float] = []
         self._terms: dict[str, float] = {}
         self._success = self._violation = self._invalid = 0
-        self._visible = self._unseen.copy()
+        self._visible = self._no_counts.copy()
         self._transcript = 0
         self._recorded: Sequence[Outcome | None] | None = (options or {}).get("outcomes")
         self._session: Session = self._begin_session(self.task, self._roster, self.np_random)
@@ -276,8 +276,8 @@ class FlexMG(AECEnv[str, Any, Any]):
             self._transcript += len(text)
         self._acting_under = self.dependency.given(self._state_numbers(number))
         plan = self._acting_under.plan(self._roster, number, self._turns)
-        told = {agent: Message("user", clean(text), ENVIRONMENT) for agent, text in private.items()}
-        self._rounds.append(RoundHistory(Message("user", opening, ENVIRONMENT), plan, told))
+        private_messages = {agent: Message("user", clean(text), ENVIRONMENT) for agent, text in private.items()}
+        self._rounds.append(RoundHistory(Message("user", opening, ENVIRONMENT), plan, private_messages))
         self._seen = {}
         self._ready = set(plan.layers[0])
         self.agent_selection = plan.order[0]
@@ -306,7 +306,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self._cumulative_rewards[agent] = 0.0
         played = self._rounds[-1]
         if len(played.turns) < len(played.plan.order):
-            self.rewards = self._unpaid.copy()
+            self.rewards = self._no_rewards.copy()
             self.agent_selection = played.next_agent
         else:
             self._finish_round(played)
@@ -424,23 +424,23 @@ class FlexMG(AECEnv[str, Any, Any]):
         if isinstance(self.reward, TeamReward):
             shared |= {f"term_{name}": self._terms.get(name, 0.0) for name in self.reward.weights}
         self._shared_info = shared | _OWN_NUMBERS
-        self._told = {}
+        self._infos = {}
 
     def _info(self, agent: str) -> dict[str, Any]:
-        if agent not in self._told:
-            self._told[agent] = info = self._shared_info.copy()
+        if agent not in self._infos:
+            self._infos[agent] = info = self._shared_info.copy()
             info["layer"] = self._rounds[-1].plan.layer_of.get(agent, -1)
             info["ready"] = 1 if agent in self._ready else 0
             info["agent_index"] = self.possible_agents.index(agent)
             info["visible"] = self._visible[agent]
-        return self._told[agent]
+        return self._infos[agent]
 
     @property
     def infos(self) -> dict[str, dict[str, Any]]:  # type: ignore[override]
         """Infos of the agents that have not left; new ones after each step."""
-        if len(self._told) < len(self.agents):
-            self._told = {agent: self._info(agent) for agent in self.agents}
-        return self._told
+        if len(self._infos) < len(self.agents):
+            self._infos = {agent: self._info(agent) for agent in self.agents}
+        return self._infos
 
     def _state_numbers(self, number: int) -> dict[str, int]:
         """Return the infos that are the same for all agents: the state that a dependency may depend on."""

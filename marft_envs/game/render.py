@@ -16,8 +16,8 @@ def transcript(rounds: Sequence[RoundHistory], briefings: Mapping[str, str]) -> 
     for played in rounds:
         if played.opening.content:
             messages.append(played.opening)
-        for agent, told in played.private.items():
-            messages.append(Message("user", _private_line(agent, told.content), ENVIRONMENT))
+        for agent, message in played.private.items():
+            messages.append(Message("user", _private_line(agent, message.content), ENVIRONMENT))
         messages += [played.said[turn.agent] for turn in played.turns]
     return TextObservation.of(tuple(messages))
 
@@ -36,7 +36,7 @@ def picture(title: str, rounds: Sequence[tuple[RoundHistory, Outcome | None, flo
             f"--- round {number + 1} of {horizon} ---",
             *([played.opening.content] if played.opening.content else []),
         ]
-        lines += [_private_line(agent, told.content) for agent, told in played.private.items()]
+        lines += [_private_line(agent, message.content) for agent, message in played.private.items()]
         for turn in played.turns:
             fault = f"  [invalid: {turn.fault}]" if turn.fault else ""
             lines.append(f"<{turn.agent}>{fault} {turn.action}")
