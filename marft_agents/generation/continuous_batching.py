@@ -125,7 +125,7 @@ class Generation:
 
     def _prefill(self, prompts: Sequence[IntArray]) -> Tensor:
         """Prefill prompts into the KV cache, shared prefixes once; return next-token logits [B, V]."""
-        tree = TreeAttention(build_levels(prompts), self._base.device, keep=True)
+        tree = TreeAttention(build_levels(prompts, hidden_size=self._base.hidden_size), self._base.device, keep=True)
         hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
         paths = [torch.as_tensor(path, device=self._base.device) for path in tree.paths_of(prompts)]
         self._slots.add(tree.kept, paths, families(prompts), self._law.max_new_tokens)

@@ -55,7 +55,7 @@ def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[Int
     if not actions:
         return action_hidden(trunk, [ONE_TOKEN], [ONE_TOKEN], device)[:0]
     sequences = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
-    tree = TreeAttention(build_levels(sequences), device)
+    tree = TreeAttention(build_levels(sequences, hidden_size=trunk.config.hidden_size), device)
     places = [path[len(p) - 1 :] for path, p in zip(tree.paths_of(sequences), prompts, strict=True)]
     hidden = run(trunk, tree.tokens, tree.positions, tree)[0]
     return hidden[torch.as_tensor(np.concatenate(places), device=device)]

@@ -19,11 +19,12 @@ from marft_agents.trajectory import IntArray
 
 Indices = npt.NDArray[np.int64]
 
-# Costs of a level in units of one computed token, forward and backward; medians between SmolLM2-135M in float32 and in
-# bfloat16 on one CPU thread. A larger model computes more per token: for it these are upper bounds.
+# Costs of a level in units of one computed token, forward and backward: between those of SmolLM2-135M (hidden size 576)
+# in float32 and in bfloat16 on one CPU thread. Attention grows with the hidden size, a token with its square.
 PASS_COST = 8.0  # a level at all
 KEY_COST = 0.015  # a key and value copied from a parent to one of its rows
 PAIR_COST = 0.0015  # a query that attends to a key, padding included
+MEASURED_SIZE = 576  # hidden size for which KEY_COST and PAIR_COST hold
 MAX_CANDIDATES = 24  # most cut positions to consider
 
 
@@ -51,16 +52,18 @@ class Level:
         return int(self.tokens.shape[1])
 
 
-def build_levels(sequences: Sequence[IntArray], cuts: Sequence[int] | None = None) -> list[Level]:
+def build_levels(
+    sequences: Sequence[IntArray], cuts: Sequence[int] | None = None, *, hidden_size: int = MEASURED_SIZE
+) -> list[Level]:
     """Lay sequences out as the levels of a prefix tree.
 
     Args:
         sequences: Token ids of B sequences, each of at least one token.
-        cuts: Increasing positions at which a level ends and the next begins. None chooses the positions that leave the
-            fewest tokens to compute.
+        cuts: Increasing positions at which a level ends and the next begins; None chooses those that cost least.
+        hidden_size: Hidden size of the model, for the costs.
     """
     longest = max(map(len, sequences))
-    bounds = [0, *(choose_cuts(sequences) if cuts is None else cuts), longest]
+    bounds = [0, *(choose_cuts(sequences, hidden_size) if cuts is None else cuts), longest]
     levels: list[Level] = []
     previous = np.zeros(len(sequences), np.int64)
     for start, end in itertools.pairwise(bounds):
@@ -92,19 +95,20 @@ def pad(pieces: Sequence[IntArray], width: int) -> tuple[Indices, npt.NDArray[np
     return tokens, mask
 
 
-def choose_cuts(sequences: Sequence[IntArray]) -> list[int]:
+def choose_cuts(sequences: Sequence[IntArray], hidden_size: int = MEASURED_SIZE) -> list[int]:
     r"""Choose the cut positions that cost least, by dynamic programming.
 
     A level from a to b with R rows and N real tokens costs
 
     .. math::
-        N + c_{pass} + c_{key} R a + c_{pair} R (b - a) b
+        N + c_{pass} + (c_{key} R a + c_{pair} R (b - a) b) \frac{576}{d}
 
     A cut where rows diverge saves tokens. A cut where rows only end saves none, since padding is attended to but not
     computed elsewhere.
 
     Args:
         sequences: Token ids of B sequences.
+        hidden_size: Hidden size d of the model.
 
     Returns:
         Increasing positions strictly between 0 and the longest length.
@@ -123,7 +127,7 @@ def choose_cuts(sequences: Sequence[IntArray]) -> list[int]:
     came_from = [0] * len(points)
     for j in range(1, len(points)):
         for i in range(j):
-            cost = best[i] + _level_cost(lengths, shared, points[i], points[j])
+            cost = best[i] + _level_cost(lengths, shared, points[i], points[j], MEASURED_SIZE / hidden_size)
             if cost < best[j]:
                 best[j], came_from[j] = cost, i
     cuts, j = [], came_from[-1]
@@ -133,7 +137,7 @@ def choose_cuts(sequences: Sequence[IntArray]) -> list[int]:
     return cuts[::-1]
 
 
-def _level_cost(lengths: Indices, shared: Indices, start: int, end: int) -> float:
+def _level_cost(lengths: Indices, shared: Indices, start: int, end: int, attention: float) -> float:
     """Return the cost of a level; see `choose_cuts`.
 
     Args:
@@ -141,6 +145,7 @@ def _level_cost(lengths: Indices, shared: Indices, start: int, end: int) -> floa
         shared: Common prefix of each sequence with the next one, int64 [B - 1].
         start: Position of the level's first token.
         end: Position after its last one.
+        attention: Factor of the costs of attention.
     """
     alive = np.nonzero(lengths > start)[0]  # never empty: `start` is less than the longest length
     ends = np.minimum(lengths[alive], end)
@@ -150,7 +155,7 @@ def _level_cost(lengths: Indices, shared: Indices, start: int, end: int) -> floa
     # a sequence without a row of its own has the same tokens up to `end` as the one before
     own = np.append(True, (common < ends[1:]) | (common < ends[:-1]))
     rows, tokens = int(own.sum()), int((ends[own] - start).sum())
-    return tokens + PASS_COST + KEY_COST * rows * start + PAIR_COST * rows * (end - start) * end
+    return tokens + PASS_COST + rows * (KEY_COST * start + PAIR_COST * (end - start) * end) * attention
 
 
 def common_prefix(a: IntArray, b: IntArray) -> int:

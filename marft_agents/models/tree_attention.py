@@ -116,10 +116,11 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
     folded = query.reshape(rows, width, -1, groups, size).permute(0, 2, 3, 1, 4).reshape(rows, -1, groups * width, size)
     if mask is not None and width > 1:
         mask = mask.repeat(1, 1, groups, 1)
-    inputs = folded, key.transpose(1, 2), value.transpose(1, 2)
+    key, value = key.transpose(1, 2), value.transpose(1, 2)  # [R, H_kv, K, d]
     if width > 1 and _is_slow_in_bfloat16(query):
-        inputs = folded.float(), *(x.float() for x in inputs[1:])
-    out = torch.nn.functional.scaled_dot_product_attention(*inputs, attn_mask=mask, scale=scale).to(query.dtype)
+        folded, key, value = folded.float(), key.float(), value.float()
+    out = torch.nn.functional.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=scale)
+    out = out.to(query.dtype)
     return out.view(rows, -1, groups, width, size).permute(0, 3, 1, 2, 4).reshape(rows, width, heads, size)
 
 

@@ -59,6 +59,15 @@ def test_rows_that_only_end_are_not_cut():
     assert choose_cuts(sequences) == [100]
 
 
+def test_a_larger_model_computes_fewer_tokens_twice():
+    """Copied keys grow with the hidden size, computed tokens with its square."""
+    heads, rng = np.arange(60, dtype=np.int32), np.random.default_rng(0)
+    tails = [np.concatenate([[number // 2], rng.integers(100, 200, 10)]) for number in range(64)]
+    sequences = [np.concatenate([heads, tail]).astype(np.int32) for tail in tails]
+    assert choose_cuts(sequences) == [60]
+    assert choose_cuts(sequences, 8192) == [60, 61]
+
+
 def test_of_many_positions_evenly_spread_ones_are_considered(monkeypatch):
     for name in ("PASS_COST", "KEY_COST"):
         monkeypatch.setattr(prefix_tree, name, 0.0)
