@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 # Source is parsed once at build time, not once per test. `-S` saves a quarter of the interpreter's start, but skips
-# `site`, which defines `exit` and `quit`: the start code defines them. Tracebacks name main.py.
+# `site`, which defines `exit` and `quit`: the start code defines them. Tracebacks name main.py. A zygote (`jail.zygote`)
+# has one more argument, and goes on from the loading of that library as a fork for each test.
 _PYTHON_BUILD = """\
 import marshal, sys
 sys.tracebacklimit = 0
@@ -26,6 +27,12 @@ def _start():
     import _sitebuiltins, builtins, marshal, sys
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
+    if len(sys.argv) > 2:
+        import _imp
+        try:
+            _imp.create_dynamic(type(sys.implementation)(name="zygote", origin=sys.orig_argv.pop()))
+        except SystemError:
+            pass
     with open(sys.argv[1], "rb") as file:
         code = marshal.load(file)
     sys.argv = ["main.py"]
@@ -53,6 +60,8 @@ class Language:
         run: Command that runs one test.
         cpu_factor: Factor on the CPU and wall limits.
         extra_memory_mb: The interpreter's own memory, MiB, on top of the memory limit.
+        forks: True if the run command is that of an interpreter, and goes on as a fork for each test (see
+            `jail.zygote`) if it is given one more argument.
     """
 
     name: str
@@ -62,6 +71,7 @@ class Language:
     run: tuple[str, ...]
     cpu_factor: float = 1.0
     extra_memory_mb: int = 0
+    forks: bool = False
 
     def command(self, words: tuple[str, ...], places: Mapping[str, str]) -> tuple[bytes, ...]:
         """Return a command with its placeholders filled in.
@@ -100,6 +110,7 @@ LANGUAGES: dict[str, Language] = {
         product="main.bin",
         run=("{python}", "-sS", "-c", _PYTHON_START, "main.bin"),
         extra_memory_mb=32,
+        forks=True,
     ),
     "c++17": _cxx("c++17"),
     "c++20": _cxx("c++20"),

@@ -14,7 +14,7 @@ from . import landlock
 from .runtime_files import read_before
 from .seccomp import Filter, filter_for
 from .syscalls import MACHINES
-from .wire import KIND_BUILD, RunRequest
+from .wire import KIND_BUILD, KIND_FORKED, RunRequest
 
 MODES = ("uid", "namespace", "landlock", "none")
 ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
@@ -33,7 +33,8 @@ class Plan(NamedTuple):
 
     Attributes:
         folder: Descriptor of the working directory.
-        stdio: Descriptors that become 0, 1 and 2; all others are closed.
+        stdio: Descriptors that become 0, 1 and 2.
+        channel: Descriptor that becomes 3, or None; all others are closed.
         limits: (resource, soft and hard limit).
         root: Folder that becomes the program's root; None keeps ours.
         memory: Address space in bytes; set last, since the set-up itself may need more.
@@ -43,10 +44,12 @@ class Plan(NamedTuple):
         path: Path of the program.
         argv: Arguments of the program.
         environment: NAME=VALUE of each environment variable.
+        forks: True if a zygote of this program may carry out the plan.
     """
 
     folder: int
     stdio: tuple[int, int, int]
+    channel: int | None
     limits: tuple[tuple[int, int], ...]
     root: bytes | None
     memory: int
@@ -56,6 +59,7 @@ class Plan(NamedTuple):
     path: bytes
     argv: tuple[bytes, ...]
     environment: tuple[bytes, ...]
+    forks: bool
 
 
 class Isolation:
@@ -125,6 +129,7 @@ class Isolation:
         return Plan(
             folder,
             stdio,
+            None,
             self._limits(request, build),
             os.fsencode(self._root) if self._root and reads_few else None,
             _clamp(resource.RLIMIT_AS, request.memory_kb * 1024 if request.memory_kb else _UNLIMITED),
@@ -134,6 +139,8 @@ class Isolation:
             _find_program(request.argv[0]),
             request.argv,
             self._environment(build),
+            # Without a filter a program could reach its zygote.
+            request.kind == KIND_FORKED and reads_few and self._filters,
         )
 
     def counts_threads(self, kind: int) -> bool:

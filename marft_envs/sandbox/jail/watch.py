@@ -138,18 +138,22 @@ def _oom_kills(container: bool) -> int | None:
     return None
 
 
-def end_leftovers(isolation: Isolation) -> bool:
+def end_leftovers(isolation: Isolation, zygote: int = 0) -> bool:
     """Kill all processes that programs have left running; return True if there were any.
 
     An orphan becomes our child (we are process 1, or the subreaper), so having no child is the proof.
 
+    Args:
+        isolation: Isolation mode of this jail.
+        zygote: Process id of a child that is none of a program; it may be killed with others. 0 if there is none.
+
     Raises:
         OSError: A process cannot be killed: this jail cannot be used again.
     """
-    if not _children():
+    if not _children(zygote):
         return False
     deadline = time.monotonic() + _PATIENCE_S
-    while _children():
+    while _children(zygote):
         if time.monotonic() > deadline:
             raise OSError(f"processes are left {_PATIENCE_S} s after SIGKILL")
         _kill_all(isolation.uids_in_use())
@@ -157,14 +161,18 @@ def end_leftovers(isolation: Isolation) -> bool:
     return True
 
 
-def _children() -> bool:
-    """Reap the children that have ended; return True if others are running."""
+def _children(zygote: int) -> bool:
+    """Reap the children that have ended; return True if others than the zygote are running."""
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                return True
+                break
         except ChildProcessError:
             return False
+    if not zygote:
+        return True
+    with open("/proc/thread-self/children", "rb", buffering=0) as file:
+        return file.read(64).split() != [b"%d" % zygote]
 
 
 def _kill_all(uids: tuple[int, ...]) -> None:
