@@ -11,9 +11,9 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Source is parsed once at build time, not once per test. `-S` saves a quarter of the interpreter's start, but skips
-# `site`, which defines `exit` and `quit`: the start code defines them. Tracebacks name main.py. A zygote (`jail.zygote`)
-# has one more argument, and goes on from the loading of that library as a fork for each test.
+from marft_envs.sandbox.jail.python_start import PYTHON_START
+
+# Source is parsed once at build time, not once per test (`jail.python_start`). Tracebacks name main.py.
 _PYTHON_BUILD = """\
 import marshal, sys
 sys.tracebacklimit = 0
@@ -21,25 +21,6 @@ with open(sys.argv[1], "rb") as file:
     code = compile(file.read(), "main.py", "exec", dont_inherit=True)
 with open(sys.argv[2], "wb") as file:
     marshal.dump(code, file)
-"""
-_PYTHON_START = """\
-def _start():
-    import _sitebuiltins, builtins, marshal, sys
-    for name in ("exit", "quit"):
-        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
-    if len(sys.argv) > 2:
-        import _imp
-        try:
-            _imp.create_dynamic(type(sys.implementation)(name="zygote", origin=sys.orig_argv.pop()))
-        except SystemError:
-            pass
-    with open(sys.argv[1], "rb") as file:
-        code = marshal.load(file)
-    sys.argv = ["main.py"]
-    del globals()["_start"]
-    globals().update(__file__="main.py", __builtins__=builtins)
-    return code
-exec(_start())
 """
 # The image's precompiled headers are valid only for exactly the flags they were built with.
 CXX_FLAGS = ("-O2", "-DONLINE_JUDGE")
@@ -60,8 +41,6 @@ class Language:
         run: Command that runs one test.
         cpu_factor: Factor on the CPU and wall limits.
         extra_memory_mb: The interpreter's own memory, MiB, on top of the memory limit.
-        forks: True if the run command is that of an interpreter, and goes on as a fork for each test (see
-            `jail.zygote`) if it is given one more argument.
     """
 
     name: str
@@ -71,7 +50,6 @@ class Language:
     run: tuple[str, ...]
     cpu_factor: float = 1.0
     extra_memory_mb: int = 0
-    forks: bool = False
 
     def command(self, words: tuple[str, ...], places: Mapping[str, str]) -> tuple[bytes, ...]:
         """Return a command with its placeholders filled in.
@@ -108,9 +86,8 @@ LANGUAGES: dict[str, Language] = {
         "main.py",
         build=("{python}", "-sSWignore", "-c", _PYTHON_BUILD, "main.py", "build/main.bin"),
         product="main.bin",
-        run=("{python}", "-sS", "-c", _PYTHON_START, "main.bin"),
+        run=("{python}", *PYTHON_START),
         extra_memory_mb=32,
-        forks=True,
     ),
     "c++17": _cxx("c++17"),
     "c++20": _cxx("c++20"),

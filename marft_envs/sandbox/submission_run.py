@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from marft_envs.sandbox.build_cache import Build, BuildCache
 from marft_envs.sandbox.checkers import Check, ProgramChecker
 from marft_envs.sandbox.jail import wire
-from marft_envs.sandbox.jail.wire import KIND_BUILD, KIND_FORKED, KIND_RUN, RunRequest, RunResult
+from marft_envs.sandbox.jail.wire import KIND_BUILD, KIND_RUN, RunRequest, RunResult
 from marft_envs.sandbox.judge_data import Judgement, Limits, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import Language
 from marft_envs.sandbox.slot import BUILD_FILE_MB, Slot, SlotError
@@ -129,7 +129,7 @@ def _grade(request: RunRequest, run: RunResult, place: int, check: Callable[[int
 def run_request(argv: tuple[bytes, ...], stdin: bytes, limits: Limits, language: Language) -> RunRequest:
     """Return the run request of one test; its output limit is one byte more, so that the full length passes."""
     return RunRequest(
-        kind=KIND_FORKED if language.forks else KIND_RUN,
+        kind=KIND_RUN,
         cpu_ms=math.ceil(limits.cpu_s * language.cpu_factor * 1000),
         wall_ms=math.ceil(limits.wall_limit_s * language.cpu_factor * 1000),
         memory_kb=math.ceil((limits.memory_mb + language.extra_memory_mb) * 1024),

@@ -11,10 +11,11 @@ import sys
 from typing import NamedTuple
 
 from . import landlock
+from .python_start import PYTHON_START
 from .runtime_files import read_before
 from .seccomp import Filter, filter_for
 from .syscalls import MACHINES
-from .wire import KIND_BUILD, KIND_FORKED, RunRequest
+from .wire import KIND_BUILD, RunRequest
 
 MODES = ("uid", "namespace", "landlock", "none")
 ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
@@ -23,6 +24,7 @@ ZEROS = "/dev/zero"  # a program that may write there can map it: shared memory 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 THREADS = 64  # of a solution, enforced as the process limit of its own uid
 
+_FORKS = tuple(map(os.fsencode, PYTHON_START))
 _OTHERS = 256  # processes of the same user that may start meanwhile
 _BUILD_STACK = 64 * 2**20  # as g++ sets it for itself
 _UNLIMITED = resource.RLIM_INFINITY
@@ -139,8 +141,8 @@ class Isolation:
             _find_program(request.argv[0]),
             request.argv,
             self._environment(build),
-            # Without a filter a program could reach its zygote.
-            request.kind == KIND_FORKED and reads_few and self._filters,
+            # Another command would run its program in the zygote itself. Without a filter, programs could reach it.
+            reads_few and self._filters and request.argv[1:] == _FORKS,
         )
 
     def counts_threads(self, kind: int) -> bool:

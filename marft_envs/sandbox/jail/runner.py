@@ -20,8 +20,8 @@ import time
 
 from . import landlock, wire
 from .plan import Isolation, Plan
-from .runtime_files import fill, find_runtime
-from .spawn import ForkSpawner, NativeSpawner, load_spawner
+from .runtime_files import fill, find_runtime, put_library
+from .spawn import LIBRARY, ForkSpawner, NativeSpawner, load_spawner
 from .submission_folder import Box
 from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, calls, prctl, syscall
 from .watch import ProgramExit, Watch, end_leftovers
@@ -268,7 +268,7 @@ class Runner:
 def _check(run: wire.RunRequest) -> None:
     if not run.argv or any(b"\0" in word for word in run.argv):
         raise wire.WireError(f"found the arguments {run.argv!r}, wanted a program, and no NUL")
-    if run.kind not in (wire.KIND_RUN, wire.KIND_BUILD, wire.KIND_FORKED) or not (run.cpu_ms and run.wall_ms):
+    if run.kind not in (wire.KIND_RUN, wire.KIND_BUILD) or not (run.cpu_ms and run.wall_ms):
         raise wire.WireError(f"found kind {run.kind}, {run.cpu_ms} and {run.wall_ms} ms, wanted limits above 0")
 
 
@@ -337,6 +337,7 @@ def _fill(root: str) -> None:
     if not pid:
         try:
             fill(root, find_runtime())
+            put_library(root, os.path.join(os.path.dirname(__file__), LIBRARY))
             os._exit(0)
         except BaseException as error:
             sys.stderr.write(f"runner: {root}: {error}\n")

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-VERSION = 2
+VERSION = 1
 MAX_FRAME = 160 * 2**20  # bytes; a larger length is a broken or hostile peer
 
 HELLO, PUT, FETCH, RUN, RESET = 1, 2, 3, 4, 5
@@ -34,7 +34,6 @@ _REQUEST = struct.Struct("<BIIIIIHH")
 _RESULT = struct.Struct("<BBiQQQQ")
 
 KIND_RUN, KIND_BUILD = 0, 1  # the strict filter without fork and writable path | fork allowed, may write in /box/build
-KIND_FORKED = 2  # as KIND_RUN, but the runner may start the interpreter once and fork it for each test, see `zygote`
 
 # flags of a result
 CPU_LIMIT, WALL_LIMIT, OUTPUT_LIMIT, OOM, LEFTOVERS, THREAD_LIMIT = 1, 2, 4, 8, 16, 32
@@ -46,7 +45,7 @@ class RunRequest(NamedTuple):
     """One program run.
 
     Attributes:
-        kind: KIND_RUN, KIND_BUILD or KIND_FORKED.
+        kind: KIND_RUN or KIND_BUILD.
         cpu_ms: CPU limit, milliseconds.
         wall_ms: Wall time limit, milliseconds.
         memory_kb: RLIMIT_AS; 0 is none.

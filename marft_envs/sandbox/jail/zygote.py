@@ -22,9 +22,9 @@ import resource
 import signal
 
 from .plan import Plan
+from .runtime_files import LIBRARY
 from .spawn import NativeSpawner
 
-LIBRARY = "/marft/libspawn.so"  # its place in a root of programs
 _PATIENCE_S = 5  # for the start of the interpreter on a busy machine
 _CHILDREN = "/proc/thread-self/children"  # by which the runner tells a zygote from what a program left
 
