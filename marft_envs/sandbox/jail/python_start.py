@@ -1,8 +1,8 @@
 """Arguments of the interpreter that runs a built Python program.
 
-`-S` saves a quarter of the interpreter's start, but skips `site`, which defines `exit` and `quit`: the start code defines
-them. A zygote has one more argument, a library. Loading it goes on in a fork for each test, and only there (see
-`zygote`), so that no code of a program runs in the zygote itself.
+`-S` saves a quarter of the interpreter's start, but skips `site`, which defines `exit` and `quit`: the start code
+defines them. A zygote has one more argument, a library. The call that loads it returns in a fork for each test, with
+SystemError, and never in the zygote itself (see `zygote`).
 """
 
 _START = """\

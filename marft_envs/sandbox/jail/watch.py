@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .plan import Isolation
 from .wire import CPU_LIMIT, OOM, THREAD_LIMIT, WALL_LIMIT
 
+CHILDREN = "/proc/thread-self/children"  # a file of newer kernels, without which there is no zygote
 MOST_THREADS = 256  # if the kernel cannot count a program's own ones; checked every _TICK_S
 _TICK_S = 0.02
 _SHORT_S = 0.001
@@ -171,7 +172,7 @@ def _children(zygote: int) -> bool:
             return False
     if not zygote:
         return True
-    with open("/proc/thread-self/children", "rb", buffering=0) as file:
+    with open(CHILDREN, "rb", buffering=0) as file:
         return file.read(64).split() != [b"%d" % zygote]
 
 

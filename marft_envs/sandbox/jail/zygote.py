@@ -24,9 +24,9 @@ import signal
 from .plan import Plan
 from .runtime_files import LIBRARY
 from .spawn import NativeSpawner
+from .watch import CHILDREN
 
 _PATIENCE_S = 5  # for the start of the interpreter on a busy machine
-_CHILDREN = "/proc/thread-self/children"  # by which the runner tells a zygote from what a program left
 
 
 class Zygote(NativeSpawner):
@@ -46,19 +46,21 @@ class Zygote(NativeSpawner):
     def __init__(self, plan: Plan, spawner: NativeSpawner) -> None:
         super().__init__(spawner.library)
         self._command = _command(plan)
-        os.stat(_CHILDREN)
+        os.stat(CHILDREN)
         ends = (ctypes.c_int * 2)()
         self._started(self.library.jail_channel(ends, _PATIENCE_S))
         self._channel, theirs = ends
         # Standard streams of the same kind as those of a test: the interpreter sets up its buffers by them.
-        descriptors = [theirs, os.memfd_create("stdio"), os.open(plan.root or b"/", os.O_PATH | os.O_CLOEXEC)]
+        stdio, folder = os.memfd_create("stdio"), os.open(plan.root or b"/", os.O_PATH | os.O_CLOEXEC)
         try:
-            _, stdio, folder = descriptors
             self.pid = spawner.start(_plan_of_zygote(plan, folder, stdio, theirs, spawner.library._name))
-            code, text = spawner.failure()
+        except OSError:
+            os.close(self._channel)
+            raise
         finally:
-            for descriptor in descriptors:
+            for descriptor in (theirs, stdio, folder):
                 os.close(descriptor)
+        code, text = spawner.failure()
         if code:
             self.close()
             raise OSError(code, text)
