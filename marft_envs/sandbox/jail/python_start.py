@@ -16,6 +16,8 @@ def _start():
             _imp.create_dynamic(type(sys.implementation)(name="zygote", origin=sys.orig_argv.pop()))
         except SystemError:
             pass
+        if sys.path_importer_cache.pop("/", None):  # Python 3.13 lists the folder where it starts
+            sys.meta_path[-1].find_spec("_", [""])
     with open(sys.argv[1], "rb") as file:
         code = marshal.load(file)
     sys.argv = ["main.py"]
