@@ -6,9 +6,9 @@
 The workload is a batch of short tests (the sum of a few numbers) in Python and as a compiled C++ program. Wall time
 runs from the first submission to the last judgement, with as many submissions as workers. It excludes compilation and
 the start of the jails. CPU time is that of the whole machine (/proc/stat) over the same interval, so other load must
-be low. With `--own-cpu` it is that of this process and its descendants, which an engine's containers are not. Each
-round measures plain subprocess and every backend in turn. The table shows medians over rounds, also of the ratios to
-plain subprocess in the same round.
+be low. With `--own-cpu` it is that of this process and its descendants: for `landlock` only, as containers are not
+among them and nobody waits for the jails of bubblewrap. Each round measures plain subprocess and every backend in
+turn. The table shows medians over rounds, also of the ratios to plain subprocess in the same round.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--languages", default=",".join(SOURCES), help="separated by commas")
     parser.add_argument("--at-once", default="1,2", help="programs at once, separated by commas")
     parser.add_argument("--rounds", type=int, default=1, help="take turns so often: for a machine that is busy")
-    parser.add_argument("--own-cpu", action="store_true", help="CPU of our processes only; not for docker")
+    parser.add_argument("--own-cpu", action="store_true", help="CPU of our own processes, for landlock")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers here too")
     arguments = parser.parse_args()
     _clock.own = arguments.own_cpu

@@ -203,8 +203,8 @@ class Runner:
         plan = self._planned(run, stdio)
         try:
             for _ in range(_BUSY_TRIES):
-                start = time.monotonic()
                 spawner, pid = self._start(plan)
+                start = time.monotonic()  # after that of a zygote, which is not the program's time
                 count = self._isolation.counts_threads(run.kind)
                 memory_kb = 0 if build else run.memory_kb
                 ended = self._watch.over(pid, run.cpu_ms / 1000, run.wall_ms / 1000, start, count, memory_kb)
