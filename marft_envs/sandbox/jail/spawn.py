@@ -189,7 +189,7 @@ class NativeSpawner(ForkSpawner):
         library: Loaded library of spawn.c.
 
     Attributes:
-        library: The same.
+        library: Loaded library of spawn.c, for a zygote.
     """
 
     native = True
