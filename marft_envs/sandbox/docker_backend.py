@@ -130,7 +130,7 @@ class DockerBackend:
             "devices": [f"{path}:{ROOT}{path}:rw" for path in (*DEVICES, ZEROS)],
             "mem_limit": f"{self._memory_mb + _ROOT_MB}m",
             "memswap_limit": f"{self._memory_mb + _ROOT_MB}m",
-            "pids_limit": 64,
+            "pids_limit": 65,  # the runner, the zygote, and a program with its threads
             "nano_cpus": 1_000_000_000,
             "ulimits": [Ulimit(name="core", soft=1, hard=1), Ulimit(name="nofile", soft=256, hard=256)],
             "log_config": LogConfig(type="none"),  # json-file would write all output to the host's disk

@@ -11,8 +11,9 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Source is parsed once at build time, not once per test. `-S` saves a quarter of the interpreter's start, but skips
-# `site`, which defines `exit` and `quit`: the start code defines them. Tracebacks name main.py.
+from marft_envs.sandbox.jail.python_start import PYTHON_START
+
+# Source is parsed once at build time, not once per test (`jail.python_start`). Tracebacks name main.py.
 _PYTHON_BUILD = """\
 import marshal, sys
 sys.tracebacklimit = 0
@@ -20,19 +21,6 @@ with open(sys.argv[1], "rb") as file:
     code = compile(file.read(), "main.py", "exec", dont_inherit=True)
 with open(sys.argv[2], "wb") as file:
     marshal.dump(code, file)
-"""
-_PYTHON_START = """\
-def _start():
-    import _sitebuiltins, builtins, marshal, sys
-    for name in ("exit", "quit"):
-        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
-    with open(sys.argv[1], "rb") as file:
-        code = marshal.load(file)
-    sys.argv = ["main.py"]
-    del globals()["_start"]
-    globals().update(__file__="main.py", __builtins__=builtins)
-    return code
-exec(_start())
 """
 # The image's precompiled headers are valid only for exactly the flags they were built with.
 CXX_FLAGS = ("-O2", "-DONLINE_JUDGE")
@@ -98,7 +86,7 @@ LANGUAGES: dict[str, Language] = {
         "main.py",
         build=("{python}", "-sSWignore", "-c", _PYTHON_BUILD, "main.py", "build/main.bin"),
         product="main.bin",
-        run=("{python}", "-sS", "-c", _PYTHON_START, "main.bin"),
+        run=("{python}", *PYTHON_START),
         extra_memory_mb=32,
     ),
     "c++17": _cxx("c++17"),

@@ -19,7 +19,7 @@ from typing import Any
 
 from marft_envs.sandbox.jail import spawn
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
-from marft_envs.sandbox.jail.runtime_files import fill
+from marft_envs.sandbox.jail.runtime_files import fill, put_library
 from marft_envs.sandbox.machine import Shown, is_gone, make_folder, owner_mark, stale_folders
 from marft_envs.sandbox.slot import RunnerChannel, RunnerSlot
 
@@ -166,6 +166,7 @@ class Workplace:
             for device in (*DEVICES, ZEROS):  # a jail has its devices there
                 Path(f"{root}{device}").touch()
             fill(str(root), self._runtime)
+            put_library(str(root), str(runner / spawn.LIBRARY))
         files = [path for folder in (runner, root) for path in folder.rglob("*") if not path.is_dir()]
         return [str(path.relative_to(self.path)) for path in files]
 

@@ -197,6 +197,12 @@ CATALOGUE: tuple[Attack, ...] = (
     *_group("WA SV", "process_settings.cpp", tests=9),
     *_group("WA SV", "late_disk.cpp", tests=3),
     *_group("WA SV", "new_calls.cpp", tests=8),
+    # zygote
+    *_group("WA", "signal_zygote.py zygote_channel.py"),
+    *_group("WA SV", "trace_zygote.py", tests=7),
+    *_group("WA", "search_remains.py", tests=4),
+    *_group("OK", "poison_interpreter.py leave_threads.py", tests=3, answers=True),
+    *_group("WA RE", "be_a_zygote.py"),
     # building
     *_group("CE", "line_marker_leak.cpp assembler_tables.cpp embed_host_file.cpp assembler_recursion.cpp"),
     *_group("CE", "assembler_endless.cpp"),

@@ -11,6 +11,7 @@ import sys
 from typing import NamedTuple
 
 from . import landlock
+from .python_start import PYTHON_START
 from .runtime_files import read_before
 from .seccomp import Filter, filter_for
 from .syscalls import MACHINES
@@ -23,6 +24,7 @@ ZEROS = "/dev/zero"  # a program that may write there can map it: shared memory 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 THREADS = 64  # of a solution, enforced as the process limit of its own uid
 
+_FORKS = tuple(map(os.fsencode, PYTHON_START))
 _OTHERS = 256  # processes of the same user that may start meanwhile
 _BUILD_STACK = 64 * 2**20  # as g++ sets it for itself
 _UNLIMITED = resource.RLIM_INFINITY
@@ -33,7 +35,8 @@ class Plan(NamedTuple):
 
     Attributes:
         folder: Descriptor of the working directory.
-        stdio: Descriptors that become 0, 1 and 2; all others are closed.
+        stdio: Descriptors that become 0, 1 and 2.
+        channel: Descriptor that becomes 3, or None; all others are closed.
         limits: (resource, soft and hard limit).
         root: Folder that becomes the program's root; None keeps ours.
         memory: Address space in bytes; set last, since the set-up itself may need more.
@@ -43,10 +46,12 @@ class Plan(NamedTuple):
         path: Path of the program.
         argv: Arguments of the program.
         environment: NAME=VALUE of each environment variable.
+        forks: True if a zygote of this program may carry out the plan.
     """
 
     folder: int
     stdio: tuple[int, int, int]
+    channel: int | None
     limits: tuple[tuple[int, int], ...]
     root: bytes | None
     memory: int
@@ -56,6 +61,7 @@ class Plan(NamedTuple):
     path: bytes
     argv: tuple[bytes, ...]
     environment: tuple[bytes, ...]
+    forks: bool
 
 
 class Isolation:
@@ -125,6 +131,7 @@ class Isolation:
         return Plan(
             folder,
             stdio,
+            None,
             self._limits(request, build),
             os.fsencode(self._root) if self._root and reads_few else None,
             _clamp(resource.RLIMIT_AS, request.memory_kb * 1024 if request.memory_kb else _UNLIMITED),
@@ -134,6 +141,8 @@ class Isolation:
             _find_program(request.argv[0]),
             request.argv,
             self._environment(build),
+            # Another command would run its program in the zygote itself. Without a filter, programs could reach it.
+            reads_few and self._filters and request.argv[1:] == _FORKS,
         )
 
     def counts_threads(self, kind: int) -> bool:

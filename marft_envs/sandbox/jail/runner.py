@@ -20,17 +20,19 @@ import time
 
 from . import landlock, wire
 from .plan import Isolation, Plan
-from .runtime_files import fill, find_runtime
-from .spawn import ForkSpawner, load_spawner
+from .runtime_files import fill, find_runtime, put_library
+from .spawn import LIBRARY, ForkSpawner, NativeSpawner, load_spawner
 from .submission_folder import Box
 from .syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_THP_DISABLE, calls, prctl, syscall
 from .watch import ProgramExit, Watch, end_leftovers
 from .wire import Frame, HostChannel, Slice, write_all
+from .zygote import Zygote
 
 _OPTIONS = ("--isolation", "--box", "--uids", "--read", "--list", "--runtime", "--root", "--native")
 _NO_RUN = wire.RunRequest(wire.KIND_RUN, 0, 0, 0, 0, 0, 0, (), b"")
 _DEFAULT_ACTION = bytes(32)  # struct sigaction of the kernel: SIG_DFL, no flags, no mask
 _BUSY_TRIES = 100  # every 2 ms: a fork elsewhere may hold a program open for an instant that was just written
+_ZYGOTES = 3  # that may fail in a jail, until it does without
 PIDS_PER_SUBMISSION = 256  # process ids of its tests and their threads
 
 
@@ -79,6 +81,8 @@ class Runner:
         # Request and plan of the last program: the tests of a submission differ only in their input.
         self._head, self._last = b"", _NO_RUN
         self._plan: Plan | None = None
+        self._zygote: Zygote | None = None
+        self._zygotes_left = _ZYGOTES
         # In other modes the ids are the whole machine's, or the jail lives for one submission.
         self._pids = PidLeveller(spawner) if isolation.mode == "uid" and os.getpid() == 1 else None
         self._answers = {
@@ -100,6 +104,7 @@ class Runner:
             while (request := self._channel.receive()) is not None:
                 self._answers[request.op](request)
         finally:
+            self._end_zygote()
             end_leftovers(self._isolation)
 
     def _hello(self, request: Frame) -> None:
@@ -131,6 +136,7 @@ class Runner:
                 self._channel.answer(request, bytes([wire.OK]), content.slice)
 
     def _reset(self, request: Frame) -> None:
+        self._end_zygote()
         end_leftovers(self._isolation)
         self._isolation.next_submission()
         self._plan = None
@@ -189,6 +195,7 @@ class Runner:
         """Run a program; return its end, and the reason if it could not be started."""
         build = run.kind == wire.KIND_BUILD
         if build:
+            self._end_zygote()
             self._box.open_for_build()
         # A huge page stays whole while a byte of it is mapped, so most of it would count against no limit.
         with contextlib.suppress(OSError):  # a kernel that has none
@@ -196,23 +203,49 @@ class Runner:
         plan = self._planned(run, stdio)
         try:
             for _ in range(_BUSY_TRIES):
-                start = time.monotonic()
-                pid = self._spawner.start(plan)
+                spawner, pid = self._start(plan)
+                start = time.monotonic()  # after that of a zygote, which is not the program's time
                 count = self._isolation.counts_threads(run.kind)
                 memory_kb = 0 if build else run.memory_kb
                 ended = self._watch.over(pid, run.cpu_ms / 1000, run.wall_ms / 1000, start, count, memory_kb)
-                if end_leftovers(self._isolation) and not ended.flags:
+                if end_leftovers(self._isolation, self._zygote.pid if self._zygote else 0) and not ended.flags:
                     ended = ended._replace(flags=wire.LEFTOVERS)
-                code, text = self._spawner.failure()
-                if code != errno.ETXTBSY:
+                code, text = spawner.failure()
+                if code and spawner is self._zygote:
+                    self._give_up_zygote()
+                elif code != errno.ETXTBSY:
                     break
-                time.sleep(0.002)
+                else:
+                    time.sleep(0.002)
         finally:
             if build:
                 self._box.close_for_build()
                 if plan.ruleset is not None:
                     os.close(plan.ruleset)
         return ended, f"{plan.path.decode(errors='replace')}: {text}".encode() if code else b""
+
+    def _start(self, plan: Plan) -> tuple[ForkSpawner, int]:
+        """Start a program, as a fork of the zygote if it can; return its spawner and process id."""
+        if plan.forks and self._zygotes_left and isinstance(self._spawner, NativeSpawner):
+            if self._zygote and not self._zygote.fits(plan):
+                self._end_zygote()
+            try:
+                self._zygote = self._zygote or Zygote(plan, self._spawner)
+                return self._zygote, self._zygote.start(plan)
+            except OSError:
+                self._give_up_zygote()
+        return self._spawner, self._spawner.start(plan)
+
+    def _give_up_zygote(self) -> None:
+        """End a zygote that has failed, and what it may have started."""
+        self._zygotes_left -= 1
+        self._end_zygote()
+        end_leftovers(self._isolation)
+
+    def _end_zygote(self) -> None:
+        if self._zygote:
+            self._zygote.close()
+        self._zygote = None
 
     def _planned(self, run: wire.RunRequest, stdio: tuple[int, int, int]) -> Plan:
         """Return the plan of a program: the last one if it fits. Each build gets a new one, for its process limit."""
@@ -304,6 +337,7 @@ def _fill(root: str) -> None:
     if not pid:
         try:
             fill(root, find_runtime())
+            put_library(root, os.path.join(os.path.dirname(__file__), LIBRARY))
             os._exit(0)
         except BaseException as error:
             sys.stderr.write(f"runner: {root}: {error}\n")

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 
 _LEFT_OUT = ("test", "idlelib", "lib2to3", "pydoc_data", "ensurepip", "site-packages", "dist-packages")
 _PIECE = 1 << 20
+LIBRARY = "/marft/libspawn.so"  # place of the library of spawn.c in a root of programs
 
 
 def find_runtime() -> tuple[str, ...]:
@@ -56,6 +57,13 @@ def fill(root: str, paths: Iterable[str]) -> None:
         real = _copy_way(root, path)
         copy = _copy_folder if os.path.isdir(real) else _copy_file
         copy(real, root + real)
+
+
+def put_library(root: str, library: str) -> None:
+    """Copy the library of spawn.c into a root of programs, where a zygote loads it; nothing if it was not compiled."""
+    if os.path.exists(library):
+        os.makedirs(os.path.dirname(root + LIBRARY), exist_ok=True)
+        _copy_file(library, root + LIBRARY)
 
 
 def _copy_way(root: str, path: str) -> str:

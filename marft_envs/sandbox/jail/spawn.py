@@ -24,8 +24,9 @@ from .syscalls import (
 
 LIBRARY = "libspawn.so"  # of spawn.c; not spawn.so: Python would take that for this module
 COMPILE = ("cc", "-O2", "-shared", "-fPIC", "-o", LIBRARY, "spawn.c")  # to be run in this folder
+CHANNEL = 3  # descriptor of a zygote
 NOT_STARTED = 127  # exit status of a child that could not become the program
-_VERSION = 2  # of struct plan in spawn.c
+_VERSION = 3  # of struct plan in spawn.c
 _SET_MODE_FILTER = 1
 _TEXT = 200
 _DESCRIPTORS = 1024  # more than the runner ever has
@@ -88,6 +89,8 @@ def _attach(plan: Plan, parent: int) -> None:
     os.fchdir(plan.folder)
     for number, descriptor in enumerate(plan.stdio):
         os.dup2(descriptor, number)
+    if plan.channel is not None:
+        os.dup2(plan.channel, CHANNEL)
 
 
 def _offer(plan: Plan, parent: int) -> None:
@@ -136,7 +139,7 @@ class _FilterProgram(ctypes.Structure):
 def _confine(plan: Plan, parent: int) -> None:
     if plan.ruleset is not None:
         landlock.restrict(plan.ruleset)
-    os.closerange(3, _DESCRIPTORS)
+    os.closerange(CHANNEL + (plan.channel is not None), _DESCRIPTORS)
     if plan.filter is not None:
         code = plan.filter.bound(os.getpid())
         program = _FilterProgram(len(code) // 8, code)
@@ -160,6 +163,7 @@ class _Plan(ctypes.Structure):
     _fields_ = (
         ("folder", ctypes.c_int32),
         ("stdio", ctypes.c_int32 * 3),
+        ("channel", ctypes.c_int32),
         ("uid", ctypes.c_int32),
         ("ruleset", ctypes.c_int32),
         ("limits", ctypes.c_uint32),
@@ -183,39 +187,43 @@ class NativeSpawner(ForkSpawner):
 
     Args:
         library: Loaded library of spawn.c.
+
+    Attributes:
+        library: Loaded library of spawn.c, for a zygote.
     """
 
     native = True
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
-        self._failure = (0, "")
+        self.library = library
         self._plan: Plan | None = None
         self._data = _Plan()
 
     def start(self, plan: Plan) -> int:
         """Start a program; see `ForkSpawner.start`."""
-        if plan is not self._plan:  # the tests of a submission share one
-            self._plan, self._data = plan, _packed(plan)
-        data = self._data
-        data.error, data.failed = 0, None
-        pid: int = self._library.jail_start(ctypes.byref(data))
-        if pid < 0:
-            raise OSError(-pid, os.strerror(-pid))
-        what = (data.failed or b"").decode()
-        self._failure = (data.error, f"{what}: {os.strerror(data.error)}") if data.error else (0, "")
-        return pid
+        return self._started(self.library.jail_start(ctypes.byref(self._prepared(plan))))
 
     def take_pid(self) -> int:
         """Return the next process id; see `ForkSpawner.take_pid`."""
-        pid: int = self._library.jail_take_pid()
-        if pid < 0:
-            raise OSError(-pid, os.strerror(-pid))
-        return pid
+        return self._started(self.library.jail_take_pid())
 
     def failure(self) -> tuple[int, str]:
         """Return errno and text; see `ForkSpawner.failure`."""
-        return self._failure
+        code, what = self._data.error, (self._data.failed or b"").decode()
+        return (code, f"{what}: {os.strerror(code)}") if code else (0, "")
+
+    def _prepared(self, plan: Plan) -> _Plan:
+        """Return the structure of a plan, without the failure of its last start."""
+        if plan is not self._plan:  # the tests of a submission share one
+            self._plan, self._data = plan, _packed(plan)
+        self._data.error, self._data.failed = 0, None
+        return self._data
+
+    @staticmethod
+    def _started(pid: int) -> int:
+        if pid < 0:
+            raise OSError(-pid, os.strerror(-pid))
+        return pid
 
 
 def _packed(plan: Plan) -> _Plan:
@@ -229,6 +237,7 @@ def _packed(plan: Plan) -> _Plan:
     data = _Plan(
         folder=plan.folder,
         stdio=plan.stdio,
+        channel=-1 if plan.channel is None else plan.channel,
         uid=-1 if plan.uid is None else plan.uid,
         ruleset=-1 if plan.ruleset is None else plan.ruleset,
         limits=len(limits),

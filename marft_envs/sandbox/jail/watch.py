@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .plan import Isolation
 from .wire import CPU_LIMIT, OOM, THREAD_LIMIT, WALL_LIMIT
 
+CHILDREN = "/proc/thread-self/children"  # a file of newer kernels, without which there is no zygote
 MOST_THREADS = 256  # if the kernel cannot count a program's own ones; checked every _TICK_S
 _TICK_S = 0.02
 _SHORT_S = 0.001
@@ -138,18 +139,22 @@ def _oom_kills(container: bool) -> int | None:
     return None
 
 
-def end_leftovers(isolation: Isolation) -> bool:
+def end_leftovers(isolation: Isolation, zygote: int = 0) -> bool:
     """Kill all processes that programs have left running; return True if there were any.
 
     An orphan becomes our child (we are process 1, or the subreaper), so having no child is the proof.
 
+    Args:
+        isolation: Isolation mode of this jail.
+        zygote: Process id of a child that is none of a program; it may be killed with others. 0 if there is none.
+
     Raises:
         OSError: A process cannot be killed: this jail cannot be used again.
     """
-    if not _children():
+    if not _children(zygote):
         return False
     deadline = time.monotonic() + _PATIENCE_S
-    while _children():
+    while _children(zygote):
         if time.monotonic() > deadline:
             raise OSError(f"processes are left {_PATIENCE_S} s after SIGKILL")
         _kill_all(isolation.uids_in_use())
@@ -157,14 +162,18 @@ def end_leftovers(isolation: Isolation) -> bool:
     return True
 
 
-def _children() -> bool:
-    """Reap the children that have ended; return True if others are running."""
+def _children(zygote: int) -> bool:
+    """Reap the children that have ended; return True if others than the zygote are running."""
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                return True
+                break
         except ChildProcessError:
             return False
+    if not zygote:
+        return True
+    with open(CHILDREN, "rb", buffering=0) as file:
+        return file.read(64).split() != [b"%d" % zygote]
 
 
 def _kill_all(uids: tuple[int, ...]) -> None:

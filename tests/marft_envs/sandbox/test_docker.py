@@ -67,7 +67,7 @@ def test_a_container_has_every_wall(client):
         assert (host["Binds"], ours.attrs["Mounts"]) == (None, [])
         assert {device["PathOnHost"] for device in host["Devices"]} == {*DEVICES, ZEROS}
         assert sorted(host["Tmpfs"]) == ["/jail", "/jail/box", "/jail/dev"]
-        assert (host["PidsLimit"], host["NanoCpus"]) == (64, 10**9)
+        assert (host["PidsLimit"], host["NanoCpus"]) == (65, 10**9)
         with_root = (4096 + 64) << 20  # the copies that programs have as their root count too
         assert host["Memory"] == host["MemorySwap"] == with_root
         assert host["LogConfig"]["Type"] == "none"
