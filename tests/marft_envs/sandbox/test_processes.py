@@ -51,7 +51,7 @@ def wait_until(condition, timeout_s=60):
 
 
 def has_worked(pid, seconds=0.2):
-    """Return True if a process has used that much CPU time: a program in a loop, after all that builds and starts it."""
+    """Return True if a process has used that much CPU time, as a program in a loop does."""
     try:
         times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     except OSError:
