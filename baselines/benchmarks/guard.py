@@ -103,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", default="smollm2-135m", help="for updates and rollouts (default: smollm2-135m)")
     parser.add_argument("--record", action="store_true", help=f"write {RECORD.name} instead of comparing with it")
     given = parser.parse_args(arguments)
+    if not given.record and not RECORD.is_file():
+        parser.error(f"there is no committed run to compare with: --record writes {RECORD.name}")
     found = measured(given.repetitions, given.model, lambda text: print(text, file=sys.stderr, flush=True))
     for name, values in found.items():
         print(f"{name}: {median(values):.2f} [{min(values):.2f}, {max(values):.2f}]")

@@ -76,6 +76,9 @@ def test_the_guard_names_what_fell_below_its_share():
 def test_the_guard_exits_with_1_when_a_ratio_fell(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(guard, "RECORD", tmp_path / "guard.json")
     monkeypatch.setattr(guard, "measured", lambda *_: {"updates": [5.0]})
+    with pytest.raises(SystemExit):
+        guard.main([])
+    assert "--record writes guard.json" in capsys.readouterr().err
     assert guard.main(["--record"]) == 0
     assert guard.main([]) == 0
     monkeypatch.setattr(guard, "measured", lambda *_: {"updates": [2.0]})
