@@ -44,11 +44,7 @@ def open_folder(plan: BenchPlan, path: Path, *, resume: bool) -> Folder:
         raise RunFolderError(f"{path} is a file; give another --out")
     if file.is_file():
         found = json.loads(file.read_text(encoding="utf-8"))
-        if found["checksum"] != plan.checksum:
-            raise RunFolderError(
-                f"{path} holds results of another plan: found checksum {found['checksum']} ({found['plan']['name']}), "
-                f"wanted {plan.checksum} ({plan.name}); give another --out"
-            )
+        _check_plan(plan, path, found["checksum"], found["plan"]["name"], "; give another --out")
         if not resume:
             raise RunFolderError(f"{path} already holds results of this plan; --resume goes on, or give another --out")
     elif path.is_dir() and any(path.iterdir()):
@@ -56,6 +52,15 @@ def open_folder(plan: BenchPlan, path: Path, *, resume: bool) -> Folder:
     else:
         write_json(file, {"schema": PLAN_SCHEMA, "checksum": plan.checksum, "plan": plan.to_dict()})
     return folder
+
+
+def _check_plan(plan: BenchPlan, where: Path, checksum: str, name: str, advice: str = "") -> None:
+    """Refuse results of another plan, with its checksum and name."""
+    if checksum != plan.checksum:
+        raise RunFolderError(
+            f"{where} holds results of another plan: found checksum {checksum} ({name}), "
+            f"wanted {plan.checksum} ({plan.name}){advice}"
+        )
 
 
 def add_records(plan: BenchPlan, folder: Folder, file: Path) -> None:
@@ -67,11 +72,7 @@ def add_records(plan: BenchPlan, folder: Folder, file: Path) -> None:
     """
     records = read_records([file])
     for record in records:
-        if record["plan_checksum"] != plan.checksum:
-            raise RunFolderError(
-                f"{file} holds results of another plan: found checksum {record['plan_checksum']} ({record['plan']}), "
-                f"wanted {plan.checksum} ({plan.name})"
-            )
+        _check_plan(plan, file, record["plan_checksum"], record["plan"])
     for record in records:
         place = folder.path / "cells" / f"{record['cell']}.json"
         if record["failure"] is None and not place.is_file():
@@ -166,9 +167,10 @@ class Bench:
     def _skip_unneeded_trainings(self) -> None:
         """Count a training as done if all that needs it is done: its cells may come from an exported file."""
         for name, unit in reversed(self.units.items()):  # what needs a unit comes after it
-            needing = [other for other, unit in self.units.items() if name in unit.needs]
-            if isinstance(unit, Training) and needing and self.done.issuperset(needing):
-                self.done.add(name)
+            if isinstance(unit, Training):
+                needing = [other.name for other in self.units.values() if name in other.needs]
+                if needing and self.done.issuperset(needing):
+                    self.done.add(name)
 
     def _redo_lost_trainings(self) -> None:
         """Train again where a cell is not done and the trained team is gone."""

@@ -70,8 +70,8 @@ class SharedPolicyEnv(gymnasium.Env[Any, Any]):
         """Return the observation and info of the agent that acts now."""
         agent = self.env.agent_selection
         mask = None if self.place.where is None else mask_of(self.env, agent)
-        observation, *_, told = self.env.last()
-        info = self._numeric.of({agent: told})[agent] | {"agent_index": self.env.possible_agents.index(agent)}
+        observation, *_, own = self.env.last()
+        info = self._numeric.of({agent: own})[agent] | {"agent_index": self.env.possible_agents.index(agent)}
         return self.place.observation(observation, mask), self.place.info(info, mask)
 
     def action_masks(self) -> NDArray[np.bool_]:

@@ -303,7 +303,7 @@ def test_a_library_that_the_interpreter_cannot_load_is_no_failure():
 
 
 def test_an_interpreter_that_does_not_stop_never_gets_to_the_program(tmp_path):
-    """Whatever the library does: the zygote itself is outside of the box."""
+    """The zygote itself stays outside of the box, whatever the library does."""
     (tmp_path / "main.bin").write_bytes(built("print('reached')"))
     (tmp_path / "none.c").write_text("void *PyInit_zygote(void) { return 0; }")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", "none.so", "none.c"], cwd=tmp_path, check=True)
