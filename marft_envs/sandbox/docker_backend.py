@@ -48,6 +48,7 @@ class DockerBackend:
     Attributes:
         name: Name of the backend, "docker".
         tools: Paths of the interpreter and the compiler in the image.
+        headers: None, since the image has them.
 
     Raises:
         SandboxError: No engine, no image, or an image of another version; the message says what to do.
@@ -57,6 +58,7 @@ class DockerBackend:
 
     def __init__(self, image: str, workers: int, memory_mb: int) -> None:
         self.tools = TOOLS
+        self.headers = None
         self._image = image
         self._memory_mb = memory_mb
         self._client = connect(workers + 4)

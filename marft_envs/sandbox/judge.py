@@ -125,6 +125,8 @@ class Judge(JudgeBase):
     def submit(self, submission: Submission) -> Future[Judgement]:
         """Queue a submission in first-in, first-out order.
 
+        The first C++ program on a machine waits here for a compiled header, some seconds.
+
         Raises:
             ValueError: Its memory limit, with its input and output, exceeds the memory of a slot.
             SandboxError: No compiler for the language here, or the judge is closed.
@@ -150,6 +152,8 @@ class Judge(JudgeBase):
                 f"slot_memory_mb: found {self._slot_memory_mb}, wanted at least {needed} for the memory limit, the"
                 f" largest input and the outputs: make the judge with slot_memory_mb={needed}"
             )
+        if self._pool.backend.headers is not None:
+            self._pool.backend.headers.compile(" ".join(submission.spoken.build))
         return self._pool.submit(submission)
 
     def close(self) -> None:

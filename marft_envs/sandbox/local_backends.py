@@ -27,6 +27,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from marft_envs.sandbox.compiled_headers import compiled_headers
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.jail.runtime_files import read_before
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
@@ -46,6 +47,7 @@ class BubblewrapBackend:
     Attributes:
         name: Name of the backend, "bubblewrap".
         tools: Paths of the interpreter and the compiler.
+        headers: Headers that this machine compiles; None without a compiler.
 
     Raises:
         SandboxError: bubblewrap is not installed.
@@ -58,6 +60,7 @@ class BubblewrapBackend:
         if program is None:
             raise SandboxError("bubblewrap is not installed: apt install bubblewrap")
         self.tools: Mapping[str, str] = find_tools()
+        self.headers = compiled_headers(self.tools.get("c++"))
         self._runtime = find_runtime(self.tools["python"])
         memory = memory_folder()
         self._has_root = bool(memory and self._runtime)
@@ -74,6 +77,8 @@ class BubblewrapBackend:
         user = slot_uids(index)[0] if os.geteuid() == 0 else None
         box = self._workplace.box(index)
         command = [*self._command, "--ro-bind", f"{self._workplace.path}/jail", f"{PARENT}/jail"]
+        if self.headers is not None:
+            command += ["--ro-bind", str(self.headers.path), f"{PARENT}/headers"]
         options = runtime_options(self._runtime)
         if self._has_root:
             command += ["--ro-bind", f"{self._workplace.path}/root", ROOT]
@@ -191,6 +196,7 @@ class LandlockBackend:
         name: Name of the backend for `Judge`.
         isolation: Name of the isolation for the runner.
         tools: Paths of the interpreter and the compiler.
+        headers: Headers that this machine compiles; None without a compiler.
     """
 
     name = "landlock"
@@ -198,6 +204,7 @@ class LandlockBackend:
 
     def __init__(self) -> None:
         self.tools: Mapping[str, str] = find_tools()
+        self.headers = compiled_headers(self.tools.get("c++"))
         self._workplace = Workplace()
 
     def open_slot(self, index: int) -> Slot:
@@ -205,7 +212,8 @@ class LandlockBackend:
         box = str(self._workplace.box(index))
         parent = str(self._workplace.path)
         command = runner_command(sys.executable, parent, self.isolation, box, *self._options(index))
-        return start_slot(command, {**self.tools, "box": box, "headers": f"{parent}/headers"}).greet()
+        headers = f"{parent}/headers" if self.headers is None else str(self.headers.path)
+        return start_slot(command, {**self.tools, "box": box, "headers": headers}).greet()
 
     def close(self) -> None:
         """Remove the folder; all slots must be closed before."""
@@ -213,7 +221,12 @@ class LandlockBackend:
 
     def _options(self, index: int) -> list[str]:
         shown = find_shown(self.tools)
-        options = [*landlock_options(shown), *runtime_options(find_runtime(self.tools["python"]), shown.hidden)]
+        compiled = [] if self.headers is None else ["--read", str(self.headers.path)]
+        options = [
+            *landlock_options(shown),
+            *compiled,
+            *runtime_options(find_runtime(self.tools["python"]), shown.hidden),
+        ]
         return [*options, "--uids", "{}:{}".format(*slot_uids(index))] if os.geteuid() == 0 else options
 
 

@@ -8,7 +8,6 @@ import py_compile
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import tempfile
 import threading
@@ -20,7 +19,7 @@ from typing import Any
 from marft_envs.sandbox.jail import spawn
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.jail.runtime_files import fill, put_library
-from marft_envs.sandbox.machine import Shown, is_gone, make_folder, owner_mark, stale_folders
+from marft_envs.sandbox.machine import Shown, is_gone, is_ours, make_folder, owner_mark, stale_folders
 from marft_envs.sandbox.slot import RunnerChannel, RunnerSlot
 
 _START = "import sys; sys.path.insert(0, {parent!r}); from jail.runner import main; main()"
@@ -141,7 +140,7 @@ class Workplace:
     def box(self, index: int) -> Path:
         """Create and return an empty box for a slot."""
         with self._changing:
-            if not _is_ours(self.path):
+            if not is_ours(self.path):
                 self.path = make_folder(owner_mark(), self._parent)
             if not all(os.path.lexists(f"{self.path}/{name}") for name in self._installed):
                 self._installed = self._install()
@@ -169,15 +168,6 @@ class Workplace:
             put_library(str(root), str(runner / spawn.LIBRARY))
         files = [path for folder in (runner, root) for path in folder.rglob("*") if not path.is_dir()]
         return [str(path.relative_to(self.path)) for path in files]
-
-
-def _is_ours(folder: Path) -> bool:
-    """True if a folder still exists and is ours; another user may have taken its known name."""
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _end_blocked_jails(folder: Path) -> None:

@@ -161,6 +161,15 @@ def make_folder(mark: str, parent: str | None = None) -> Path:
     return folder
 
 
+def is_ours(folder: Path) -> bool:
+    """True if a folder exists and is ours; another user may have taken its known name."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
 def stale_folders() -> list[tuple[Path, str]]:
     """Return the folders that `make_folder` created in any process, with their marks."""
     found = [

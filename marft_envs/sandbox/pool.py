@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from marft_envs.sandbox.build_cache import BuildCache
+from marft_envs.sandbox.compiled_headers import CompiledHeaders
 from marft_envs.sandbox.judge_data import Judgement, SandboxError, Submission, TestResult, Verdict
 from marft_envs.sandbox.slot import Slot, SlotError
 from marft_envs.sandbox.submission_run import SubmissionRun
@@ -32,6 +33,10 @@ class Backend(Protocol):
 
     name: str
     tools: Mapping[str, str]
+
+    @property
+    def headers(self) -> CompiledHeaders | None:
+        """Headers that this machine compiles for builds; None if it compiles none."""
 
     def open_slot(self, index: int) -> Slot:
         """Open a new jail; raises `SlotError` or `SandboxError`."""

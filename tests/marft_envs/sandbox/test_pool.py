@@ -67,6 +67,7 @@ class FakeSlot:
 class FakeBackend:
     name = "fake"
     tools = PLACES
+    headers = None
 
     def __init__(self, crashes=0, slow_runs=0, broken_opens=(), broken_resets=(), starved=()):
         self.starved = list(starved)
