@@ -47,6 +47,7 @@ CONTENDERS: Mapping[str, Recipe] = {
     "ours": Recipe("marft_grpo"),
     "ours-lean": Recipe("marft_grpo", {"gradient_checkpointing": True}, ("update",)),
     "ours-marft": Recipe("marft_grpo", {"algorithm": "marft-a"}, ("update",)),
+    "ours-sft": Recipe("marft_grpo", {"supervised": True}, ("update",)),
     "ours-bf16": Recipe("marft_grpo", HALF),
     "ours-marft-bf16": Recipe("marft_grpo", {"algorithm": "marft-a", **HALF}, ("update",)),
     "hf": Recipe("hf_generate"),

@@ -1,4 +1,4 @@
-"""Contender: this package's trainer (`LanguageModelTeam.act`, `Learner.update`), GRPO by default.
+"""Contender: this package's trainer (`LanguageModelTeam.act`, `Learner.update`), GRPO by default, or fine-tuning.
 
 Settings follow TRL's defaults: one pass over the batch and no KL penalty. The micro-batch size is our own default.
 """
@@ -6,6 +6,7 @@ Settings follow TRL's defaults: one pass over the batch and no KL penalty. The m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import algorithm as algorithm_named
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
+from marft_agents.learning.supervised import SupervisedLearner
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import LanguageModelTeam, build_team
@@ -45,9 +47,9 @@ class Lengths(np.random.Generator):
 
 
 def load(
-    workload: Workload, algorithm: str = "grpo", dtype: Dtype = "float32", **knobs: Any
+    workload: Workload, algorithm: str = "grpo", dtype: Dtype = "float32", supervised: bool = False, **knobs: Any
 ) -> Mapping[str, Callable[[], Mapping[str, float] | None]]:
-    """Load the model; return the phases by name."""
+    """Load the model; return the phases by name. With `supervised` the update imitates the actions of the batch."""
     team = build_team(
         workload.agents,
         {"*": workload.model},
@@ -61,9 +63,11 @@ def load(
         touch(base.peft)
     if not algorithm_named(algorithm).critic:
         knobs |= {"kl_weight": 0.0}
-    learner = Learner(team, learner_settings(algorithm, **knobs))
+    made = SupervisedLearner if supervised else Learner
+    learner = made(team, learner_settings(algorithm, **knobs))
     batch = trajectories(workload)
-    return {"rollout": lambda: rollout(team, workload), "update": lambda: update(learner, batch)}
+    step = partial(imitate, learner) if isinstance(learner, SupervisedLearner) else partial(update, learner)
+    return {"rollout": lambda: rollout(team, workload), "update": lambda: step(batch)}
 
 
 def rollout(team: LanguageModelTeam, workload: Workload) -> Mapping[str, float]:
@@ -91,6 +95,16 @@ def update(learner: Learner, batch: Sequence[Trajectory]) -> Mapping[str, float]
     metrics = learner.update(batch)
     found = [value for name, value in metrics.items() if name.endswith("first_pass_log_ratio_max")]
     return {"first_pass_log_ratio_max": max(found)}
+
+
+def imitate(learner: SupervisedLearner, batch: Sequence[Trajectory]) -> Mapping[str, float]:
+    """Imitate all actions of the batch in one step of each policy, as `marft sft` does."""
+    actions: dict[str, list[Action]] = {}
+    for trajectory in batch:
+        for turn in trajectory.turns:
+            actions.setdefault(turn.agent, []).append(turn.action)
+    learner.imitate(actions)
+    return {}
 
 
 def trajectories(workload: Workload) -> list[Trajectory]:

@@ -94,6 +94,7 @@ TARGETS = (
     ),
     Target("update: peak memory of CoMLRL's", "update", "ours", "comlrl", memory=True),
     Target("update: peak memory of the reference's", "update", "ours-marft", "reference", memory=True),
+    Target("fine-tuning on the same actions: speed against an update of GRPO", "update", "ours-sft", "ours", 1.0),
     *_solo(8),
     *_solo(16),
     Target("bfloat16, GRPO: update, speed against float32", "update", "ours-bf16", "ours", 2.2),
