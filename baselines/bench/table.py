@@ -167,7 +167,7 @@ def tables_of(records: Sequence[Record], reference: str = REFERENCE) -> list[Tas
         reference: Arm that the others of the same team are compared with.
 
     Raises:
-        RecordsError: Cells of one task play different scenarios.
+        RecordsError: Cells of one task differ in their scenarios, model or dtype.
     """
     by_task: dict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -183,6 +183,13 @@ def _table(task: str, records: Sequence[Record], reference: str) -> TaskTable:
             f"task {task!r}: cells play different scenarios ({', '.join(sorted(checksums.values()))}); wanted the same "
             "ones for all arms of a table"
         )
+    for name in ("model", "dtype"):
+        found_values = sorted({record["rules"].get(name, "auto") for record in played})
+        if len(found_values) > 1:
+            raise RecordsError(
+                f"task {task!r}: cells differ in {name} ({', '.join(found_values)}); wanted one {name} for all arms of "
+                "a table"
+            )
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in sorted(played, key=lambda record: record["training_seed"] or 0):
         groups[record["arm"], record["team"], record["algorithm"]].append(record)

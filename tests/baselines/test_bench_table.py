@@ -138,6 +138,10 @@ def test_other_scenarios_and_the_same_cell_twice_are_refused(tmp_path):
     other = record("muted", 0, TEAM[0], scenarios={"count": 4, "checksum": "beef"})
     with pytest.raises(RecordsError, match="cells play different scenarios"):
         tables_of([*hand(), other])
+    first, *others = hand()
+    half = first | {"rules": first["rules"] | {"dtype": "bfloat16"}}
+    with pytest.raises(RecordsError, match=r"cells differ in dtype \(auto, bfloat16\)"):
+        tables_of([half, *others])
     for name in ("a", "b"):
         (tmp_path / name / "cells").mkdir(parents=True)
         (tmp_path / name / "cells" / "x.json").write_text(json.dumps(hand()[0]))
