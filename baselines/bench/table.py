@@ -175,6 +175,20 @@ def tables_of(records: Sequence[Record], reference: str = REFERENCE) -> list[Tas
     return [_table(task, found, reference) for task, found in by_task.items()]
 
 
+def tasks_as_arms(records: Sequence[Record]) -> list[Record]:
+    """Return the records with the task in place of the arm, so that the tasks of a plan are rows of one table.
+
+    This compares tasks that differ in one setting and play the same problems.
+
+    Raises:
+        RecordsError: The records are of several arms.
+    """
+    arms = sorted({record["arm"] for record in records})
+    if len(arms) > 1:
+        raise RecordsError(f"found the arms {', '.join(arms)}; wanted one, where tasks are the rows of a table")
+    return [record | {"task": record["plan"], "arm": record["task"]} for record in records]
+
+
 def _table(task: str, records: Sequence[Record], reference: str) -> TaskTable:
     played = [record for record in records if record["failure"] is None]
     checksums = {record["scenarios"]["checksum"]: record["cell"] for record in played}
@@ -496,13 +510,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m baselines.bench.table", description=str(__doc__).split("\n")[0])
     parser.add_argument("places", nargs="+", type=Path, metavar="DIR", help="folders of marft bench, or exported files")
     parser.add_argument("--reference", default=REFERENCE, metavar="ARM", help=f"to compare with (default: {REFERENCE})")
+    parser.add_argument(
+        "--tasks-as-arms", action="store_true", help="one table whose rows are the tasks; --reference names one of them"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables between the marks of a page")
     parser.add_argument("--export", type=Path, metavar="FILE", help="write all records as one small JSON file")
     given = parser.parse_args(arguments)
     records = read_records(given.places)
-    tables = tables_of(records, given.reference)
+    tables = tables_of(tasks_as_arms(records) if given.tasks_as_arms else records, given.reference)
     if given.export:
         export(records, given.export)
     if given.page:

@@ -5,7 +5,18 @@ import json
 import numpy as np
 import pytest
 
-from baselines.bench.table import END, START, RecordsError, export, fill_page, main, markdown, read_records, tables_of
+from baselines.bench.table import (
+    END,
+    START,
+    RecordsError,
+    export,
+    fill_page,
+    main,
+    markdown,
+    read_records,
+    tables_of,
+    tasks_as_arms,
+)
 from baselines.statistics import holm, paired_difference
 
 
@@ -132,6 +143,17 @@ def test_another_reference_can_be_chosen():
     [table] = tables_of(hand(), "team")
     assert [row.difference is None for row in table.rows] == [False, True]
     assert table.rows[0].difference[0] == pytest.approx(np.mean(SOLO) - np.mean(TEAM))
+
+
+def test_tasks_that_differ_in_one_setting_can_be_the_rows_of_one_table():
+    loud, mute = [[1], [1], [0], [1]], [[0], [1], [0], [0]]
+    records = [record("team", seed, loud, task="full", cell=f"full-{seed}") for seed in (0, 1)]
+    records += [record("team", seed, mute, task="none", cell=f"none-{seed}") for seed in (0, 1)]
+    [table] = tables_of(tasks_as_arms(records), "full")
+    assert [(row.arm, row.success[0]) for row in table.rows] == [("none", 0.25), ("full", 0.75)]
+    assert table.rows[0].difference[0] == pytest.approx(-0.5)
+    with pytest.raises(RecordsError, match="found the arms muted, team; wanted one"):
+        tasks_as_arms([*records, record("muted", 0, mute)])
 
 
 def test_other_scenarios_and_the_same_cell_twice_are_refused(tmp_path):
