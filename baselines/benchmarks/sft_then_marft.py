@@ -24,6 +24,7 @@ from pathlib import Path
 
 WORLDS = ("shop", "desk", "travel")
 ENV = "marft/tools_duo-v0"
+LINEAR = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
 TRAINING = ("sft", "train")  # commands that --resume continues
 
 
@@ -42,18 +43,26 @@ class Budget:
         group_size: Episodes of a prompt group.
         max_new_tokens: Longest action in tokens.
         dtype: Dtype of the frozen model, `--dtype` of the commands.
+        temperature: Sampling temperature of fine-tuning, training and evaluation.
+        batch_size: Turns of an agent per step of fine-tuning.
+        rank: Rank of the adapters, in all linear layers: with `q_proj` and `v_proj` alone, two epochs solve nothing.
+        policy_lr: Adam step size of MARFT-A.
     """
 
     model: str = "smollm2-135m"
-    horizon: int = 16
+    horizon: int = 12
     train_tasks: int = 48
-    test_tasks: int = 32
+    test_tasks: int = 24
     epochs: int = 2
-    updates: int = 12
+    updates: int = 6
     groups: int = 4
     group_size: int = 4
     max_new_tokens: int = 64
-    dtype: str = "auto"
+    dtype: str = "bfloat16"
+    temperature: float = 0.5
+    batch_size: int = 8
+    rank: int = 16
+    policy_lr: float = 2e-4
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Step:
 
 
 def steps(folder: Path, worlds: Sequence[str], seeds: Sequence[int], budget: Budget) -> Iterator[Step]:
-    """Yield the steps of the experiment in order.
+    """Yield the steps of the experiment in order: fine-tuning in all worlds first, since MARFT takes longest.
 
     Args:
         folder: Folder of the results.
@@ -87,44 +96,71 @@ def steps(folder: Path, worlds: Sequence[str], seeds: Sequence[int], budget: Bud
         budget: Size of the experiment.
     """
     for world in worlds:
-        home = folder / world
-        env = ["--env", ENV, "--data", f"embedded:{world}", "--horizon", str(budget.horizon)]
-        limit = ["--limit", str(budget.test_tasks)]
-        yield _step(
-            f"{world}-oracle",
-            home / "oracle",
-            ["eval", *env, "--split", "train", "--limit", str(budget.train_tasks), "--policy", "scripted"],
-        )
-        turns = home / "turns.jsonl"
-        yield _step(f"{world}-turns", turns, ["data", "from-runs", str(home / "oracle"), "--where", "success"])
-        model = ["--model", budget.model, "--dtype", budget.dtype, "--max-new-tokens", str(budget.max_new_tokens)]
-        untrained = home / "untrained"
-        yield _step(f"{world}-untrained", untrained, ["eval", *env, *limit, *model, "--temperature", "0.8"])
-        for seed in seeds:
-            sft, marft = home / f"sft-{seed}", home / f"marft-{seed}"
-            length = ["--epochs", str(budget.epochs), "--seed", str(seed)]
-            shown = ["sft", "--data", str(turns), *model, "--temperature", "0.8", *length]
-            yield _step(f"{world}-sft-{seed}", sft, shown)
-            yield _evaluation(f"{world}-sft-{seed}", sft, [*env, *limit])
-            size = ["--groups", str(budget.groups), "--group-size", str(budget.group_size), "--micro-batch", "16"]
-            length = ["--updates", str(budget.updates), "--policy-lr", "2e-4", "--seed", str(seed)]
-            trained = ["train", *env, *model, "--algorithm", "marft-a", "--start-from", str(sft), *size, *length]
-            yield _step(f"{world}-marft-{seed}", marft, trained)
-            yield _evaluation(f"{world}-marft-{seed}", marft, [*env, *limit])
-        sides = {kind: [str(home / f"{kind}-{seed}") for seed in seeds] for kind in ("sft", "marft")}
-        for kind, before in (("sft", [str(untrained)]), ("marft", [str(untrained)]), ("marft", sides["sft"])):
-            first = "untrained" if before == [str(untrained)] else "sft"
-            file = home / f"{first}-against-{kind}.json"
-            arguments = ("compare", "--a", *before, "--b", *sides[kind], "--json", str(file))
-            yield Step(f"{world}-{first}-against-{kind}", arguments, file)
+        yield from _fine_tuning(folder / world, seeds, budget)
+    for world in worlds:
+        yield from _training(folder / world, seeds, budget)
+
+
+def _fine_tuning(home: Path, seeds: Sequence[int], budget: Budget) -> Iterator[Step]:
+    """Yield the steps up to the fine-tuned teams of one world, whose folder is `home`."""
+    env, model, world = _env(home, budget), _model(budget), home.name
+    demonstrated = ["--split", "train", "--limit", str(budget.train_tasks), "--policy", "scripted"]
+    yield _step(f"{world}-oracle", home / "oracle", ["eval", *env, *demonstrated])
+    turns, untrained = home / "turns.jsonl", home / "untrained"
+    yield _step(f"{world}-turns", turns, ["data", "from-runs", str(home / "oracle"), "--where", "success"])
+    yield _step(f"{world}-untrained", untrained, ["eval", *env, "--limit", str(budget.test_tasks), *model])
+    length = ["--epochs", str(budget.epochs), "--batch-size", str(budget.batch_size)]
+    for seed in seeds:
+        run = home / f"sft-{seed}"
+        shown = ["sft", "--data", str(turns), *model, *_adapters(budget), *length, "--seed", str(seed)]
+        yield _step(f"{world}-sft-{seed}", run, shown)
+        yield _evaluation(run, budget)
+    yield _comparison(home, [untrained], "sft", seeds)
+
+
+def _training(home: Path, seeds: Sequence[int], budget: Budget) -> Iterator[Step]:
+    """Yield the steps from the fine-tuned teams of one world to the trained ones."""
+    size = ["--groups", str(budget.groups), "--group-size", str(budget.group_size), "--micro-batch", "16"]
+    length = ["--updates", str(budget.updates), "--policy-lr", str(budget.policy_lr)]
+    flags = [*_env(home, budget), *_model(budget), *_adapters(budget), "--algorithm", "marft-a", *size, *length]
+    for seed in seeds:
+        run = home / f"marft-{seed}"
+        start = ["--start-from", str(home / f"sft-{seed}"), "--seed", str(seed)]
+        yield _step(f"{home.name}-{run.name}", run, ["train", *flags, *start])
+        yield _evaluation(run, budget)
+    yield _comparison(home, [home / "untrained"], "marft", seeds)
+    yield _comparison(home, [home / f"sft-{seed}" for seed in seeds], "marft", seeds)
+
+
+def _env(home: Path, budget: Budget) -> list[str]:
+    return ["--env", ENV, "--data", f"embedded:{home.name}", "--horizon", str(budget.horizon)]
+
+
+def _model(budget: Budget) -> list[str]:
+    flags = ["--model", budget.model, "--dtype", budget.dtype]
+    return [*flags, "--max-new-tokens", str(budget.max_new_tokens), "--temperature", str(budget.temperature)]
+
+
+def _adapters(budget: Budget) -> list[str]:
+    return ["--rank", str(budget.rank), "--alpha", str(2 * budget.rank), "--targets", LINEAR]
 
 
 def _step(name: str, out: Path, arguments: Sequence[str]) -> Step:
     return Step(name, (*arguments, "--out", str(out)), out)
 
 
-def _evaluation(name: str, run: Path, env: Sequence[str]) -> Step:
-    return _step(f"{name}-evaluation", run / "evaluation", ["eval", *env, "--checkpoint", str(run)])
+def _evaluation(run: Path, budget: Budget) -> Step:
+    """Return the evaluation of a run on the test tasks."""
+    flags = [*_env(run.parent, budget), "--limit", str(budget.test_tasks), "--checkpoint", str(run)]
+    return _step(f"{run.parent.name}-{run.name}-evaluation", run / "evaluation", ["eval", *flags])
+
+
+def _comparison(home: Path, before: Sequence[Path], kind: str, seeds: Sequence[int]) -> Step:
+    """Return the comparison of all runs of a kind with what was before: the untrained team, or a run of each seed."""
+    what = f"{before[0].name.partition('-')[0]}-against-{kind}"
+    after = [str(home / f"{kind}-{seed}") for seed in seeds]
+    arguments = ("compare", "--a", *map(str, before), "--b", *after, "--json", str(home / f"{what}.json"))
+    return Step(f"{home.name}-{what}", arguments, home / f"{what}.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

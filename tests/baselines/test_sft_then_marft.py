@@ -44,4 +44,4 @@ def test_a_call_after_a_kill_does_what_is_left(tmp_path, capsys, monkeypatch):
     left = printed(capsys, *flags)
     left = left[-(len(list(steps(tmp_path, ["shop"], [0], Budget()))) - 3) :]
     assert left[0][1:] == ["sft", "--resume", str(tmp_path / "shop/sft-0")]
-    assert [command[1] for command in left[1:4]] == ["eval", "train", "eval"]
+    assert [command[1] for command in left[1:5]] == ["eval", "compare", "train", "eval"]
