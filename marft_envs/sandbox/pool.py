@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from marft_envs.sandbox.build_cache import BuildCache
@@ -75,6 +77,7 @@ class SlotPool:
         self._pid = os.getpid()
         self._builds = BuildCache()
         self._jobs: collections.deque[_Job] = collections.deque()
+        self._helps: list[Callable[[Slot], None]] = []
         self._change = threading.Condition()
         self._slots: dict[int, Slot] = {}
         self._num_busy = 0
@@ -138,34 +141,61 @@ class SlotPool:
         else:
             if index == 0:
                 self._first.set_result(None)
-        num_judged = 0
-        while (job := self._next_job()) is not None:
-            try:
-                job.future.set_result(self._judge(index, job.submission))
-            except Exception as error:  # an internal bug: the caller gets it, the thread continues
-                job.future.set_exception(error)
-            num_judged += 1
-            self._tidy(index, worn=num_judged % RECYCLE_AFTER == 0)
+        num_tasks = 0
+        while (task := self._next_task()) is not None:
+            task(index)
+            num_tasks += 1
+            self._tidy(index, worn=num_tasks % RECYCLE_AFTER == 0)
         self._drop(index)
 
-    def _next_job(self) -> _Job | None:
+    def _next_task(self) -> Callable[[int], None] | None:
+        """Wait for work; return a function of the slot's index. Submissions come before help for others."""
         with self._change:
             while True:
-                while not self._jobs and not self._closing:
+                while not self._jobs and not self._helps and not self._closing:
                     self._change.wait()
                 if self._closing:
                     return None
+                if not self._jobs:
+                    self._num_busy += 1
+                    return partial(self._help, self._helps.pop())
                 job = self._jobs.popleft()
                 if job.future.set_running_or_notify_cancel():
                     self._num_busy += 1
-                    return job
+                    return partial(self._finish, job)
+
+    def _finish(self, job: _Job, index: int) -> None:
+        try:
+            job.future.set_result(self._judge(index, job.submission))
+        except Exception as error:  # an internal bug: the caller gets it, the thread continues
+            job.future.set_exception(error)
+
+    def _help(self, help_with: Callable[[Slot], None], index: int) -> None:
+        """Do some work of another slot's submission; if this slot fails, the other one does it."""
+        try:
+            help_with(self._slots.get(index) or self._open(index))
+        except Exception as error:  # whatever it is, the other slot meets it too, and says so
+            _log.debug("slot %d, while it helped: %s", index, error)
+            self._drop(index)
+
+    @contextlib.contextmanager
+    def _helped(self, help_with: Callable[[Slot], None]) -> Iterator[None]:
+        """Offer some work to the idle slots inside a `with` block."""
+        with self._change:
+            self._helps += [help_with] * (self.workers - self._num_busy)
+            self._change.notify_all()
+        try:
+            yield
+        finally:
+            with self._change:
+                self._helps = [other for other in self._helps if other is not help_with]
 
     def _judge(self, index: int, submission: Submission) -> Judgement:
         """Judge on this slot; after an infrastructure failure, once more on a new one.
 
         If both slots ran out of memory, the verdict is MLE: no other program used them at the time.
         """
-        run = SubmissionRun(submission, self._builds, lambda: self._num_busy > 1)
+        run = SubmissionRun(submission, self._builds, lambda: self._num_busy > 1, self._helped)
         failures: dict[str, str | int | float] = {}
         num_starved = 0
         for attempt in ("first attempt", "second attempt"):

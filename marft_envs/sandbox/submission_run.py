@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import math
 import signal
+import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from marft_envs.sandbox.build_cache import Build, BuildCache
@@ -18,6 +20,7 @@ from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.wire import KIND_BUILD, KIND_RUN, RunRequest, RunResult
 from marft_envs.sandbox.judge_data import Judgement, Limits, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import Language
+from marft_envs.sandbox.shared_tests import SharedTests
 from marft_envs.sandbox.slot import BUILD_FILE_MB, Slot, SlotError
 
 BUILD_CPU_S, BUILD_WALL_S, BUILD_MEMORY_MB, BUILD_PROCESSES = 20, 90, 2048, 32
@@ -29,6 +32,9 @@ _NEARLY_ALL = 0.95  # share of the memory limit at which a refused allocation ex
 _COMPILER_KILLED = (b": fatal error: Killed signal terminated program ", b" terminated with signal 9 ")
 _CHECKER_LIMITS = Limits(cpu_s=15.0, memory_mb=1024, output_mb=0.01)
 _CHECKER_LANGUAGE = Language("checker", "main.py", (), "", ("{python}", "-I", "main.py"), extra_memory_mb=32)
+_ALONE = 4  # tests that are run before others may help
+_TOGETHER = 8  # tests that a slot takes at once: as many as its runner has requests in flight
+_LONG_S = 0.1  # of tests that are left; a slot must be made ready before and reset after its help
 _MOST_KEPT_BYTES = 256 << 20
 _log = logging.getLogger(__name__)
 
@@ -41,11 +47,13 @@ class SubmissionRun:
         submission: The submission to judge.
         cache: Cache of earlier builds.
         is_crowded: Returns True if other slots are busy, which inflates measured CPU times.
+        helped: Context manager in which idle slots do some work, each of them once.
     """
 
     submission: Submission
     cache: BuildCache
     is_crowded: Callable[[], bool]
+    helped: Callable[[Callable[[Slot], None]], AbstractContextManager[None]]
 
     def judge(self, slot: Slot) -> Judgement:
         """Build and test the submission; return the judgement.
@@ -54,26 +62,69 @@ class SubmissionRun:
             SlotError: The jail failed during the run.
         """
         submission = self.submission
-        language, source, compile_output = submission.spoken, submission.source, ""
+        language, source, product, compile_output = submission.spoken, submission.source, None, ""
         if language.build:
             made = self.cache.get(language, source, lambda: build(slot, language, source))
             if made.product is None:
                 return Judgement(Verdict.CE, compile_output=made.output)
-            slot.put(language.product, made.product, 0o555)
-            compile_output = made.output
-        slot.put(language.source, source, 0o444)
-        argv = language.command(language.run, slot.places)
-        requests = [run_request(argv, test.input, submission.limits, language) for test in submission.tests]
+            product, compile_output = made.product, made.output
+        requests = self._prepare(slot, product)
         if isinstance(submission.checker, ProgramChecker):
             # Expected outputs may enter the jail only after the program has ended, so outputs are kept until then.
             kept = KeptOutputs()
             results = self._run_tests(slot, requests, kept.keep)
             results = check_in_jail(slot, submission.checker, submission, results, kept)
         else:
-            results = self._run_tests(slot, requests, lambda place, output: check_here(submission, place, output))
+            results = self._run_shared(slot, requests, product)
         num_skipped = len(submission.tests) - len(results)
         results += [TestResult(Verdict.SKIPPED, reason="an earlier test failed")] * num_skipped
         return Judgement(overall_verdict(results), tuple(results), compile_output)
+
+    def _prepare(self, slot: Slot, product: bytes | None) -> list[RunRequest]:
+        """Put the program into a slot; return the run requests of its tests there."""
+        submission, language = self.submission, self.submission.spoken
+        if product is not None:
+            slot.put(language.product, product, 0o555)
+        slot.put(language.source, submission.source, 0o444)
+        argv = language.command(language.run, slot.places)
+        return [run_request(argv, test.input, submission.limits, language) for test in submission.tests]
+
+    def _run_shared(self, slot: Slot, requests: Sequence[RunRequest], product: bytes | None) -> list[TestResult]:
+        """Run the tests; if the first ones show that they take long, with the help of idle slots."""
+        submission = self.submission
+        started = time.monotonic()
+        results = self._run_range(slot, requests, range(min(_ALONE, len(requests))))
+        left = len(requests) - len(results)
+        if not left or (submission.stop_on_failure and results[-1].verdict is not Verdict.OK):
+            return results
+        seconds = (time.monotonic() - started) / len(results)
+        if seconds * left < _LONG_S:
+            return results + self._run_range(slot, requests, range(len(results), len(requests)))
+        most = max(1, min(_TOGETHER, int(_LONG_S / seconds)))
+        shared = SharedTests(len(results), len(requests), most, submission.stop_on_failure)
+
+        def work(own: Slot, its: Sequence[RunRequest]) -> None:
+            while (tests := shared.take()) is not None:
+                try:
+                    found = self._run_range(own, its, tests)
+                except BaseException:
+                    shared.give_back(tests)
+                    raise
+                shared.put(tests, found)
+
+        with self.helped(lambda other: work(other, self._prepare(other, product))):
+            try:
+                work(slot, requests)
+                while not shared.wait():
+                    work(slot, requests)
+            finally:
+                shared.close()
+        return results + shared.results()
+
+    def _run_range(self, slot: Slot, requests: Sequence[RunRequest], tests: range) -> list[TestResult]:
+        """Run some of the tests, and compare their outputs on the host."""
+        some = requests[tests.start : tests.stop]
+        return self._run_tests(slot, some, lambda i, output: check_here(self.submission, tests.start + i, output))
 
     def _run_tests(
         self, slot: Slot, requests: Sequence[RunRequest], check: Callable[[int, bytes], Check]
