@@ -179,13 +179,14 @@ class SlotPool:
             self._drop(index)
 
     @contextlib.contextmanager
-    def _helped(self, help_with: Callable[[Slot], None]) -> Iterator[None]:
-        """Offer some work to the idle slots inside a `with` block."""
+    def _helped(self, help_with: Callable[[Slot], None]) -> Iterator[bool]:
+        """Offer some work to the idle slots inside a `with` block; the value is False if there are none."""
         with self._change:
-            self._helps += [help_with] * (self.workers - self._num_busy)
+            num_idle = 0 if self._jobs else self.workers - self._num_busy
+            self._helps += [help_with] * num_idle
             self._change.notify_all()
         try:
-            yield
+            yield num_idle > 0
         finally:
             with self._change:
                 self._helps = [other for other in self._helps if other is not help_with]

@@ -12,15 +12,14 @@ class SharedTests:
     """Tests that threads take, run and put back as results.
 
     Args:
-        first: Place of the first test.
-        end: Place after the last one.
+        tests: Places of the tests.
         most: Largest number of tests to take at once.
         stop_on_failure: True runs no test after the first that failed, as one slot alone would.
     """
 
-    def __init__(self, first: int, end: int, most: int, stop_on_failure: bool) -> None:
+    def __init__(self, tests: range, most: int, stop_on_failure: bool) -> None:
         self._change = threading.Condition()
-        self._first, self._next, self._end = first, first, end
+        self._first, self._next, self._end = tests.start, tests.start, tests.stop
         self._most, self._stops = most, stop_on_failure
         self._results: dict[int, TestResult] = {}
         self._returned: list[range] = []

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import math
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from marft_envs.sandbox.build_cache import Build, BuildCache
 from marft_envs.sandbox.checkers import Check, ProgramChecker
@@ -47,13 +48,15 @@ class SubmissionRun:
         submission: The submission to judge.
         cache: Cache of earlier builds.
         is_crowded: Returns True if other slots are busy, which inflates measured CPU times.
-        helped: Context manager in which idle slots do some work, each of them once.
+        helped: Context manager in which idle slots do some work, each of them once; its value is False if none is idle.
+        confirmed: Set once a second run has confirmed a TLE, after which the next ones count at once.
     """
 
     submission: Submission
     cache: BuildCache
     is_crowded: Callable[[], bool]
-    helped: Callable[[Callable[[Slot], None]], AbstractContextManager[None]]
+    helped: Callable[[Callable[[Slot], None]], AbstractContextManager[bool]]
+    confirmed: threading.Event = field(default_factory=threading.Event)
 
     def judge(self, slot: Slot) -> Judgement:
         """Build and test the submission; return the judgement.
@@ -98,10 +101,11 @@ class SubmissionRun:
         if not left or (submission.stop_on_failure and results[-1].verdict is not Verdict.OK):
             return results
         seconds = (time.monotonic() - started) / len(results)
+        rest = range(len(results), len(requests))
         if seconds * left < _LONG_S:
-            return results + self._run_range(slot, requests, range(len(results), len(requests)))
+            return results + self._run_range(slot, requests, rest)
         most = max(1, min(_TOGETHER, int(_LONG_S / seconds)))
-        shared = SharedTests(len(results), len(requests), most, submission.stop_on_failure)
+        shared = SharedTests(rest, most, submission.stop_on_failure)
 
         def work(own: Slot, its: Sequence[RunRequest]) -> None:
             while (tests := shared.take()) is not None:
@@ -112,7 +116,9 @@ class SubmissionRun:
                     raise
                 shared.put(tests, found)
 
-        with self.helped(lambda other: work(other, self._prepare(other, product))):
+        with self.helped(lambda other: work(other, self._prepare(other, product))) as is_helped:
+            if not is_helped:
+                return results + self._run_range(slot, requests, rest)
             try:
                 work(slot, requests)
                 while not shared.wait():
@@ -134,7 +140,6 @@ class SubmissionRun:
         A TLE on a busy machine is confirmed by a second run.
         """
         stop, results = self.submission.stop_on_failure, list[TestResult]()
-        doubtful = True  # one confirmed TLE is enough
         while len(results) < len(requests):
             crowded, first = self.is_crowded(), len(results)
             for run in slot.run_all(requests[first:], ahead=not stop):
@@ -142,10 +147,12 @@ class SubmissionRun:
                 if stop and results[-1].verdict is not Verdict.OK:
                     break
             for place in range(first, len(results)):
-                if results[place].verdict is Verdict.TLE and doubtful and (crowded or self.is_crowded()):
+                doubtful = results[place].verdict is Verdict.TLE and not self.confirmed.is_set()
+                if doubtful and (crowded or self.is_crowded()):
                     (run,) = slot.run_all([requests[place]], ahead=False)
                     results[place] = _grade(requests[place], run, place, check)
-                    doubtful = results[place].verdict is not Verdict.TLE
+                    if results[place].verdict is Verdict.TLE:
+                        self.confirmed.set()
             if stop and results[-1].verdict is not Verdict.OK:
                 break
         return results

@@ -3,9 +3,10 @@
 import time
 
 import pytest
-from test_pool import CRASH, HANG, FakeBackend, FakeSlot, result
+from test_pool import CRASH, HANG, SLOW, FakeBackend, FakeSlot, result
 
 from marft_envs.sandbox import Judge, Limits, Submission, Test
+from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.judge_data import TestResult, Verdict
 from marft_envs.sandbox.pool import SlotPool
 from marft_envs.sandbox.shared_tests import SharedTests
@@ -30,7 +31,7 @@ class RecordingSlot(FakeSlot):
             if request.stdin == CRASH and self.index == self.backend.fragile:
                 raise SlotError("it crashed")
             time.sleep(0.005)
-            yield result(request.stdin)
+            yield result(request.stdin, wire.CPU_LIMIT if request.stdin == SLOW else 0)
 
 
 class RecordingBackend(FakeBackend):
@@ -110,6 +111,13 @@ def test_what_a_helper_could_not_run_is_run_by_the_other(open_pool):
         assert not judgement.details  # no second attempt was needed
 
 
+def test_one_confirmed_tle_is_enough_also_where_slots_share(open_pool):
+    pool = open_pool(2)
+    judgement = pool.submit(submission([*numbers(40), *[SLOW] * 40], stop=False)).result()
+    assert [test.verdict for test in judgement.tests] == ["OK"] * 40 + ["TLE"] * 40
+    assert 41 <= sum(ran == SLOW for _, ran in pool.backend.ran) <= 42  # both may run their first one again
+
+
 def test_closing_ends_helpers(open_pool):
     pool = open_pool(2)
     future = pool.submit(submission([*numbers(40), HANG, HANG, *numbers(40)]))
@@ -120,7 +128,7 @@ def test_closing_ends_helpers(open_pool):
 
 
 def test_tests_are_taken_in_order_and_the_last_ones_singly():
-    shared = SharedTests(4, 40, 8, True)
+    shared = SharedTests(range(4, 40), 8, True)
     taken = []
     while (tests := shared.take()) is not None:
         taken.append(tests)
@@ -133,7 +141,7 @@ def test_tests_are_taken_in_order_and_the_last_ones_singly():
 
 
 def test_nothing_after_the_first_failure_counts():
-    shared = SharedTests(0, 30, 5, True)
+    shared = SharedTests(range(30), 5, True)
     early, late = shared.take(), shared.take()
     shared.put(late, [OK, WRONG])
     assert shared.take() is None
@@ -143,7 +151,7 @@ def test_nothing_after_the_first_failure_counts():
 
 
 def test_tests_given_back_are_taken_again_unless_they_do_not_count():
-    shared = SharedTests(0, 20, 5, True)
+    shared = SharedTests(range(20), 5, True)
     early, late = shared.take(), shared.take()
     shared.give_back(early)
     assert not shared.wait()
