@@ -14,6 +14,11 @@ VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check
 # forbid it: tests start processes, and each would compile all that it imports.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
+# An update allocates and frees gigabytes. tcmalloc does that faster and in less memory than the C library, whose memory
+# transparent huge pages lower, too (docs/benchmarks/training.md). TCMALLOC= leaves it out.
+TCMALLOC ?= $(firstword $(wildcard /usr/lib/*/libtcmalloc_minimal.so.4 /usr/lib64/libtcmalloc_minimal.so.4))
+TRAINING := env $(if $(TCMALLOC),LD_PRELOAD=$(TCMALLOC),THP_MEM_ALLOC_ENABLE=1) $(BIN)/python -m
+
 QUICK := not slow and not long and not attacks and not probes and not browser and not ray and not vllm
 
 .DEFAULT_GOAL := help
@@ -24,7 +29,7 @@ help:  ## list the targets
 	@echo "Variables: PYTHON=$(PYTHON) (3.11 or newer), VENV=$(VENV), ARGS= (for the command), COVERAGE=1 (make test)."
 
 quickstart: $(STAMP)  ## evaluate a duo, train it, evaluate again (ARGS="--seed 1 --out DIR")
-	$(BIN)/python -m baselines.quickstart $(ARGS)
+	$(TRAINING) baselines.quickstart $(ARGS)
 
 # Tests of Docker, bubblewrap and Java fail without them, where CI is set; elsewhere they are left out, and that is said.
 define LEAVE_OUT
@@ -95,23 +100,23 @@ bench-envs: $(STAMP)  ## turns per CPU-second of the environments; speed and acc
 	$(BIN)/python -m baselines.benchmarks.grading
 
 bench-train: $(STAMP)  ## rollouts and updates against TRL, CoMLRL and the reference data flow, side by side (ARGS="--quick")
-	$(BIN)/python -m baselines.benchmarks.training $(ARGS)
+	$(TRAINING) baselines.benchmarks.training $(ARGS)
 
 bench-gpu: $(STAMP)  ## teams on a GPU, end to end: speed, memory, agreement, learning (ARGS="--shapes qwen2.5-3b")
 	$(BIN)/python -m baselines.benchmarks.gpu $(ARGS)
 
 bench-all: $(STAMP)  ## all benchmarks of speed, hours on a quiet machine; writes docs/benchmarks/ratios.md
-	$(BIN)/python -m baselines.benchmarks.training --out runs/bench-train --json docs/benchmarks/training.json
+	$(TRAINING) baselines.benchmarks.training --out runs/bench-train --json docs/benchmarks/training.json
 	$(BIN)/python -m baselines.benchmarks.judge --rounds 5 --json docs/benchmarks/judge.json
 	$(BIN)/python -m baselines.benchmarks.envs --rounds 5 --json docs/benchmarks/envs.json
-	$(BIN)/python -m baselines.benchmarks.guard --record
+	$(TRAINING) baselines.benchmarks.guard --record
 	$(BIN)/python -m baselines.benchmarks.ratios
 
 bench-guard: $(STAMP)  ## a quick run of four ratios, compared with the last committed one; fails if one fell
-	$(BIN)/python -m baselines.benchmarks.guard $(ARGS)
+	$(TRAINING) baselines.benchmarks.guard $(ARGS)
 
 bench-sft: $(STAMP)  ## oracle fine-tuning, then MARFT, in three worlds of tools; continues after a kill (ARGS="--dry-run")
-	$(BIN)/python -m baselines.benchmarks.sft_then_marft --out runs/sft-marft $(ARGS)
+	$(TRAINING) baselines.benchmarks.sft_then_marft --out runs/sft-marft $(ARGS)
 
 data: $(STAMP)  ## rebuild the embedded data sets and check them
 	$(BIN)/python -m envs_data.build

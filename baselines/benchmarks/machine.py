@@ -19,7 +19,7 @@ SIZE = 1024  # rows and columns of the matrices whose product is timed
 
 
 def machine(*, products: bool = False) -> dict[str, Any]:
-    """Return the system, the number of cores, the processor with its vector extensions, and the memory.
+    """Return the system, the cores, the processor with its vector extensions, the memory and its allocator.
 
     Args:
         products: True measures the rate of matrix products of one thread too, in 10^9 operations a second by dtype.
@@ -29,6 +29,7 @@ def machine(*, products: bool = False) -> dict[str, Any]:
     found |= {"processor": _first("/proc/cpuinfo", "model name"), "memory": _first("/proc/meminfo", "MemTotal")}
     present = (_first("/proc/cpuinfo", "flags") or _first("/proc/cpuinfo", "Features") or "").split()
     found["flags"] = [flag for flag in FLAGS if flag in present]
+    found["allocator"] = _allocator()
     if products:
         found["gflops"] = {name: product_rate(name) for name in ("float32", "bfloat16")}
     return found
@@ -67,8 +68,16 @@ def described(found: Mapping[str, Any]) -> str:
     """Return a machine as a line of text."""
     parts = [found.get("processor") or "unknown processor", f"{found['cores']} cores"]
     parts += [" ".join(found["flags"])] if found.get("flags") else []
+    parts += [found["allocator"]] if found.get("allocator") else []
     parts += [f"{name} products {rate:g} GFLOP/s a thread" for name, rate in found.get("gflops", {}).items()]
     return ", ".join([*parts, found["system"]])
+
+
+def _allocator() -> str:
+    """Return what the environment sets for the allocation of memory; empty for the C library's own."""
+    loaded = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    names = [Path(path).name.partition(".so")[0] for path in loaded if "malloc" in path]
+    return " ".join(names + ["huge pages"] * (os.environ.get("THP_MEM_ALLOC_ENABLE") == "1"))
 
 
 def _first(file: str, field: str) -> str | None:

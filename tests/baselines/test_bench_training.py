@@ -314,7 +314,13 @@ def test_contenders_in_bfloat16_update(path, monkeypatch):
     assert service.answer({"run": "update"})["cpu_s"] > 0
 
 
-def test_a_machine_is_described_by_what_its_figures_depend_on():
+def test_a_machine_is_described_by_what_its_figures_depend_on(monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libother.so /usr/lib/x/libtcmalloc_minimal.so.4")
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "1")
+    assert "libtcmalloc_minimal huge pages" in described(machine())
+    monkeypatch.delenv("LD_PRELOAD")
+    monkeypatch.delenv("THP_MEM_ALLOC_ENABLE")
+    assert machine()["allocator"] == ""
     found = machine(products=True)
     assert found["gflops"]["float32"] > 0.1
     assert f"{found['gflops']['float32']:g} GFLOP/s" in described(found)
