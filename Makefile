@@ -14,8 +14,8 @@ VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check
 # forbid it: tests start processes, and each would compile all that it imports.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-# An update allocates and frees gigabytes. tcmalloc does that faster and in less memory than the C library, whose memory
-# transparent huge pages lower, too (docs/benchmarks/training.md). TCMALLOC= leaves it out.
+# An update allocates and frees gigabytes. tcmalloc does that in less memory than the C library, which takes less with
+# huge pages (docs/benchmarks/training.md). TCMALLOC= leaves it out.
 TCMALLOC ?= $(firstword $(wildcard /usr/lib/*/libtcmalloc_minimal.so.4 /usr/lib64/libtcmalloc_minimal.so.4))
 TRAINING := env $(if $(TCMALLOC),LD_PRELOAD=$(TCMALLOC),THP_MEM_ALLOC_ENABLE=1) $(BIN)/python -m
 
