@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,19 +161,7 @@ def build_batch(
         settings: Learner settings: level, critic and credit give the numbers of decisions and values.
     """
     policy_of = {agent: i for i, members in enumerate(policies.values()) for agent in members}
-    places: list[tuple[int, int]] = []  # (episode, turn) of each trainable action
-    rewards: list[float] = []
-    for e, trajectory in enumerate(trajectories):
-        if trajectory.failure is not None:
-            continue
-        for k, turn in enumerate(trajectory.turns):
-            trained = turn.agent in policy_of or not policies
-            if trained and len(turn.action.token_ids) and trajectory.branch in (None, k):
-                places.append((e, k))
-                rewards.append(turn.reward)
-            elif places and places[-1][0] == e:
-                rewards[-1] += turn.reward
-
+    places, rewards = _trainable_turns(trajectories, policy_of if policies else None)
     turns = [trajectories[e].turns[k] for e, k in places]
     episodes = [trajectories[e] for e, _ in places]
     actions = tuple(turn.action for turn in turns)
@@ -181,13 +169,7 @@ def build_batch(
     joint = numbered((e, turn.round) for (e, _), turn in zip(places, turns, strict=True))
     lengths = np.array([len(action.token_ids) for action in actions], np.int64)
     decisions = lengths if settings.level == "token" else np.ones_like(lengths)
-    evaluated = decisions
-    if not settings.critic:
-        evaluated = np.zeros_like(lengths)
-    elif settings.credit == "round":  # before the first action of the round: a later observation holds an action of it
-        evaluated = np.zeros_like(lengths)
-        evaluated[np.unique(joint, return_index=True)[1]] = 1
-
+    evaluated = _values_of(joint, decisions, settings)
     count, flat = len(actions), int(decisions.sum())
     recorded = np.concatenate([np.zeros(0, np.float32), *(action.logprobs for action in actions)])
     by_words = settings.level == "action" and settings.normalisation == "word"
@@ -224,6 +206,35 @@ def build_batch(
         values=np.full(int(evaluated.sum()), np.nan),
         returns=np.full(int(evaluated.sum()), np.nan),
     )
+
+
+def _trainable_turns(
+    trajectories: Sequence[Trajectory], trained: Collection[str] | None
+) -> tuple[list[tuple[int, int]], list[float]]:
+    """Return (episode, turn) and reward of each trainable action; `trained` names its agents, None is all of them."""
+    places: list[tuple[int, int]] = []
+    rewards: list[float] = []
+    for e, trajectory in enumerate(trajectories):
+        if trajectory.failure is not None:
+            continue
+        for k, turn in enumerate(trajectory.turns):
+            own = trained is None or turn.agent in trained
+            if own and len(turn.action.token_ids) and trajectory.branch in (None, k):
+                places.append((e, k))
+                rewards.append(turn.reward)
+            elif places and places[-1][0] == e:
+                rewards[-1] += turn.reward
+    return places, rewards
+
+
+def _values_of(joint: Index, decisions: Index, settings: LearnerSettings) -> Index:
+    """Return the number of values of each action, int64 [n]: one for each decision, or for each round of its game."""
+    if settings.critic and settings.credit != "round":
+        return decisions
+    evaluated = np.zeros_like(decisions)
+    if settings.critic:  # before the first action of the round: a later observation holds an action of it
+        evaluated[np.unique(joint, return_index=True)[1]] = 1
+    return evaluated
 
 
 def _integers(numbers: Iterable[int]) -> Index:
