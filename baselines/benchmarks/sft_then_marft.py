@@ -6,6 +6,7 @@
 Per world: the oracle plays the training tasks, their turns become a file, and the untrained team plays the test tasks.
 Per seed: `marft sft`, an evaluation, `marft train --start-from` with the same seed, an evaluation. At the end
 `marft compare` gives the paired differences over seeds with their intervals, as JSON files in the folder of the world.
+`--record FILE` only writes the results that there are as one small file.
 
 Each step is a command of the suite in a process of its own. A finished step leaves a mark in `done`, so the same call
 continues after a kill; a training that was cut off is resumed.
@@ -14,6 +15,7 @@ continues after a kill; a training that was cut off is resumed.
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import subprocess
 import sys
@@ -21,6 +23,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from baselines.benchmarks.machine import write_record
 
 WORLDS = ("shop", "desk", "travel")
 ENV = "marft/tools_duo-v0"
@@ -163,6 +168,23 @@ def _comparison(home: Path, before: Sequence[Path], kind: str, seeds: Sequence[i
     return Step(f"{home.name}-{what}", arguments, home / f"{what}.json")
 
 
+def results(folder: Path, worlds: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return by world the success of each finished evaluation, and the comparisons over all tasks by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for home in (folder / world for world in worlds):
+        evaluated = [*home.glob("*/evaluation.json"), *home.glob("*/evaluation/evaluation.json")]
+        compared = sorted(home.glob("*-against-*.json"))
+        found[home.name] = {
+            "success": {file.relative_to(home).parts[0]: _read(file)["accuracy"] for file in sorted(evaluated)},
+            "compared": {file.stem: [row for row in _read(file)["rows"] if row["cohort"] is None] for file in compared},
+        }
+    return found
+
+
+def _read(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run or print the steps that are not done."""
     budget = Budget()
@@ -171,12 +193,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--worlds", default=",".join(WORLDS), help="worlds (default: %(default)s)")
     parser.add_argument("--seeds", default="0,1,2", help="seeds (default: %(default)s)")
     parser.add_argument("--dry-run", action="store_true", help="print the commands that are left, and do nothing")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the results that there are, and do nothing")
     for name, value in vars(budget).items():
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=type(value), default=value, help="(default: %(default)s)")
     chosen = parser.parse_args(arguments)
     budget = Budget(**{name: getattr(chosen, name) for name in vars(budget)})
     worlds, seeds = chosen.worlds.split(","), [int(seed) for seed in chosen.seeds.split(",")]
+    if chosen.record is not None:
+        write_record(chosen.record, "sft_then_marft", {"budget": vars(budget), "worlds": results(chosen.out, worlds)})
+        return 0
     marks: Path = chosen.out / "done"
     for step in steps(chosen.out, worlds, seeds, budget):
         mark = marks / step.name

@@ -1,5 +1,6 @@
 """The experiment's commands exist, finished steps are not repeated, and a run that was cut off is resumed."""
 
+import json
 import shlex
 
 import pytest
@@ -45,3 +46,20 @@ def test_a_call_after_a_kill_does_what_is_left(tmp_path, capsys, monkeypatch):
     left = left[-(len(list(steps(tmp_path, ["shop"], [0], Budget()))) - 3) :]
     assert left[0][1:] == ["sft", "--resume", str(tmp_path / "shop/sft-0")]
     assert [command[1] for command in left[1:5]] == ["eval", "compare", "train", "eval"]
+
+
+def test_the_record_holds_what_is_finished(tmp_path):
+    shop = tmp_path / "shop"
+    for folder, success in (("untrained", 0.0), ("sft-0/evaluation", 0.25)):
+        (shop / folder).mkdir(parents=True)
+        (shop / folder / "evaluation.json").write_text(json.dumps({"accuracy": success}))
+    rows = [{"cohort": None, "difference": {"mean": 0.25}}, {"cohort": {"calls": "4"}, "difference": {"mean": 1.0}}]
+    (shop / "untrained-against-sft.json").write_text(json.dumps({"rows": rows}))
+    assert main(["--out", str(tmp_path), "--record", str(tmp_path / "record.json")]) == 0
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["worlds"]["shop"] == {
+        "success": {"untrained": 0.0, "sft-0": 0.25},
+        "compared": {"untrained-against-sft": rows[:1]},
+    }
+    assert record["worlds"]["travel"] == {"success": {}, "compared": {}}
+    assert record["budget"]["rank"] == Budget().rank
