@@ -186,7 +186,7 @@ def tasks_as_arms(records: Sequence[Record]) -> list[Record]:
     arms = sorted({record["arm"] for record in records})
     if len(arms) > 1:
         raise RecordsError(f"found the arms {', '.join(arms)}; wanted one, where tasks are the rows of a table")
-    return [record | {"task": record["plan"], "arm": record["task"]} for record in records]
+    return [{**record, "task": record["plan"], "arm": record["task"]} for record in records]
 
 
 def _table(task: str, records: Sequence[Record], reference: str) -> TaskTable:
