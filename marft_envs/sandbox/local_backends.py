@@ -78,7 +78,7 @@ class BubblewrapBackend:
         box = self._workplace.box(index)
         command = [*self._command, "--ro-bind", f"{self._workplace.path}/jail", f"{PARENT}/jail"]
         if self.headers is not None:
-            command += ["--ro-bind", str(self.headers.path), f"{PARENT}/headers"]
+            command += ["--ro-bind-try", str(self.headers.path), f"{PARENT}/headers"]  # a cleaner may remove it
         options = runtime_options(self._runtime)
         if self._has_root:
             command += ["--ro-bind", f"{self._workplace.path}/root", ROOT]

@@ -11,6 +11,7 @@ from local_backends import LOCAL
 from marft_envs.sandbox import Judge, Test
 from marft_envs.sandbox.compiled_headers import CompiledHeaders
 from marft_envs.sandbox.languages import LANGUAGES, add_language
+from marft_envs.sandbox.machine import make_folder
 
 COMPILER = shutil.which("g++")
 BUILD = " ".join(LANGUAGES["c++17"].build)
@@ -93,3 +94,17 @@ def test_the_compiled_header_gives_the_same_program(headers, tmp_path):
         subprocess.run(words, cwd=tmp_path, check=True)
         made[name] = (tmp_path / "build/main").read_bytes()
     assert made["with"] == made["without"]
+
+
+@pytest.mark.parametrize("backend", LOCAL)
+def test_a_folder_that_a_cleaner_removed_is_not_missed(backend, monkeypatch, request):
+    parent = make_folder("compiled-headers-test")  # other than `tmp_path`, jails may enter it
+    request.addfinalizer(lambda: shutil.rmtree(parent))
+    headers = CompiledHeaders(COMPILER, parent)
+    monkeypatch.setattr("marft_envs.sandbox.local_backends.compiled_headers", lambda compiler: headers)
+    with Judge(backend=backend, workers=1, self_test=False) as judge:
+        judge.run("print(1)", tests=[Test(b"", b"1")])
+        shutil.rmtree(headers.path)
+        for number in (2, 3):
+            assert judge.run(f"print({number})", tests=[Test(b"", b"%d" % number)]).verdict == "OK"
+        assert judge.run(PROGRAM, language="c++17", tests=[Test(b"", b"2")]).verdict == "OK"
