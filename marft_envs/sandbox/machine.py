@@ -203,9 +203,13 @@ def _is_open(path: Path) -> bool:
 # Marks of containers and folders: another process cleans up after their owner was killed.
 
 
-def owner_mark() -> str:
-    """Return the mark of this process: host, PID namespace, process id and start time, as ids are reused."""
-    return f"{socket.gethostname()}-{_place()}-{os.getpid()}-{_start_ticks(os.getpid())}"
+def owner_mark(pid: int | None = None) -> str:
+    """Return the mark of a process, by default of this one.
+
+    It holds host, PID namespace, process id and start time, as ids are reused.
+    """
+    pid = os.getpid() if pid is None else pid
+    return f"{socket.gethostname()}-{_place()}-{pid}-{_start_ticks(pid)}"
 
 
 def is_gone(mark: str) -> bool:

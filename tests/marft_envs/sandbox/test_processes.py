@@ -103,13 +103,10 @@ def test_what_a_killed_runner_left_in_its_group_ends_with_it():
     assert wait_until(lambda: not is_running(child))
 
 
-@needs_bubblewrap
-def test_a_jail_whose_owner_was_killed_while_it_started_ends_with_the_next_judge():
-    place, pid, start = owner_mark().rsplit("-", 2)
-    folder = make_folder(f"{place}-{pid}-{int(start) - 1}")
+def blocked_jails(folder):
+    """Return processes of bubblewrap that wait forever for a parent that was killed while it started them."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"]
     command += ["--ro-bind-try", f"{folder}/jail", "/marft", "sleep", "0"]
-    blocked = []
     for attempt in range(1000):
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
             time.sleep(attempt % 20 / 2000)
@@ -117,7 +114,16 @@ def test_a_jail_whose_owner_was_killed_while_it_started_ends_with_the_next_judge
             parent.kill()
         blocked = [child for child in below if wait_until(lambda child=child: not is_running(child), 0.05) is False]
         if blocked:
-            break
+            return blocked
+    return []
+
+
+@needs_bubblewrap
+def test_a_jail_whose_owner_was_killed_while_it_started_ends_with_the_next_judge():
+    with subprocess.Popen(["sleep", "inf"]) as owner:  # alive at first, or a judge beside us would remove the folder
+        folder = make_folder(owner_mark(owner.pid))
+        blocked = blocked_jails(folder)
+        owner.kill()
     assert blocked
     with Judge(backend="landlock", workers=1):
         assert wait_until(lambda: not any(map(is_running, blocked)))
