@@ -1,9 +1,10 @@
 """Continuous batching: sample actions of all agents in one batch, with exact log-probs.
 
 Rows of one batch may use different adapters. Shared prompt prefixes are computed once per adapter, and their keys and
-values are stored and read once. A finished row leaves at once and the next waiting prompt takes its place. Log-probs
-come from the same forward pass that sampled the token. Each row samples from its own generator, so its tokens do not
-depend on its neighbours (beyond float rounding).
+values are stored and read once. Prefixes of earlier prompts come from a `PromptCache`, where there is one. A finished
+row leaves at once and the next waiting prompt takes its place. Log-probs come from the same forward pass that sampled
+the token. Each row samples from its own generator, so its tokens do not depend on its neighbours (beyond float
+rounding).
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from marft_agents.generation.kv_cache import Slots, families
+from marft_agents.generation.prompt_cache import PromptCache
+from marft_agents.generation.prompt_tree import PromptTree
 from marft_agents.generation.sampling import SamplingParams, choose
 from marft_agents.models.adapted_base import AdaptedBase
-from marft_agents.models.prefix_tree import build_levels
-from marft_agents.models.tree_attention import TreeAttention, run
+from marft_agents.models.tree_attention import run
 from marft_agents.trajectory import Action, IntArray
 
 SLOW_ROWS, FAST_ROWS = 8, 16  # on a CPU, a matrix product of 8-15 rows is slower than of 16
@@ -61,10 +63,13 @@ class Generation:
         base: The base model and its adapters.
         law: Sampling parameters of all rows.
         max_rows: Largest number of rows in the batch (affects memory and speed, not results).
+        cache: Prompts of earlier generations with the same weights; this one's are added.
     """
 
-    def __init__(self, base: AdaptedBase, law: SamplingParams, *, max_rows: int = 128) -> None:
-        self._base, self._law, self._max_rows = base, law, max_rows
+    def __init__(
+        self, base: AdaptedBase, law: SamplingParams, *, max_rows: int = 128, cache: PromptCache | None = None
+    ) -> None:
+        self._base, self._law, self._max_rows, self._cache = base, law, max_rows, cache
         self._waiting: deque[_Row] = deque()
         self._rows: list[_Row] = []
         self._slots = Slots(base.device)
@@ -118,19 +123,21 @@ class Generation:
         rows = [row for row in self._waiting if row.prompt.adapter == adapter][:room]
         taken = {row.number for row in rows}
         self._waiting = deque(row for row in self._waiting if row.number not in taken)
-        with self._base.active_adapter(adapter):
-            logits = self._prefill([row.prompt.ids for row in rows])
+        logits = self._prefill(adapter, [row.prompt.ids for row in rows])
         self._logits = logits if self._logits is None else torch.cat([self._logits, logits])
         self._rows += rows
 
-    def _prefill(self, prompts: Sequence[IntArray]) -> Tensor:
+    def _prefill(self, adapter: str | None, prompts: Sequence[IntArray]) -> Tensor:
         """Prefill prompts into the KV cache, shared prefixes once; return next-token logits [B, V]."""
-        tree = TreeAttention(build_levels(prompts, hidden_size=self._base.hidden_size), self._base.device, keep=True)
-        hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
-        paths = [torch.as_tensor(path, device=self._base.device) for path in tree.paths_of(prompts)]
-        self._slots.add(tree.kept, paths, families(prompts), self._law.max_new_tokens)
-        ends, row = torch.stack([path[-1] for path in paths]).unique(return_inverse=True)
-        logits: Tensor = self._base.head(hidden[ends])
+        known = [None] * len(prompts) if self._cache is None else self._cache.find(adapter, prompts)
+        tree = PromptTree(prompts, known, self._base.device)
+        with self._base.active_adapter(adapter):
+            hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
+            ends, row = tree.ends.unique(return_inverse=True)
+            logits: Tensor = self._base.head(hidden[ends])
+        self._slots.add(tree.kept, tree.paths, families(prompts), self._law.max_new_tokens)
+        if self._cache is not None:
+            self._cache.add(adapter, prompts, tree.paths, tree.kept)
         return logits[row]
 
     def _next(self, tokens: Tensor) -> Tensor:
@@ -145,9 +152,16 @@ class Generation:
         return logits[:rows]
 
 
-def generate(base: AdaptedBase, prompts: Sequence[Prompt], law: SamplingParams, *, max_rows: int = 128) -> list[Action]:
-    """Sample one action per prompt, in the order of the prompts."""
-    generation = Generation(base, law, max_rows=max_rows)
+def generate(
+    base: AdaptedBase,
+    prompts: Sequence[Prompt],
+    law: SamplingParams,
+    *,
+    max_rows: int = 128,
+    cache: PromptCache | None = None,
+) -> list[Action]:
+    """Sample one action per prompt, in the order of the prompts; see `Generation`."""
+    generation = Generation(base, law, max_rows=max_rows, cache=cache)
     for prompt in prompts:
         generation.submit(prompt)
     actions: dict[int, Action] = {}

@@ -8,17 +8,16 @@ prompt and its generated tokens.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from marft_agents.generation.prompt_tree import Kept
 from marft_agents.models.prefix_tree import common_prefix
 from marft_agents.trajectory import IntArray
-
-Kept = Mapping[int, tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Attention over prefix trees and over the KV cache, inside any transformers model.
 
 A model that takes its attention from transformers' registry passes extra arguments of its forward to every attention
-layer. `TreeAttention` and `Slots` are passed this way, as `seen_by`. The rest of the network then runs once over
-exactly the distinct tokens, without padding. Only here does each token attend to its own path of the tree.
+layer. `TreeAttention`, `PromptTree` and `Slots` are passed this way, as `seen_by`. The rest of the network then runs
+once over exactly the distinct tokens, without padding. Only here does each token attend to its own path of the tree.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
         query: Queries, shape [R, W, H, d].
         key: Keys, shape [R, K, H_kv, d].
         value: Values, shape [R, K, H_kv, d].
-        mask: True where visible, bool broadcastable to [R, 1, W, K]; None if all is visible.
+        mask: Result of `folded_mask`; None if all is visible.
         scale: Factor of the attention scores.
 
     Returns:
@@ -114,14 +114,24 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
     rows, width, heads, size = query.shape
     groups = heads // key.shape[2]
     folded = query.reshape(rows, width, -1, groups, size).permute(0, 2, 3, 1, 4).reshape(rows, -1, groups * width, size)
-    if mask is not None and width > 1:
-        mask = mask.repeat(1, 1, groups, 1)
     key, value = key.transpose(1, 2), value.transpose(1, 2)  # [R, H_kv, K, d]
     if width > 1 and _is_slow_in_bfloat16(query):
         folded, key, value = folded.float(), key.float(), value.float()
+    mask = None if mask is None else mask.to(folded.dtype)
     out = torch.nn.functional.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=scale)
     out = out.to(query.dtype)
     return out.view(rows, -1, groups, width, size).permute(0, 3, 1, 2, 4).reshape(rows, width, heads, size)
+
+
+def folded_mask(seen: Tensor, groups: int) -> Tensor:
+    """Return what `attend` adds to its scores, float32 [R, 1, groups * W, K]; torch converts a bool mask each time.
+
+    Args:
+        seen: True where a query sees a key, bool [R, W, K].
+        groups: Query heads for each head of keys.
+    """
+    added = torch.zeros(seen.shape, device=seen.device).masked_fill_(~seen, -torch.inf)
+    return added.repeat(1, groups, 1)[:, None]
 
 
 def _is_slow_in_bfloat16(query: Tensor) -> bool:
@@ -168,11 +178,12 @@ class _Stretch:
         chosen = before.expand(len(own), *before.shape[1:]) if one else before.index_select(0, self._parents)
         return torch.cat([chosen, own], dim=1)
 
-    def mask(self, window: int | None, device: torch.device) -> Tensor:
-        """Return the causal mask, bool [1, 1, W, start + W]: a token sees at most `window` last tokens of its path."""
+    def mask(self, window: int | None, groups: int, device: torch.device) -> Tensor:
+        """Return the causal mask of `attend`: a token sees at most `window` last tokens of its path."""
         depth = self.path.shape[1]
         behind = torch.arange(self.start, depth, device=device)[:, None] - torch.arange(depth, device=device)
-        return (behind >= 0 if window is None else (behind >= 0) & (behind < window))[None, None]
+        seen = behind >= 0 if window is None else (behind >= 0) & (behind < window)
+        return folded_mask(seen[None], groups)
 
 
 class TreeAttention:
@@ -181,16 +192,14 @@ class TreeAttention:
     Args:
         levels: Levels of the tree. The pass runs over their real tokens as one sequence: level by level, row by row.
         device: Device of the forward pass.
-        keep: Store keys and values of every layer in `kept`.
 
     Attributes:
         tokens: Distinct tokens of the tree, int64 [1, N].
         positions: Depths of these tokens in the tree, int64 [1, N].
-        kept: Layer -> (keys, values), [N, H_kv, d] each; empty unless `keep`.
     """
 
-    def __init__(self, levels: Sequence[Level], device: torch.device, *, keep: bool = False) -> None:
-        self._levels, self._device, self._keep = levels, device, keep
+    def __init__(self, levels: Sequence[Level], device: torch.device) -> None:
+        self._levels, self._device = levels, device
         self._stretches: list[_Stretch] = []
         first, before = 0, np.zeros((len(levels[0].tokens), 0), np.int64)
         for level in levels:
@@ -201,7 +210,6 @@ class TreeAttention:
         depths = [np.broadcast_to(level.start + np.arange(level.width), level.mask.shape) for level in levels]
         self.tokens = _packed([level.tokens for level in levels], levels, device)
         self.positions = _packed(depths, levels, device)
-        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
         self._masks: dict[tuple[int, int | None], Tensor] = {}
 
     def paths_of(self, sequences: Sequence[IntArray]) -> list[Indices]:
@@ -216,8 +224,6 @@ class TreeAttention:
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Attend level by level; see `LayerAttention`."""
         packed = [x[0].transpose(0, 1) for x in (query, key, value)]  # [1, H, N, d] -> [N, H, d]; keys, values H_kv
-        if self._keep:
-            self.kept[layer] = packed[1], packed[2]
         sizes = [stretch.size for stretch in self._stretches]
         keys = values = None
         outputs = []
@@ -226,7 +232,7 @@ class TreeAttention:
             keys = stretch.continued(keys, stretch.padded(k))
             values = stretch.continued(values, stretch.padded(v))
             if (i, window) not in self._masks:
-                self._masks[i, window] = stretch.mask(window, self._device)
+                self._masks[i, window] = stretch.mask(window, q.shape[1] // k.shape[1], self._device)
             out = attend(stretch.padded(q), keys, values, self._masks[i, window], scale)
             outputs.append(stretch.unpadded(out))  # [R, W, H, d] -> [n, H, d]
         return torch.cat(outputs)[None]  # [1, N, H, d]

@@ -9,11 +9,13 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
 
 from marft_agents.generation.continuous_batching import Prompt, generate
+from marft_agents.generation.prompt_cache import PromptCache
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import ChatPrompt, encode
@@ -43,6 +45,7 @@ from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, IntArray
 
 SHARED_ADAPTER = "shared"
+CACHE_BYTES = 1 << 30  # most memory for keys and values of earlier prompts in a session
 UNUSED_ADAPTER = "frozen"  # of a base that only frozen agents play: PEFT wants at least one
 
 
@@ -197,6 +200,11 @@ class LanguageModelTeam:
         """
         return self.answer(requests, self._generate)
 
+    def open_session(self) -> Policy:
+        """Return the team for some episodes: it keeps keys and values of prompts, at most `CACHE_BYTES` a base."""
+        caches = {id(base): PromptCache(CACHE_BYTES) for base in self.bases}
+        return FunctionPolicy(partial(self.answer, sample=partial(self._generate, caches=caches)))
+
     def answer(
         self, requests: Sequence[Request], sample: Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
     ) -> list[Action]:
@@ -229,7 +237,13 @@ class LanguageModelTeam:
             actions[i] = replace(action, shortened=prompt.shortened) if prompt.shortened else action
         return [actions[i] for i in range(len(requests))]
 
-    def _generate(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
+    def _generate(
+        self,
+        requests: Sequence[Request],
+        prompts: Sequence[IntArray],
+        *,
+        caches: Mapping[int, PromptCache] = MappingProxyType({}),
+    ) -> list[Action]:
         by_base: dict[int, list[int]] = {}
         for i, request in enumerate(requests):
             by_base.setdefault(id(self.seat(request.agent).base), []).append(i)
@@ -237,7 +251,8 @@ class LanguageModelTeam:
         for members in by_base.values():
             asked = [Prompt(prompts[i], requests[i].generator, self.seat(requests[i].agent).adapter) for i in members]
             base = self.seat(requests[members[0]].agent).base
-            actions.update(zip(members, generate(base, asked, self.law, max_rows=self.max_batch), strict=True))
+            answers = generate(base, asked, self.law, max_rows=self.max_batch, cache=caches.get(id(base)))
+            actions.update(zip(members, answers, strict=True))
         return [actions[i] for i in range(len(requests))]
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -46,6 +47,20 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class SessionPolicy(Policy, Protocol):
+    """Protocol of policies that answer faster if they may keep what they computed for earlier turns."""
+
+    def open_session(self) -> Policy:
+        """Return the policy for some episodes, during which its weights do not change."""
+        ...
+
+
+def session_of(policy: Policy) -> Policy:
+    """Return a policy's session; the policy itself if it has none."""
+    return policy.open_session() if isinstance(policy, SessionPolicy) else policy
+
+
 class FunctionPolicy:
     """Policy that calls a function.
 
@@ -68,17 +83,24 @@ class TimedPolicy:
         policy: Policy that answers.
 
     Attributes:
-        seconds: Wall-clock seconds of all calls so far.
+        seconds: Wall-clock seconds of all calls so far, those of sessions included.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.policy, self.seconds = policy, 0.0
 
+    def open_session(self) -> Policy:
+        """Return a session of the policy whose calls are measured, too."""
+        return FunctionPolicy(partial(self._timed, session_of(self.policy)))
+
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Return the policy's actions."""
+        return self._timed(self.policy, requests)
+
+    def _timed(self, policy: Policy, requests: Sequence[Request]) -> list[Action]:
         asked = time.perf_counter()
         try:
-            return self.policy.act(requests)
+            return policy.act(requests)
         finally:
             self.seconds += time.perf_counter() - asked
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from marft_agents.policies.policy import Policy, Request, Sampler, text_action
+from marft_agents.policies.policy import Policy, Request, Sampler, session_of, text_action
 from marft_agents.trajectory import Action
 
 
@@ -66,6 +66,11 @@ class MixedPolicy:
         for policy in {id(policy): policy for policy in self.policies.values()}.values():
             if isinstance(policy, Sampler):
                 policy.refresh()
+
+    def open_session(self) -> MixedPolicy:
+        """Return sessions of all policies."""
+        sessions = {id(policy): session_of(policy) for policy in self.policies.values()}
+        return MixedPolicy({agent: sessions[id(policy)] for agent, policy in self.policies.items()})
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Ask each policy for its agents' actions; return all of them in request order."""

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from marft_agents.policies.policy import Policy, Request
+from marft_agents.policies.policy import Policy, Request, session_of
 from marft_agents.rollouts.recorded_game import RecordedGame
 from marft_agents.trajectory import EpisodeStart, IntArray, Trajectory
 from marft_common.moved_modules import renamed
@@ -110,7 +110,7 @@ def collect(
 
     Args:
         make_env: Returns a new, independent AEC environment.
-        policy: Policy that answers for all agents.
+        policy: Policy that answers for all agents, in a session of these episodes.
         episodes: Episodes to play.
         seed: Seed of the policies' randomness.
         num_envs: Largest number of games in flight.
@@ -128,6 +128,7 @@ def collect(
         Trajectories in the order of `episodes`. A trajectory has a `failure` if the environment raises, does not end,
         or returns an observation that is not text.
     """
+    policy = session_of(policy)
     spare = [make_env()] if episodes else []
     jobs = BackgroundJobs(threads_for(spare[0] if spare else None, step_threads, num_envs), "marft-step")
     queue = list(enumerate(episodes))[::-1]

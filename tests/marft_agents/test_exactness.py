@@ -29,7 +29,7 @@ from marft_agents.models.context_window import ContextSettings
 from marft_agents.models.prefix_tree import build_levels, choose_cuts
 from marft_agents.models.pretrained import ModelError, Pretrained, load
 from marft_agents.models.random_models import byte_tokenizer
-from marft_agents.models.tree_attention import attend, install, run
+from marft_agents.models.tree_attention import attend, folded_mask, install, run
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action
@@ -106,7 +106,7 @@ def test_chosen_cuts_never_cost_more_than_none(seed):
 def test_attention_in_bfloat16_is_that_in_float32_rounded():
     generator = torch.Generator().manual_seed(0)
     query, key, value = (torch.randn(4, n, h, 16, generator=generator) for n, h in ((3, 6), (8, 2), (8, 2)))
-    mask = (torch.arange(5, 8)[:, None] >= torch.arange(8))[None, None]
+    mask = folded_mask((torch.arange(5, 8)[:, None] >= torch.arange(8))[None], 3)
     half = [x.bfloat16() for x in (query, key, value)]
     found = attend(*half, mask, 0.25)
     assert found.dtype == torch.bfloat16

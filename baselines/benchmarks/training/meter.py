@@ -48,14 +48,17 @@ def measure(work: Callable[[], Mapping[str, float] | None], resting_mb: float | 
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     peak = resident_mb("VmHWM") if can_reset else None
     above = None if peak is None or resting_mb is None else peak - resting_mb
+    settle()  # others wait their turn beside this process
     return Figures(wall, cpu, above, dict(extra))
 
 
 def settle() -> None:
-    """Collect garbage, and return freed memory to the system if the C library supports it."""
+    """Collect garbage, and return freed memory to the system if the allocator (C library, tcmalloc) supports it."""
     gc.collect()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    process = ctypes.CDLL(None)
+    for release, arguments in (("malloc_trim", (0,)), ("MallocExtension_ReleaseFreeMemory", ())):
+        with contextlib.suppress(OSError, AttributeError):
+            getattr(process, release)(*arguments)
 
 
 def resident_mb(field: str = "VmRSS") -> float | None:

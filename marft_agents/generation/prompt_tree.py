@@ -1,0 +1,173 @@
+"""Prefill of prompts that begin alike: each distinct token is computed once, and none whose keys are known.
+
+In lexicographic order a prompt shares most with the one before it. So each prompt computes only what follows the prefix
+that it shares with that one, or with a prompt of an earlier pass whose keys and values were kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from marft_agents.models.prefix_tree import Indices, common_prefix
+from marft_agents.models.tree_attention import attend, folded_mask
+from marft_agents.trajectory import IntArray
+
+LARGEST_MASK = 1 << 24  # most entries of an attention mask
+PIECE = 128  # most tokens of a prompt that attend at once: fewer of their scores are masked than of a longer piece
+
+Kept = Mapping[int, tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class KnownPrefix:
+    """Keys and values of the first tokens of a prompt, from an earlier pass with the same weights.
+
+    Attributes:
+        kept: Layer -> (keys, values), [N, H_kv, d] each.
+        path: Indices of these tokens among the N, int64 [length].
+    """
+
+    kept: Kept
+    path: Indices
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Tokens of a prompt that are computed: those of its path from `start` on, as the pass's tokens from `first` on."""
+
+    path: Indices
+    start: int
+    first: int
+
+    @property
+    def size(self) -> int:
+        return len(self.path) - self.start
+
+
+class PromptTree:
+    """Attention of a prefill in which every token attends to its own prompt.
+
+    Args:
+        prompts: Token ids of B prompts, at least one token each.
+        known: Known prefix of each prompt, or None. The last token of a prompt is computed in any case.
+        device: Device of the forward pass.
+
+    Attributes:
+        tokens: Tokens to compute, int64 [1, n].
+        positions: Their positions in their prompts, int64 [1, n].
+        paths: Indices of each prompt's tokens among the N distinct ones, int64 [its length] each.
+        ends: Number of each prompt's last token among the computed ones, int64 [B].
+        kept: Layer -> (keys, values) of all N tokens, [N, H_kv, d] each; filled by the pass.
+    """
+
+    def __init__(self, prompts: Sequence[IntArray], known: Sequence[KnownPrefix | None], device: torch.device) -> None:
+        self._device = device
+        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
+        paths: list[Indices] = [np.zeros(0, np.int64)] * len(prompts)
+        ends = [0] * len(prompts)
+        pieces: list[_Piece] = []
+        tokens: list[IntArray] = []
+        copies: list[tuple[KnownPrefix, Indices, Indices]] = []  # source, indices in it, indices here
+        before = np.zeros(0, np.int32)  # the prompt before in lexicographic order, and its path
+        path = np.zeros(0, np.int64)
+        size = computed = 0
+        for i in sorted(range(len(prompts)), key=lambda i: prompts[i].tolist()):
+            prompt, source = prompts[i], known[i]
+            shared = common_prefix(before, prompt)
+            path = np.concatenate([path[:shared], np.arange(size, size + len(prompt) - shared)])
+            size += len(prompt) - shared
+            start = shared
+            if source is not None and len(source.path) > shared:
+                start = max(shared, min(len(source.path), len(prompt) - 1))
+                copies.append((source, source.path[shared:start], path[shared:start]))
+            for at in range(start, len(prompt), PIECE):
+                pieces.append(_Piece(path[: at + PIECE], at, computed + at - start))
+            tokens.append(prompt[start:])
+            computed += len(prompt) - start
+            before, paths[i], ends[i] = prompt, path, computed - 1
+        self._size, self._copies = size, [(s, self._index(of), self._index(to)) for s, of, to in copies]
+        self._fresh = self._index(np.concatenate([piece.path[piece.start :] for piece in pieces]))
+        self._parts = [_Part(part, device) for part in _parts(pieces)]
+        self.tokens = self._index(np.concatenate(tokens))[None]
+        self.positions = self._index(np.concatenate([np.arange(p.start, len(p.path)) for p in pieces]))[None]
+        self.paths = [self._index(path) for path in paths]
+        self.ends = torch.as_tensor(ends, device=device)
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
+        """Attend prompt by prompt; see `LayerAttention`."""
+        query, key, value = (x[0].transpose(0, 1) for x in (query, key, value))  # [1, H, n, d] -> [n, H, d]
+        keys, values = self._completed(layer, 0, key), self._completed(layer, 1, value)
+        self.kept[layer] = keys, values
+        out = torch.empty_like(query, memory_format=torch.contiguous_format)
+        for part in self._parts:
+            mask = part.mask(window, query.shape[1] // key.shape[1])
+            found = attend(query[part.queries], keys[part.path], values[part.path], mask, scale)
+            out[part.numbers] = found[part.real]
+        return out[None]
+
+    def _completed(self, layer: int, which: int, fresh: Tensor) -> Tensor:
+        """Return the keys or values of all N tokens from those computed in this pass and those known before."""
+        if not self._copies:
+            return fresh
+        everything = fresh.new_empty(self._size, *fresh.shape[1:])
+        everything[self._fresh] = fresh
+        for source, of, to in self._copies:
+            everything[to] = source.kept[layer][which][of]
+        return everything
+
+    def _index(self, numbers: IntArray | Indices) -> Tensor:
+        return torch.as_tensor(numbers, dtype=torch.long, device=self._device)
+
+
+class _Part:
+    """Pieces of about equal size, padded to R rows of W queries and K keys.
+
+    Attributes:
+        queries: Numbers of the computed tokens, int64 [R, W]; padding repeats the first of its row.
+        path: Indices of the tokens that each row attends to, int64 [R, K]; zero after its end.
+        real: True at queries that are no padding, bool [R, W].
+        numbers: Numbers of those, int64 [their count].
+    """
+
+    def __init__(self, pieces: Sequence[_Piece], device: torch.device) -> None:
+        width, length = max(p.size for p in pieces), max(len(p.path) for p in pieces)
+        sizes, starts, firsts = (
+            np.asarray(column)[:, None] for column in zip(*((p.size, p.start, p.first) for p in pieces), strict=True)
+        )
+        real = np.arange(width) < sizes
+        offsets = np.where(real, np.arange(width), 0)
+        self.real = torch.as_tensor(real, device=device)
+        self.queries = torch.as_tensor(firsts + offsets, device=device)
+        self.numbers = self.queries[self.real]
+        self.path = torch.as_tensor(
+            np.stack([np.pad(p.path, (0, length - len(p.path))) for p in pieces]), device=device
+        )
+        self._positions = torch.as_tensor(starts + offsets, device=device)
+        self._masks: dict[tuple[int | None, int], Tensor] = {}
+
+    def mask(self, window: int | None, groups: int) -> Tensor:
+        """Return the causal mask of `attend`: a token sees at most `window` last tokens of its prompt."""
+        if (window, groups) not in self._masks:
+            behind = self._positions[:, :, None] - torch.arange(self.path.shape[1], device=self.path.device)
+            seen = behind >= 0 if window is None else (behind >= 0) & (behind < window)
+            self._masks[window, groups] = folded_mask(seen, groups)
+        return self._masks[window, groups]
+
+
+def _parts(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """Yield pieces together whose sizes differ by less than a factor of two, within the largest mask."""
+    part: list[_Piece] = []
+    longest = 0
+    for piece in sorted(pieces, key=lambda p: (p.size, len(p.path))):
+        entries = (len(part) + 1) * piece.size * max(longest, len(piece.path))
+        if part and (piece.size >= 2 * part[0].size or entries > LARGEST_MASK):
+            yield part
+            part, longest = [], 0
+        part.append(piece)
+        longest = max(longest, len(piece.path))
+    yield part
