@@ -4,7 +4,7 @@ Rows of one batch may use different adapters. Shared prompt prefixes are compute
 values are stored and read once. Prefixes of earlier prompts come from a `PromptCache`, where there is one. A finished
 row leaves at once and the next waiting prompt takes its place. Log-probs come from the same forward pass that sampled
 the token. Each row samples from its own generator, so its tokens do not depend on its neighbours (beyond float
-rounding).
+rounding). A pass may confirm several tokens of a row where they were guessed (`drafting`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from marft_agents.generation.drafting import LONGEST_DRAFT, DraftLength, PromptLookup
 from marft_agents.generation.kv_cache import Slots, families
 from marft_agents.generation.prompt_cache import PromptCache
 from marft_agents.generation.prompt_tree import PromptTree
@@ -27,6 +28,7 @@ from marft_agents.models.tree_attention import run
 from marft_agents.trajectory import Action, IntArray
 
 SLOW_ROWS, FAST_ROWS = 8, 16  # on a CPU, a matrix product of 8-15 rows is slower than of 16
+FIXED_COST = {"cpu": 50.0}  # of a pass, in units of the cost of a token in it: a core is soon busy, a GPU late
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class _Row:
 
     def __init__(self, number: int, prompt: Prompt, law: SamplingParams) -> None:
         self.number, self.prompt = number, prompt
-        self.uniforms = prompt.generator.random(law.max_new_tokens)
+        self.uniforms = np.append(prompt.generator.random(law.max_new_tokens), np.zeros(LONGEST_DRAFT))
+        self.lookup = PromptLookup(prompt.ids.tolist())
+        self.draft: list[int] = []  # guessed tokens behind the last one
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.support: list[IntArray] = []
@@ -73,7 +77,8 @@ class Generation:
         self._waiting: deque[_Row] = deque()
         self._rows: list[_Row] = []
         self._slots = Slots(base.device)
-        self._logits: Tensor | None = None
+        self._logits: Tensor | None = None  # [n, S, V]: behind the last token of each row and the guessed ones
+        self._draft_length = DraftLength(FIXED_COST.get(base.device.type, 512.0))
         self._submitted = 0
 
     @property
@@ -89,32 +94,47 @@ class Generation:
 
     @torch.no_grad()
     def step(self) -> list[tuple[int, Action]]:
-        """Sample the next token of every row; return the actions that ended with it, each with its number."""
+        """Sample the next tokens of every row; return the actions that ended with them, each with its number."""
         while self._waiting and len(self._rows) < self._max_rows:
             self._admit()
         assert self._logits is not None, "nothing was submitted"
-        uniforms = np.asarray([row.uniforms[len(row.tokens)] for row in self._rows])
-        uniform = torch.as_tensor(uniforms, device=self._base.device)
-        tokens, logprobs, support = choose(self._logits, uniform, self._law)
-        finished: list[tuple[int, Action]] = []
-        staying: list[int] = []
-        for k, (row, token, logprob) in enumerate(zip(self._rows, tokens.tolist(), logprobs.tolist(), strict=True)):
-            row.tokens.append(token)
-            row.logprobs.append(logprob)
-            row.stopped = token in self._base.end_ids
-            if support is not None:
-                row.support.append(support[k].nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
-            if row.stopped or len(row.tokens) == self._law.max_new_tokens:
-                allowed = tuple(row.support) if self._law.restricts_support else None
-                finished.append((row.number, self._base.action(row.prompt.ids, row.tokens, row.logprobs, allowed)))
-            else:
-                staying.append(k)
+        new = self._logits.shape[1]
+        uniforms = np.stack([row.uniforms[len(row.tokens) : len(row.tokens) + new] for row in self._rows])
+        uniform = torch.as_tensor(uniforms.reshape(-1), device=self._base.device)
+        tokens, logprobs, support = choose(self._logits.flatten(0, 1), uniform, self._law)
+        sampled, logprob = tokens.view(-1, new).tolist(), logprobs.view(-1, new).tolist()
+        allowed = None if support is None else support.view(len(self._rows), new, -1)
+        confirmed = [_right(row.draft[: new - 1], own) for row, own in zip(self._rows, sampled, strict=True)]
+        self._draft_length.observe(
+            sum(row.draft[:1] == own[:1] for row, own in zip(self._rows, sampled, strict=True)), len(self._rows)
+        )
+        for k, (row, right) in enumerate(zip(self._rows, confirmed, strict=True)):
+            for j in range(right + 1):
+                self._append(row, sampled[k][j], logprob[k][j], None if allowed is None else allowed[k, j])
+                if self._ended(row):
+                    break
+        self._slots.confirm(confirmed)
+        finished = [(row.number, self._action(row)) for row in self._rows if self._ended(row)]
         if finished:
-            order = self._slots.keep(staying)
+            order = self._slots.keep([k for k, row in enumerate(self._rows) if not self._ended(row)])
             self._rows = [self._rows[k] for k in order]
-            tokens = tokens[torch.as_tensor(order, dtype=torch.long, device=tokens.device)]
-        self._logits = self._next(tokens) if self._rows else None
+        self._logits = self._next() if self._rows else None
         return finished
+
+    def _append(self, row: _Row, token: int, logprob: float, support: Tensor | None) -> None:
+        row.tokens.append(token)
+        row.logprobs.append(logprob)
+        row.lookup.extend([token])
+        row.stopped = token in self._base.end_ids
+        if support is not None:
+            row.support.append(support.nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
+
+    def _ended(self, row: _Row) -> bool:
+        return row.stopped or len(row.tokens) == self._law.max_new_tokens
+
+    def _action(self, row: _Row) -> Action:
+        support = tuple(row.support) if self._law.restricts_support else None
+        return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
 
     def _admit(self) -> None:
         """Prefill waiting rows of one adapter."""
@@ -123,8 +143,10 @@ class Generation:
         rows = [row for row in self._waiting if row.prompt.adapter == adapter][:room]
         taken = {row.number for row in rows}
         self._waiting = deque(row for row in self._waiting if row.number not in taken)
-        logits = self._prefill(adapter, [row.prompt.ids for row in rows])
-        self._logits = logits if self._logits is None else torch.cat([self._logits, logits])
+        logits = self._prefill(adapter, [row.prompt.ids for row in rows])[:, None]
+        if self._logits is not None:  # new rows have no guesses
+            logits = torch.cat([self._logits, pad(logits, (0, 0, 0, self._logits.shape[1] - 1))])
+        self._logits = logits
         self._rows += rows
 
     def _prefill(self, adapter: str | None, prompts: Sequence[IntArray]) -> Tensor:
@@ -135,21 +157,36 @@ class Generation:
             hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
             ends, row = tree.ends.unique(return_inverse=True)
             logits: Tensor = self._base.head(hidden[ends])
-        self._slots.add(tree.kept, tree.paths, families(prompts), self._law.max_new_tokens)
+        self._slots.add(tree.kept, tree.paths, families(prompts), self._law.max_new_tokens + LONGEST_DRAFT)
         if self._cache is not None:
             self._cache.add(adapter, prompts, tree.paths, tree.kept)
         return logits[row]
 
-    def _next(self, tokens: Tensor) -> Tensor:
-        """Run one new token per row; return next-token logits [n, V]."""
+    def _next(self) -> Tensor:
+        """Run the last token of every row and the guessed ones behind it; return the logits behind each, [n, S, V]."""
         rows = len(self._rows)
-        idle = FAST_ROWS - rows if self._base.device.type == "cpu" and SLOW_ROWS <= rows < FAST_ROWS else 0
+        longest = self._draft_length.best(rows)
+        for row in self._rows:
+            row.draft = row.lookup.guess()[: self._law.max_new_tokens - len(row.tokens)]
+        new = 1 + max(min(longest, len(row.draft)) for row in self._rows)
+        given = [[row.tokens[-1], *row.draft[: new - 1]] for row in self._rows]
+        tokens = torch.tensor([ids + [0] * (new - len(ids)) for ids in given], device=self._base.device)
+        idle = (
+            -(-FAST_ROWS // new) - rows
+            if self._base.device.type == "cpu" and SLOW_ROWS <= rows * new < FAST_ROWS
+            else 0
+        )
         adapters = [row.prompt.adapter for row in self._rows]
         with self._base.active_adapters(adapters + adapters[:1] * idle):
-            positions = pad(self._slots.grow(), (0, 0, 0, idle))
-            hidden = run(self._base.trunk, pad(tokens[:, None], (0, 0, 0, idle)), positions, self._slots)
-            logits: Tensor = self._base.head(hidden[:, -1])
+            positions = pad(self._slots.grow(new), (0, 0, 0, idle))
+            hidden = run(self._base.trunk, pad(tokens, (0, 0, 0, idle)), positions, self._slots)
+            logits: Tensor = self._base.head(hidden)
         return logits[:rows]
+
+
+def _right(draft: Sequence[int], sampled: Sequence[int]) -> int:
+    """Return how many guessed tokens equal the sampled ones before the first that does not."""
+    return next((k for k, (a, b) in enumerate(zip(draft, sampled, strict=False)) if a != b), len(draft))
 
 
 def generate(

@@ -139,44 +139,49 @@ class Slots:
         self._pass = None
         return order
 
-    def grow(self) -> Tensor:
-        """Reserve the position of the next token in every row; return these positions, int64 [n, 1]."""
+    def grow(self, tokens: int = 1) -> Tensor:
+        """Reserve the positions of the next tokens in every row, and count the first one; int64 [n, tokens]."""
         if self._pass is None:
             self._pass = _Pass(self._shared, self._family, self._width, self.positions)
-        self._pass.next(self.positions)
-        positions, self.positions = self.positions, self.positions + 1
-        return positions[:, None]
+        positions = self.positions[:, None] + torch.arange(tokens, device=self._device)
+        self._pass.next(positions)
+        self.positions = self.positions + 1
+        return positions
+
+    def confirm(self, tokens: Sequence[int]) -> None:
+        """Count further tokens of the last pass in each row; what is not counted is overwritten."""
+        self.positions = self.positions + torch.as_tensor(tokens, device=self._device)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
-        """Attend with one new token per row, see `LayerAttention`; query rows beyond those in use return zeros."""
+        """Attend with the new tokens of every row, see `LayerAttention`; rows beyond those in use return zeros."""
         now = self._pass
         assert now is not None, "grow() comes before the pass"
-        given, heads, _, size = query.shape
+        given, heads, new, size = query.shape
         n = len(self)
         query, key, value = query[:n], key[:n], value[:n]
         (own_keys, own_values), (keys, values) = self._own[layer], self._common[layer]
-        # n rows in F families of at most G rows; H = H_kv * g query heads; L shared and K own tokens are visible
-        own_keys[now.rows, :, now.places] = key[:, :, 0]
-        own_values[now.rows, :, now.places] = value[:, :, 0]
+        # n rows in F families of at most G rows; H = H_kv * g query heads, S new tokens; L shared and K own are visible
+        own_keys[now.rows, :, now.places] = key.transpose(1, 2)
+        own_values[now.rows, :, now.places] = value.transpose(1, 2)
         kv, length = keys.shape[1:3]  # keys, values: [F, H_kv, L, d]
         groups = heads // kv
-        folded = (query * scale).view(n, kv, groups, size)  # [n, H_kv, g, d]
-        hidden_common, hidden_own = now.masks(window)
-        # rows of a family as the queries of one product: [F, H_kv, G * g, d] with [F, H_kv, d, L]
+        folded = (query * scale).reshape(n, kv, groups * new, size)  # [n, H_kv, g * S, d]
+        hidden_common, hidden_own = now.masks(window, groups)
+        # rows of a family as the queries of one product: [F, H_kv, G * g * S, d] with [F, H_kv, d, L]
         grouped = folded[now.members].transpose(1, 2).flatten(2, 3)
-        common = torch.matmul(grouped, keys.transpose(2, 3)).view(len(keys), kv, now.largest, groups, length)
-        common = common.transpose(1, 2).flatten(0, 1)[now.seats]  # [F * G, H_kv, g, L] -> [n, H_kv, g, L]
+        common = torch.matmul(grouped, keys.transpose(2, 3)).view(len(keys), kv, now.largest, groups * new, length)
+        common = common.transpose(1, 2).flatten(0, 1)[now.seats]  # [F * G, H_kv, g * S, L] -> [n, H_kv, g * S, L]
         if hidden_common is not None:
             common = common.masked_fill_(hidden_common, -torch.inf)
-        own = torch.matmul(folded, own_keys[:n, :, : now.depth].transpose(2, 3))  # [n, H_kv, g, K]
+        own = torch.matmul(folded, own_keys[:n, :, : now.depth].transpose(2, 3))  # [n, H_kv, g * S, K]
         if hidden_own is not None:
             own = own.masked_fill_(hidden_own, -torch.inf)
         weights = torch.cat([common, own], dim=-1).softmax(-1, dtype=torch.float32).to(query.dtype)  # [..., L + K]
         of_common, of_own = weights.split([length, now.depth], dim=-1)
-        grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)  # [F, H_kv, G * g, L]
-        out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups, size).transpose(1, 2)
-        total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])  # [n, H_kv, g, d]
-        out = total.reshape(n, 1, heads, size)
+        grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)  # [F, H_kv, G * g * S, L]
+        out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups * new, size).transpose(1, 2)
+        total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])
+        out = total.view(n, heads, new, size).transpose(1, 2)  # [n, H_kv, g * S, d] -> [n, S, H, d]
         return pad(out, (0, 0, 0, 0, 0, 0, 0, given - n)) if given > n else out  # pad by 0 would copy
 
 
@@ -194,29 +199,32 @@ class _Pass:
         padded = [own + [0] * (self.largest - len(own)) for own in members]
         self.members = torch.as_tensor(padded, device=device)
         self.seats = torch.as_tensor([number * self.largest + seat for number, seat in seats], device=device)
-        self.rows = torch.arange(len(family), device=device)
+        self.rows = torch.arange(len(family), device=device)[:, None]
         self._shared = torch.as_tensor(shared, device=device)[torch.as_tensor(list(family), device=device)]
         self._length = width
 
     def next(self, positions: Tensor) -> None:
-        """Move on by one token."""
+        """Move on to the positions of new tokens, int64 [n, S]."""
         self._positions = positions
-        self.places = positions - self._shared
+        self.places = positions - self._shared[:, None]
         self.depth = int(self.places.max()) + 1
         self._masks: dict[int | None, tuple[Tensor | None, ...]] = {}
 
-    def masks(self, window: int | None) -> tuple[Tensor | None, ...]:
-        """Return masks of the hidden shared and own tokens, bool [n, 1, 1, length]; None if nothing is hidden."""
+    def masks(self, window: int | None, groups: int) -> tuple[Tensor | None, ...]:
+        """Return masks of hidden shared and own tokens, bool [n, 1, groups * S, length]; None if nothing is hidden."""
         if window not in self._masks:
             device = self._positions.device
             depth, length = torch.arange(self.depth, device=device), torch.arange(self._length, device=device)
-            own = depth > self.places[:, None]
-            common = length >= self._shared[:, None]
+            shared = self._shared[:, None, None]
+            own = depth > self.places[:, :, None]
+            common = (length >= shared).expand(*self.places.shape, -1)
             if window is not None:
-                oldest = (self._positions - window + 1)[:, None]
-                own |= depth + self._shared[:, None] < oldest
-                common |= length < oldest
-            self._masks[window] = tuple(m[:, None, None] if bool(m.any()) else None for m in (common, own))
+                oldest = (self._positions - window + 1)[:, :, None]
+                own = own | (depth + shared < oldest)
+                common = common | (length < oldest)
+            self._masks[window] = tuple(
+                m.repeat(1, groups, 1)[:, None] if bool(m.any()) else None for m in (common, own)
+            )
         return self._masks[window]
 
 

@@ -1,0 +1,154 @@
+"""Guessed tokens change how many passes an action takes, not what is sampled."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from transformers import MistralConfig, MistralForCausalLM
+
+from marft_agents.generation import continuous_batching
+from marft_agents.generation.continuous_batching import Generation, Prompt
+from marft_agents.generation.drafting import LONGEST_DRAFT, DraftLength, PromptLookup
+from marft_agents.generation.prompt_tree import PromptTree
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.pretrained import Pretrained, load
+from marft_agents.models.random_models import byte_tokenizer
+from marft_agents.models.tree_attention import run
+
+CPU = torch.device("cpu")
+LAWS = {
+    "plain": SamplingParams(max_new_tokens=24),
+    "restricted": SamplingParams(temperature=0.5, top_k=5, top_p=0.9, max_new_tokens=24),
+    "greedy": SamplingParams(temperature=0, max_new_tokens=24),
+}
+
+
+def adapted(pretrained):
+    """Return a model whose adapters matter, and that samples few different tokens, so that many guesses are right."""
+    base = AdaptedBase(pretrained, ["a_0", "b_0"], LoraSettings(), seed=0)
+    generator = torch.Generator().manual_seed(1)
+    for name in base.adapters:  # B starts at zero
+        for tensor in base.parameters(name).values():
+            tensor.data = 0.3 * torch.randn(tensor.shape, generator=generator)
+    plain, bias = base.head, torch.zeros(base.head.out_features)
+    bias[[5, 6, 7, *base.end_ids]] = torch.tensor([9.0, 9.0, 8.0] + [6.0] * len(base.end_ids))
+    base.head = lambda states: plain(states) + bias
+    return base
+
+
+@pytest.fixture(scope="module")
+def base():
+    return adapted(load("tiny", device=CPU))
+
+
+@pytest.fixture(scope="module")
+def windowed():
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = MistralConfig(vocab_size=259, num_key_value_heads=2, sliding_window=5, **shape)
+    model = MistralForCausalLM(config).eval().requires_grad_(False)
+    return adapted(Pretrained("windowed", "", model, byte_tokenizer()))
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Shapes [rows, tokens] of all passes after the prompts'."""
+    shapes = []
+
+    def counted(trunk, tokens, positions, seen_by):
+        if not isinstance(seen_by, PromptTree):
+            shapes.append(tuple(tokens.shape))
+        return run(trunk, tokens, positions, seen_by)
+
+    monkeypatch.setattr(continuous_batching, "run", counted)
+    return shapes
+
+
+def sample(base, monkeypatch, law, length, rows=11, max_rows=5):
+    """Sample with drafts of a fixed length."""
+    monkeypatch.setattr(DraftLength, "best", lambda self, rows: length)
+    rng = np.random.default_rng(0)
+    generation = Generation(base, law, max_rows=max_rows)
+    for row in range(rows):
+        ids = np.concatenate([[1, 2], rng.integers(5, 8, 3 * row)]).astype(np.int32)
+        generation.submit(Prompt(ids, np.random.default_rng(row), ["a_0", "b_0", None][row % 3]))
+    found = {}
+    while generation.busy:
+        found.update(generation.step())
+    return [found[row] for row in range(rows)]
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("length", range(1, LONGEST_DRAFT + 1))
+@pytest.mark.parametrize("model", ["base", "windowed"])
+def test_the_same_uniform_numbers_give_the_same_actions(request, monkeypatch, passes, model, length, law):
+    base = request.getfixturevalue(model)
+    plain = sample(base, monkeypatch, law, 0)
+    assert {tokens for _, tokens in passes} == {1}
+    alone = len(passes)
+    passes.clear()
+    drafted = sample(base, monkeypatch, law, length)
+    assert max(tokens for _, tokens in passes) == 1 + length
+    assert len(passes) < 0.8 * alone
+    for one, other in zip(plain, drafted, strict=True):
+        assert one.token_ids.tolist() == other.token_ids.tolist()
+        assert np.abs(one.logprobs - other.logprobs).max() < 1e-4
+        assert one.stopped == other.stopped
+        assert (one.support is None) == (other.support is None) == (law is not LAWS["restricted"])
+        for kept, same in zip(one.support or (), other.support or (), strict=True):
+            assert kept.tolist() == same.tolist()
+
+
+def law_behind(base, ids):
+    """Return the probabilities of the next token, float [V]."""
+    with base.active_adapter("a_0"), torch.no_grad():
+        hidden = base.trunk(input_ids=torch.tensor([ids])).last_hidden_state[0, -1]
+        return base.head(hidden).softmax(-1).numpy()
+
+
+def test_tokens_behind_a_right_guess_follow_the_models_law(base, monkeypatch):
+    prompt = [1, 2, 3]
+    first = int(law_behind(base, prompt).argmax())
+    second = int(law_behind(base, [*prompt, first]).argmax())
+    monkeypatch.setattr(DraftLength, "best", lambda self, rows: LONGEST_DRAFT)
+    monkeypatch.setattr(PromptLookup, "guess", lambda self: [second] * 3)
+    generation = Generation(base, SamplingParams(max_new_tokens=3))
+    for row in range(3000):
+        generation.submit(Prompt(np.asarray(prompt, np.int32), np.random.default_rng(row), "a_0"))
+    actions = []
+    while generation.busy:
+        actions += [action for _, action in generation.step()]
+    third = [a.token_ids[2] for a in actions if a.token_ids[:2].tolist() == [first, second] and len(a.token_ids) == 3]
+    wanted = law_behind(base, [*prompt, first, second]) * len(third)
+    common = np.flatnonzero(wanted > 8)
+    counts = [third.count(token) for token in common]
+    assert len(third) > 200
+    assert len(common) >= 3
+    rest = len(third) - sum(counts), len(third) - wanted[common].sum()
+    assert chisquare([*counts, rest[0]], [*wanted[common], rest[1]]).pvalue > 1e-3
+
+
+def test_a_guess_is_what_followed_the_longest_match_last_time():
+    lookup = PromptLookup([1, 2, 3, 9, 2, 3, 8, 7, 6, 5, 2])
+    assert lookup.guess() == []
+    lookup.extend([3])
+    assert lookup.guess() == [8, 7, 6]  # 2, 3 occurred twice: the last time counts
+    lookup.extend([9, 2, 3])
+    assert lookup.guess() == [8, 7, 6]  # 3, 9, 2, 3 is longer
+    assert PromptLookup([4, 4]).guess() == []
+    assert PromptLookup([4, 4, 4]).guess() == [4]
+    assert PromptLookup([]).guess() == []
+
+
+def test_drafts_are_as_long_as_they_pay():
+    length = DraftLength(fixed_cost=50)
+    assert length.best(1) == 0  # nothing is known
+    for _ in range(50):
+        length.observe(3, 10)
+    assert length.best(2) == LONGEST_DRAFT
+    assert length.best(16) > 0
+    assert length.best(200) == 0  # a pass of many rows costs what its tokens cost
+    for _ in range(50):
+        length.observe(0, 10)
+    assert length.best(2) == 0
