@@ -99,6 +99,7 @@ def alike(one, other):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_prompt_that_continues_an_earlier_one_gets_the_same_action(request, monkeypatch, computed, model, seed):
     monkeypatch.setattr(prompt_tree, "LARGEST_MASK", 400)  # several parts
+    monkeypatch.setattr(prompt_tree, "PIECE", 4)  # several pieces of a prompt
     base = request.getfixturevalue(model)
     rng = np.random.default_rng(seed)
     prompts, adapters = some_prompts(seed), ["a_0", "b_0", None] * 3
