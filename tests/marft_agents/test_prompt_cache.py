@@ -141,16 +141,16 @@ def test_a_continued_prompt_makes_room_and_the_oldest_pass_goes_first(base, comp
 
     pair = 2 * base.peft.config.num_hidden_layers * base.peft.config.num_key_value_heads * base.peft.config.head_dim * 4
     cache = PromptCache(60 * pair)
-    assert prefill(0, 20, cache) == 20
-    assert prefill(0, 22, cache) == 2  # the pass of 20 tokens is dropped
+    assert prefill(30, 20, cache) == 20
+    assert prefill(30, 22, cache) == 2  # the pass of 20 tokens is dropped
     assert prefill(100, 30, cache) == 30
-    assert prefill(0, 22, cache) == 1
+    assert prefill(30, 22, cache) == 1
     assert prefill(200, 10, cache) == 10  # 62 tokens: those of 100 were the oldest
-    assert prefill(0, 22, cache) == 1
+    assert prefill(30, 22, cache) == 1
     assert prefill(100, 30, cache) == 30
     small = PromptCache(19 * pair)
-    assert prefill(0, 20, small) == 20
-    assert prefill(0, 20, small) == 20
+    assert prefill(30, 20, small) == 20
+    assert prefill(30, 20, small) == 20
 
 
 def test_a_rollout_has_a_session_and_the_next_one_sees_new_weights(base, computed):
