@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from marft_agents.models.prefix_tree import Indices, common_prefix
-from marft_agents.models.tree_attention import attend, folded_mask
+from marft_agents.models.tree_attention import attend, causal_mask
 from marft_agents.trajectory import IntArray
 
 LARGEST_MASK = 1 << 24  # most entries of an attention mask
@@ -154,8 +154,7 @@ class _Part:
         """Return the causal mask of `attend`: a token sees at most `window` last tokens of its prompt."""
         if (window, groups) not in self._masks:
             behind = self._positions[:, :, None] - torch.arange(self.path.shape[1], device=self.path.device)
-            seen = behind >= 0 if window is None else (behind >= 0) & (behind < window)
-            self._masks[window, groups] = folded_mask(seen, groups)
+            self._masks[window, groups] = causal_mask(behind, window, groups)
         return self._masks[window, groups]
 
 

@@ -105,7 +105,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
         query: Queries, shape [R, W, H, d].
         key: Keys, shape [R, K, H_kv, d].
         value: Values, shape [R, K, H_kv, d].
-        mask: Result of `folded_mask`; None if all is visible.
+        mask: Result of `causal_mask`; None if all is visible.
         scale: Factor of the attention scores.
 
     Returns:
@@ -123,13 +123,15 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
     return out.view(rows, -1, groups, width, size).permute(0, 3, 1, 2, 4).reshape(rows, width, heads, size)
 
 
-def folded_mask(seen: Tensor, groups: int) -> Tensor:
+def causal_mask(behind: Tensor, window: int | None, groups: int) -> Tensor:
     """Return what `attend` adds to its scores, float32 [R, 1, groups * W, K]; torch converts a bool mask each time.
 
     Args:
-        seen: True where a query sees a key, bool [R, W, K].
+        behind: How many tokens each key is behind each query, int64 [R, W, K]; negative for later ones.
+        window: Number of last tokens that a query sees, itself included; None for all.
         groups: Query heads for each head of keys.
     """
+    seen = behind >= 0 if window is None else (behind >= 0) & (behind < window)
     added = torch.zeros(seen.shape, device=seen.device).masked_fill_(~seen, -torch.inf)
     return added.repeat(1, groups, 1)[:, None]
 
@@ -182,8 +184,7 @@ class _Stretch:
         """Return the causal mask of `attend`: a token sees at most `window` last tokens of its path."""
         depth = self.path.shape[1]
         behind = torch.arange(self.start, depth, device=device)[:, None] - torch.arange(depth, device=device)
-        seen = behind >= 0 if window is None else (behind >= 0) & (behind < window)
-        return folded_mask(seen[None], groups)
+        return causal_mask(behind[None], window, groups)
 
 
 class TreeAttention:

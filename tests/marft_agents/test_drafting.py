@@ -3,18 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from adapted_models import adapted, watch_passes, windowed_model
 from scipy.stats import chisquare
-from transformers import MistralConfig, MistralForCausalLM
 
-from marft_agents.generation import continuous_batching
 from marft_agents.generation.continuous_batching import Generation, Prompt
 from marft_agents.generation.drafting import LONGEST_DRAFT, DraftLength, PromptLookup
 from marft_agents.generation.prompt_tree import PromptTree
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
-from marft_agents.models.pretrained import Pretrained, load
-from marft_agents.models.random_models import byte_tokenizer
-from marft_agents.models.tree_attention import run
+from marft_agents.models.pretrained import load
 
 CPU = torch.device("cpu")
 LAWS = {
@@ -24,13 +20,9 @@ LAWS = {
 }
 
 
-def adapted(pretrained):
-    """Return a model whose adapters matter, and that samples few different tokens, so that many guesses are right."""
-    base = AdaptedBase(pretrained, ["a_0", "b_0"], LoraSettings(), seed=0)
-    generator = torch.Generator().manual_seed(1)
-    for name in base.adapters:  # B starts at zero
-        for tensor in base.parameters(name).values():
-            tensor.data = 0.3 * torch.randn(tensor.shape, generator=generator)
+def repetitive(pretrained):
+    """Return a model that samples few different tokens, so that many guesses are right."""
+    base = adapted(pretrained)
     plain, bias = base.head, torch.zeros(base.head.out_features)
     bias[[5, 6, 7, *base.end_ids]] = torch.tensor([9.0, 9.0, 8.0] + [6.0] * len(base.end_ids))
     base.head = lambda states: plain(states) + bias
@@ -39,16 +31,12 @@ def adapted(pretrained):
 
 @pytest.fixture(scope="module")
 def base():
-    return adapted(load("tiny", device=CPU))
+    return repetitive(load("tiny", device=CPU))
 
 
 @pytest.fixture(scope="module")
 def windowed():
-    torch.manual_seed(0)
-    shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config = MistralConfig(vocab_size=259, num_key_value_heads=2, sliding_window=5, **shape)
-    model = MistralForCausalLM(config).eval().requires_grad_(False)
-    return adapted(Pretrained("windowed", "", model, byte_tokenizer()))
+    return repetitive(windowed_model())
 
 
 @pytest.fixture
@@ -56,12 +44,11 @@ def passes(monkeypatch):
     """Shapes [rows, tokens] of all passes after the prompts'."""
     shapes = []
 
-    def counted(trunk, tokens, positions, seen_by):
+    def seen(tokens, seen_by):
         if not isinstance(seen_by, PromptTree):
             shapes.append(tuple(tokens.shape))
-        return run(trunk, tokens, positions, seen_by)
 
-    monkeypatch.setattr(continuous_batching, "run", counted)
+    watch_passes(monkeypatch, seen)
     return shapes
 
 

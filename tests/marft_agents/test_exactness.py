@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from adapted_models import SHAPE, adapted, watch_passes, windowed_model
 from transformers import (
     AttentionInterface,
     AutoModelForCausalLM,
@@ -14,11 +15,8 @@ from transformers import (
     Lfm2Config,
     LlamaConfig,
     LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
 )
 
-from marft_agents.generation import continuous_batching as generation
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.kv_cache import families
 from marft_agents.generation.sampling import SamplingParams, scale, support_mask
@@ -29,24 +27,18 @@ from marft_agents.models.context_window import ContextSettings
 from marft_agents.models.prefix_tree import build_levels, choose_cuts
 from marft_agents.models.pretrained import ModelError, Pretrained, load
 from marft_agents.models.random_models import byte_tokenizer
-from marft_agents.models.tree_attention import attend, folded_mask, install, run
+from marft_agents.models.tree_attention import attend, causal_mask, install
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action
 
 ATTENTION = ("q_proj", "v_proj")  # the trunk alone has adapters: the head is looked at by itself
 CPU = torch.device("cpu")
-SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 
 
 @pytest.fixture(scope="module")
 def base():
-    base = AdaptedBase(load("tiny", device=CPU), ["a_0", "b_0"], LoraSettings(targets=ATTENTION), seed=0)
-    generator = torch.Generator().manual_seed(1)
-    for name in base.adapters:  # B starts at zero: make the adapters matter
-        for tensor in base.parameters(name).values():
-            tensor.data = 0.3 * torch.randn(tensor.shape, generator=generator)
-    return base
+    return adapted(load("tiny", device=CPU), LoraSettings(targets=ATTENTION))
 
 
 def ragged(seed, rows=12, symbols=3):
@@ -106,7 +98,7 @@ def test_chosen_cuts_never_cost_more_than_none(seed):
 def test_attention_in_bfloat16_is_that_in_float32_rounded():
     generator = torch.Generator().manual_seed(0)
     query, key, value = (torch.randn(4, n, h, 16, generator=generator) for n, h in ((3, 6), (8, 2), (8, 2)))
-    mask = folded_mask((torch.arange(5, 8)[:, None] >= torch.arange(8))[None], 3)
+    mask = causal_mask((torch.arange(5, 8)[:, None] - torch.arange(8))[None], None, 3)
     half = [x.bfloat16() for x in (query, key, value)]
     found = attend(*half, mask, 0.25)
     assert found.dtype == torch.bfloat16
@@ -307,12 +299,11 @@ def test_rows_too_few_for_a_fast_product_are_filled_up(base, monkeypatch):
     """Results of batches of these sizes are compared with single rows above."""
     sizes = []
 
-    def counted(trunk, tokens, positions, seen_by):
+    def seen(tokens, seen_by):
         if tokens.shape[1] == 1:
             sizes.append(len(tokens))
-        return run(trunk, tokens, positions, seen_by)
 
-    monkeypatch.setattr(generation, "run", counted)
+    watch_passes(monkeypatch, seen)
     prompts, _ = ragged(2, rows=24)
     for rows in (5, 8, 15, 17):
         sample(base, prompts[:rows], SamplingParams(max_new_tokens=2), range(rows), ["a_0", "b_0"])
@@ -321,10 +312,9 @@ def test_rows_too_few_for_a_fast_product_are_filled_up(base, monkeypatch):
 
 def test_a_sliding_window_is_kept():
     """Layers that look back only so far: compared with transformers' own masks, in scores and in generation."""
-    torch.manual_seed(0)
-    config = MistralConfig(vocab_size=259, num_key_value_heads=2, sliding_window=5, **SHAPE)
-    model = MistralForCausalLM(config).eval().requires_grad_(False)
-    base = AdaptedBase(Pretrained("windowed", "", model, byte_tokenizer()), ["a_0"], LoraSettings(), seed=0)
+    pretrained = windowed_model()
+    model = pretrained.model
+    base = AdaptedBase(pretrained, ["a_0"], LoraSettings(), seed=0)
     prompts, _ = ragged(4, rows=9)
     for prompt, action in zip(prompts, sample(base, prompts, LAWS[0], range(12)), strict=True):
         ids = torch.as_tensor(np.concatenate([prompt, action.token_ids[:-1]]), dtype=torch.long)

@@ -3,18 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from adapted_models import adapted, watch_passes, windowed_model
 from fakes import Market
-from transformers import MistralConfig, MistralForCausalLM
 
-from marft_agents.generation import continuous_batching, prompt_tree
+from marft_agents.generation import prompt_tree
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.prompt_cache import PromptCache
 from marft_agents.generation.prompt_tree import PromptTree
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
-from marft_agents.models.pretrained import Pretrained, load
-from marft_agents.models.random_models import byte_tokenizer
-from marft_agents.models.tree_attention import run
+from marft_agents.models.pretrained import load
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import FunctionPolicy, Request, TimedPolicy, session_of, text_action
 from marft_agents.policies.scripted import MixedPolicy
@@ -34,15 +31,6 @@ LAW = SamplingParams(max_new_tokens=6)
 ROOM = 1 << 30
 
 
-def adapted(pretrained):
-    base = AdaptedBase(pretrained, ["a_0", "b_0"], LoraSettings(), seed=0)
-    generator = torch.Generator().manual_seed(1)
-    for name in base.adapters:  # B starts at zero: make the adapters matter
-        for tensor in base.parameters(name).values():
-            tensor.data = 0.3 * torch.randn(tensor.shape, generator=generator)
-    return base
-
-
 @pytest.fixture(scope="module")
 def base():
     return adapted(load("tiny", device=CPU))
@@ -50,11 +38,7 @@ def base():
 
 @pytest.fixture(scope="module")
 def windowed():
-    torch.manual_seed(0)
-    shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config = MistralConfig(vocab_size=259, num_key_value_heads=2, sliding_window=5, **shape)
-    model = MistralForCausalLM(config).eval().requires_grad_(False)
-    return adapted(Pretrained("windowed", "", model, byte_tokenizer()))
+    return adapted(windowed_model())
 
 
 @pytest.fixture
@@ -62,12 +46,11 @@ def computed(monkeypatch):
     """Number of prompt tokens that each prefill computes."""
     sizes = []
 
-    def counted(trunk, tokens, positions, seen_by):
+    def seen(tokens, seen_by):
         if isinstance(seen_by, PromptTree):
             sizes.append(tokens.numel())
-        return run(trunk, tokens, positions, seen_by)
 
-    monkeypatch.setattr(continuous_batching, "run", counted)
+    watch_passes(monkeypatch, seen)
     return sizes
 
 
