@@ -27,7 +27,6 @@ from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
 from marft_agents.trajectory import Action, IntArray
 
-SLOW_ROWS, FAST_ROWS = 8, 16  # on a CPU, a matrix product of 8-15 rows is slower than of 16
 FIXED_COST = {"cpu": 50.0}  # of a pass, in units of the cost of a token in it: a core is soon busy, a GPU late
 
 
@@ -164,24 +163,16 @@ class Generation:
 
     def _next(self) -> Tensor:
         """Run the last token of every row and the guessed ones behind it; return the logits behind each, [n, S, V]."""
-        rows = len(self._rows)
-        longest = self._draft_length.best(rows)
+        longest = self._draft_length.best(len(self._rows))
         for row in self._rows:
             row.draft = row.lookup.guess()[: self._law.max_new_tokens - len(row.tokens)]
         new = 1 + max(min(longest, len(row.draft)) for row in self._rows)
         given = [[row.tokens[-1], *row.draft[: new - 1]] for row in self._rows]
         tokens = torch.tensor([ids + [0] * (new - len(ids)) for ids in given], device=self._base.device)
-        idle = (
-            -(-FAST_ROWS // new) - rows
-            if self._base.device.type == "cpu" and SLOW_ROWS <= rows * new < FAST_ROWS
-            else 0
-        )
-        adapters = [row.prompt.adapter for row in self._rows]
-        with self._base.active_adapters(adapters + adapters[:1] * idle):
-            positions = pad(self._slots.grow(new), (0, 0, 0, idle))
-            hidden = run(self._base.trunk, pad(tokens, (0, 0, 0, idle)), positions, self._slots)
+        with self._base.active_adapters([row.prompt.adapter for row in self._rows]):
+            hidden = run(self._base.trunk, tokens, self._slots.grow(new), self._slots)
             logits: Tensor = self._base.head(hidden)
-        return logits[:rows]
+        return logits
 
 
 def _right(draft: Sequence[int], sampled: Sequence[int]) -> int:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from marft_agents.generation.prompt_tree import Kept
 from marft_agents.models.prefix_tree import common_prefix
@@ -153,12 +152,10 @@ class Slots:
         self.positions = self.positions + torch.as_tensor(tokens, device=self._device)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
-        """Attend with the new tokens of every row, see `LayerAttention`; rows beyond those in use return zeros."""
+        """Attend with the new tokens of every row, see `LayerAttention`."""
         now = self._pass
         assert now is not None, "grow() comes before the pass"
-        given, heads, new, size = query.shape
-        n = len(self)
-        query, key, value = query[:n], key[:n], value[:n]
+        n, heads, new, size = query.shape
         (own_keys, own_values), (keys, values) = self._own[layer], self._common[layer]
         # n rows in F families of at most G rows; H = H_kv * g query heads, S new tokens; L shared and K own are visible
         own_keys[now.rows, :, now.places] = key.transpose(1, 2)
@@ -181,8 +178,7 @@ class Slots:
         grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)  # [F, H_kv, G * g * S, L]
         out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups * new, size).transpose(1, 2)
         total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])
-        out = total.view(n, heads, new, size).transpose(1, 2)  # [n, H_kv, g * S, d] -> [n, S, H, d]
-        return pad(out, (0, 0, 0, 0, 0, 0, 0, given - n)) if given > n else out  # pad by 0 would copy
+        return total.view(n, heads, new, size).transpose(1, 2)  # [n, H_kv, g * S, d] -> [n, S, H, d]
 
 
 class _Pass:

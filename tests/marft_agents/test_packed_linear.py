@@ -1,4 +1,4 @@
-"""Linear layers with packed bfloat16 weights: the same products and gradients; other layers are left alone."""
+"""Linear layers with packed weights: the same products and gradients; other layers are left alone."""
 
 import copy
 
@@ -6,10 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from marft_agents.models.packed_linear import pack
+from marft_agents.models.packed_linear import MOST_ROWS, pack
 
-NEEDS_PRODUCTS = pytest.mark.skipif(
-    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="this processor has no bfloat16 products"
+NEEDS_BFLOAT16 = pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN has no bfloat16 products on this processor"
+)
+NEEDS_FLOAT16 = pytest.mark.skipif(
+    torch.backends.quantized.engine not in ("x86", "fbgemm"), reason="this torch has no products with float16 weights"
 )
 
 
@@ -18,7 +21,7 @@ def frozen(bias=False, dtype=torch.bfloat16):
     return nn.Linear(96, 160, bias=bias, dtype=dtype).requires_grad_(False)
 
 
-@NEEDS_PRODUCTS
+@NEEDS_BFLOAT16
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("shape", [(1,), (16,), (2, 7), (3, 200)])
 def test_products_and_gradients_are_those_of_the_plain_layer(bias, shape):
@@ -36,6 +39,48 @@ def test_products_and_gradients_are_those_of_the_plain_layer(bias, shape):
         assert torch.equal(before, now)
 
 
-def test_layers_that_are_trained_or_in_float32_are_left_alone():
-    assert pack(frozen(dtype=torch.float32)) == 0
+def held_by_float16(bias=False):
+    layer = frozen(bias).float()
+    with torch.no_grad():
+        layer.weight[0, 0] = 1e-7  # smaller than any normal number of float16
+    return layer
+
+
+@NEEDS_FLOAT16
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("shape", [(1,), (1, 16), (8, 1), (MOST_ROWS,)])
+def test_few_rows_with_float16_weights_give_the_float32_products(bias, shape):
+    plain = held_by_float16(bias)
+    packed = copy.deepcopy(plain)
+    assert pack(packed) == 1
+    rows = torch.randn(*shape, 96)
+    with torch.no_grad():
+        found, wanted = packed(rows), plain(rows)
+    assert found.shape == wanted.shape
+    assert not torch.equal(found, wanted)  # by another library
+    assert torch.allclose(found, wanted, rtol=0, atol=1e-5)
+
+
+@NEEDS_FLOAT16
+@pytest.mark.parametrize(("rows", "gradient"), [(MOST_ROWS + 1, False), (4, True)])
+def test_many_rows_and_gradients_use_the_plain_weights(rows, gradient):
+    plain = held_by_float16(bias=True)
+    packed = copy.deepcopy(plain)
+    pack(packed)
+    results = []
+    for layer in (plain, packed):
+        torch.manual_seed(1)
+        x = torch.randn(rows, 96, requires_grad=gradient)
+        out = layer(x)
+        results.append(torch.autograd.grad(out.square().sum(), x)[0] if gradient else out)
+    assert torch.equal(*results)
+
+
+def test_layers_that_are_trained_or_have_more_digits_are_left_alone():
+    torch.manual_seed(0)
+    assert pack(nn.Linear(96, 160).requires_grad_(False)) == 0
+    large = held_by_float16()
+    large.weight.data[0, 0] = 1e5  # beyond float16
+    assert pack(large) == 0
     assert pack(frozen().requires_grad_()) == 0
+    assert pack(held_by_float16().requires_grad_()) == 0

@@ -130,6 +130,7 @@ def test_a_name_that_is_nothing(name):
 @pytest.mark.slow
 def test_the_real_model_loads_answers_and_trains_at_ratio_one():
     pretrained = load("smollm2-135m", device=CPU)
+    assert all(torch.equal(weight.half().float(), weight) for weight in pretrained.model.parameters())
     base = AdaptedBase(pretrained, ["buyer_0", "seller_0"], LoraSettings(), seed=0)
     seats = {name: Seat(base, name) for name in base.adapters}
     team = LanguageModelTeam(seats, SamplingParams(temperature=0, max_new_tokens=16))

@@ -62,7 +62,7 @@ CONTENDERS: Mapping[str, Recipe] = {
 
 
 def _require_bfloat16_products() -> None:
-    import torch
+    from marft_agents.models.pretrained import multiplies_bfloat16
 
-    if not (torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+    if not multiplies_bfloat16():
         raise RuntimeError("this processor has no bfloat16 products; they would be emulated")
