@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from baselines.benchmarks.machine import write_record
+from marft_agents.models.random_models import LINEAR_LAYERS
 
 WORLDS = ("shop", "desk", "travel")
 ENV = "marft/tools_duo-v0"
-LINEAR = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
 TRAINING = ("sft", "train")  # commands that --resume continues
 
 
@@ -147,7 +147,7 @@ def _model(budget: Budget) -> list[str]:
 
 
 def _adapters(budget: Budget) -> list[str]:
-    return ["--rank", str(budget.rank), "--alpha", str(2 * budget.rank), "--targets", LINEAR]
+    return ["--rank", str(budget.rank), "--alpha", str(2 * budget.rank), "--targets", ",".join(LINEAR_LAYERS)]
 
 
 def _step(name: str, out: Path, arguments: Sequence[str]) -> Step:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from adapted_models import SHAPE, adapted, watch_passes, windowed_model
+from adapted_models import SHAPE, adapted, windowed_model
 from transformers import (
     AttentionInterface,
     AutoModelForCausalLM,
@@ -293,21 +293,6 @@ def test_adapters_mix_in_one_batch_and_rows_wait_for_a_place(base):
             assert np.abs(other.logprobs - action.logprobs).max() < 1e-4
     [bare] = sample(base, prompts[:1], LAWS[0], [0], [None])
     assert np.abs(bare.logprobs[0] - mixed[0].logprobs[0]) > 1e-4, "the adapters of this test change nothing"
-
-
-def test_rows_too_few_for_a_fast_product_are_filled_up(base, monkeypatch):
-    """Results of batches of these sizes are compared with single rows above."""
-    sizes = []
-
-    def seen(tokens, seen_by):
-        if tokens.shape[1] == 1:
-            sizes.append(len(tokens))
-
-    watch_passes(monkeypatch, seen)
-    prompts, _ = ragged(2, rows=24)
-    for rows in (5, 8, 15, 17):
-        sample(base, prompts[:rows], SamplingParams(max_new_tokens=2), range(rows), ["a_0", "b_0"])
-    assert sizes == [5, 16, 16, 17]
 
 
 def test_a_sliding_window_is_kept():
