@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,6 +35,7 @@ from marft_envs.tasks.math import MathTasks
 from marft_envs.testing import check_environment
 
 _SLICES_OF_A_PROCESS = 8
+GAMES_PER_READING = 8  # of the clock
 ACTION = "12 + 7 = 19, so the answer is \\boxed{19}. " * 5
 _IMPORT = (
     "import time; wall, cpu = time.perf_counter(), time.process_time(); import marft_envs, sys; "
@@ -107,10 +109,11 @@ def play_shared(env: Any) -> Iterator[int]:
 
 
 def measure(what: str, games: Iterator[int], seconds: float) -> Row:
-    """Play games until `seconds` of CPU time are spent."""
-    turns, start = 0, time.process_time()
-    while (spent := time.process_time() - start) < seconds:
-        turns += next(games)
+    """Play games until `seconds` of CPU time are spent; reading the clock takes a tenth of a game of one turn."""
+    turns, spent, start = 0, 0.0, time.process_time()
+    while spent < seconds:
+        turns += sum(islice(games, GAMES_PER_READING))
+        spent = time.process_time() - start
     return Row(what, turns, spent)
 
 
