@@ -169,8 +169,11 @@ class Generation:
         new = 1 + max(min(longest, len(row.draft)) for row in self._rows)
         given = [[row.tokens[-1], *row.draft[: new - 1]] for row in self._rows]
         tokens = torch.tensor([ids + [0] * (new - len(ids)) for ids in given], device=self._base.device)
+        # padding behind a short guess must not reach positions that the model does not have
+        last = [[len(row.prompt.ids) + self._law.max_new_tokens - 1] for row in self._rows]
+        positions = self._slots.grow(new).minimum(torch.tensor(last, device=self._base.device))
         with self._base.active_adapters([row.prompt.adapter for row in self._rows]):
-            hidden = run(self._base.trunk, tokens, self._slots.grow(new), self._slots)
+            hidden = run(self._base.trunk, tokens, positions, self._slots)
             logits: Tensor = self._base.head(hidden)
         return logits
 

@@ -247,5 +247,6 @@ def _extended(
             buffer = packed.new_zeros(rows, packed.shape[1], width, packed.shape[2]) if before is None else before
         for row, path in enumerate(paths, start=first):
             buffer[row, :, : len(path)] = packed[path].transpose(0, 1)
+            buffer[row, :, len(path) :] = 0  # of an earlier row: a weight of 0 times infinity is no number
         buffers.append(buffer)
     return buffers[0], buffers[1]

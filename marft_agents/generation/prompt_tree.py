@@ -101,7 +101,8 @@ class PromptTree:
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Attend prompt by prompt; see `LayerAttention`."""
         query, key, value = (x[0].transpose(0, 1) for x in (query, key, value))  # [1, H, n, d] -> [n, H, d]
-        keys, values = self._completed(layer, 0, key), self._completed(layer, 1, value)
+        # a slice of a fused projection would keep all of it in memory
+        keys, values = self._completed(layer, 0, key.contiguous()), self._completed(layer, 1, value.contiguous())
         self.kept[layer] = keys, values
         out = torch.empty_like(query, memory_format=torch.contiguous_format)
         for part in self._parts:

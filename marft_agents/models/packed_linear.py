@@ -19,41 +19,45 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 MOST_ROWS = 32  # of a product with float16 weights: with more, reading the weights no longer bounds it
-TINY = 2.0**-25  # largest rounding error of a number that is too small for float16
+TINY = 2.0**-25  # largest rounding error of float16 below 2^-13: of numbers so small it has fewer digits
 
 
 def pack(model: Any) -> int:
     """Give every linear layer with a frozen weight on the CPU a packed copy of it where that makes it faster.
 
-    A copy takes two bytes for each weight. Weights must not change afterwards.
+    A copy takes two bytes for each weight. Weights must not change afterwards, so a model is packed before it gets
+    adapters. Subclasses of `nn.Linear`, which may compute something else, are left alone.
 
     Returns:
         Number of layers that were changed: none on a processor or in a build of torch without such products.
     """
     changed = 0
     for module in model.modules():
-        if isinstance(module, nn.Linear) and module.weight.device.type == "cpu" and not module.weight.requires_grad:
-            if module.weight.dtype == torch.bfloat16 and _multiplies_bfloat16():
-                packed = torch.ops.mkldnn._reorder_linear_weight(module.weight)
-                module.forward = partial(_bfloat16_forward, module, packed)  # type: ignore[method-assign]
-                changed += 1
-            elif module.weight.dtype == torch.float32 and _multiplies_float16() and _fits_float16(module.weight):
-                packed = torch.ops.quantized.linear_prepack_fp16(module.weight, module.bias)
-                module.forward = partial(_float32_forward, module, packed)  # type: ignore[method-assign]
-                changed += 1
+        if type(module) is not nn.Linear or module.weight.device.type != "cpu" or module.weight.requires_grad:
+            continue
+        if module.weight.dtype == torch.bfloat16 and _packs_bfloat16():
+            packed = torch.ops.mkldnn._reorder_linear_weight(module.weight)
+            module.forward = partial(_bfloat16_forward, module, packed)  # type: ignore[method-assign]
+            changed += 1
+        elif module.weight.dtype == torch.float32 and _packs_float16() and _fits_float16(module.weight):
+            packed = torch.ops.quantized.linear_prepack_fp16(module.weight, module.bias)
+            module.forward = partial(_float32_forward, module, packed)  # type: ignore[method-assign]
+            changed += 1
     return changed
 
 
-def _multiplies_bfloat16() -> bool:
+def _packs_bfloat16() -> bool:
     return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def _multiplies_float16() -> bool:
+def _packs_float16() -> bool:
     return torch.backends.quantized.engine in ("x86", "fbgemm")
 
 
 def _fits_float16(weight: Tensor) -> bool:
-    return bool((weight.half().float() - weight).abs().max() <= TINY)
+    """Return True if rounding changes no weight by more than float error of the largest."""
+    allowed = min(TINY, 2.0**-20 * weight.abs().max().item())
+    return bool((weight.half().float() - weight).abs().max() <= allowed)
 
 
 def _float32_forward(module: nn.Linear, packed: Any, x: Tensor) -> Tensor:

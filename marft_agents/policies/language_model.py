@@ -317,10 +317,10 @@ def build_team(
         shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
         adapters = [shared] if sharing == "shared" and trained else trained
         loaded = load(name, device=torch.device("cpu") if in_host_memory else place, dtype=dtypes[place])
+        if not in_host_memory:
+            pack(loaded.model)  # before there are adapters: PEFT freezes all but the first
         base = AdaptedBase(loaded, adapters or [UNUSED_ADAPTER], lora, seed=seed)
         base.device = place
-        if not in_host_memory:
-            pack(loaded.model)
         for agent in own:
             adapter = shared if sharing == "shared" else agent
             seats[agent] = Seat(base, adapter if agent in trained else None)

@@ -211,7 +211,8 @@ class WorkerRollouts:
     def _land(self, timeout: float | None) -> None:
         """Collect what is finished; wait for some of it, unless the timeout is 0."""
         for future in self._finished(timeout):
-            places, played = self._flying.pop(future), future.result()
+            played = future.result()  # an exception leaves the places among the flying ones
+            places = self._flying.pop(future)
             share = played.seconds / len(places)
             for place, group in zip(places, played.groups, strict=True):
                 self._ready[place] = Arrived(played.version, group, share)
