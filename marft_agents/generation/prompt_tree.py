@@ -17,7 +17,8 @@ from marft_agents.models.prefix_tree import Indices, common_prefix
 from marft_agents.models.tree_attention import attend, causal_mask
 from marft_agents.trajectory import IntArray
 
-LARGEST_MASK = 1 << 24  # most entries of an attention mask
+LARGEST_MASK = 1 << 22  # most entries of the attention mask of a part, for each query head of a group
+KEPT_MASKS = 4  # parts of a pass up to which their masks are kept from layer to layer
 PIECE = 128  # most tokens of a prompt that attend at once: fewer of their scores are masked than of a longer piece
 
 Kept = Mapping[int, tuple[Tensor, Tensor]]
@@ -92,7 +93,8 @@ class PromptTree:
             before, paths[i], ends[i] = prompt, path, computed - 1
         self._size, self._copies = size, [(s, self._index(of), self._index(to)) for s, of, to in copies]
         self._fresh = self._index(np.concatenate([piece.path[piece.start :] for piece in pieces]))
-        self._parts = [_Part(part, device) for part in _parts(pieces)]
+        parts = list(_parts(pieces))
+        self._parts = [_Part(part, device, keep_masks=len(parts) <= KEPT_MASKS) for part in parts]
         self.tokens = self._index(np.concatenate(tokens))[None]
         self.positions = self._index(np.concatenate([np.arange(p.start, len(p.path)) for p in pieces]))[None]
         self.paths = [self._index(path) for path in paths]
@@ -135,7 +137,7 @@ class _Part:
         numbers: Numbers of those, int64 [their count].
     """
 
-    def __init__(self, pieces: Sequence[_Piece], device: torch.device) -> None:
+    def __init__(self, pieces: Sequence[_Piece], device: torch.device, *, keep_masks: bool) -> None:
         width, length = max(p.size for p in pieces), max(len(p.path) for p in pieces)
         sizes, starts, firsts = (
             np.asarray(column)[:, None] for column in zip(*((p.size, p.start, p.first) for p in pieces), strict=True)
@@ -149,14 +151,18 @@ class _Part:
             np.stack([np.pad(p.path, (0, length - len(p.path))) for p in pieces]), device=device
         )
         self._positions = torch.as_tensor(starts + offsets, device=device)
-        self._masks: dict[tuple[int | None, int], Tensor] = {}
+        self._keep_masks = keep_masks
+        self._masks: dict[int | None, Tensor] = {}
 
     def mask(self, window: int | None, groups: int) -> Tensor:
         """Return the causal mask of `attend`: a token sees at most `window` last tokens of its prompt."""
-        if (window, groups) not in self._masks:
-            behind = self._positions[:, :, None] - torch.arange(self.path.shape[1], device=self.path.device)
-            self._masks[window, groups] = causal_mask(behind, window, groups)
-        return self._masks[window, groups]
+        if window in self._masks:
+            return self._masks[window]
+        behind = self._positions[:, :, None] - torch.arange(self.path.shape[1], device=self.path.device)
+        mask = causal_mask(behind, window, groups)
+        if self._keep_masks:
+            self._masks[window] = mask
+        return mask
 
 
 def _parts(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:

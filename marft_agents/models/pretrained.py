@@ -222,10 +222,10 @@ def _packaged_smollm2() -> Path | None:
 
 
 def _dequantised(gguf: Path) -> Path:
-    """Return a folder with the weights of a GGUF file as float16 safetensors, converting it once.
+    """Return a folder with the safetensors of a GGUF file, converting it once.
 
-    The numbers of a quantised file have more digits than its quantisation can mean. A CPU reads float16 faster, see
-    `packed_linear`.
+    Weights of a quantised file become float16, those of another one float32. Quantisation leaves far fewer digits than
+    float16 has, which a CPU reads faster (see `packed_linear`).
     """
     with gguf.open("rb") as stream:
         start = hashlib.sha256(stream.read(1 << 20)).hexdigest()
@@ -247,7 +247,10 @@ def _dequantised(gguf: Path) -> Path:
             raise ModelError(f"{gguf} could not be read as GGUF: {error}; is the package 'gguf' installed?") from error
         part = Path(scratch, folder.name)  # the scratch folder itself is readable by its owner only
         tokenizer.save_pretrained(part)
-        _plain_copy(model).half().save_pretrained(part)
+        plain = _plain_copy(model)
+        if _is_quantised(gguf) and all(w.abs().max() <= torch.finfo(torch.float16).max for w in plain.parameters()):
+            plain = plain.half()
+        plain.save_pretrained(part)
         unlock_weights(part)
         try:
             part.rename(folder)
@@ -255,6 +258,13 @@ def _dequantised(gguf: Path) -> Path:
             if not (folder / "config.json").is_file():  # else another process was first: use its copy
                 raise
     return folder
+
+
+def _is_quantised(gguf: Path) -> bool:
+    from gguf import GGMLQuantizationType, GGUFReader
+
+    plain = {GGMLQuantizationType[name] for name in ("F16", "BF16", "F32", "F64")}
+    return any(tensor.tensor_type not in plain for tensor in GGUFReader(gguf).tensors)
 
 
 def unlock_weights(folder: Path) -> None:

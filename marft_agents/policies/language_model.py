@@ -202,7 +202,7 @@ class LanguageModelTeam:
 
     def open_session(self) -> Policy:
         """Return the team for some episodes: it keeps keys and values of prompts, at most `CACHE_BYTES` a base."""
-        caches = {id(base): PromptCache(CACHE_BYTES) for base in self.bases}
+        caches = {base: PromptCache(CACHE_BYTES) for base in self.bases}
         return FunctionPolicy(partial(self.answer, sample=partial(self._generate, caches=caches)))
 
     def answer(
@@ -242,16 +242,15 @@ class LanguageModelTeam:
         requests: Sequence[Request],
         prompts: Sequence[IntArray],
         *,
-        caches: Mapping[int, PromptCache] = MappingProxyType({}),
+        caches: Mapping[AdaptedBase, PromptCache] = MappingProxyType({}),
     ) -> list[Action]:
-        by_base: dict[int, list[int]] = {}
+        by_base: dict[AdaptedBase, list[int]] = {}
         for i, request in enumerate(requests):
-            by_base.setdefault(id(self.seat(request.agent).base), []).append(i)
+            by_base.setdefault(self.seat(request.agent).base, []).append(i)
         actions: dict[int, Action] = {}
-        for members in by_base.values():
+        for base, members in by_base.items():
             asked = [Prompt(prompts[i], requests[i].generator, self.seat(requests[i].agent).adapter) for i in members]
-            base = self.seat(requests[members[0]].agent).base
-            answers = generate(base, asked, self.law, max_rows=self.max_batch, cache=caches.get(id(base)))
+            answers = generate(base, asked, self.law, max_rows=self.max_batch, cache=caches.get(base))
             actions.update(zip(members, answers, strict=True))
         return [actions[i] for i in range(len(requests))]
 

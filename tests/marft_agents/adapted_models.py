@@ -15,11 +15,16 @@ SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "nu
 def adapted(pretrained, lora=None):
     """Return a base with the adapters a_0 and b_0, whose weights are random."""
     base = AdaptedBase(pretrained, ["a_0", "b_0"], lora or LoraSettings(), seed=0)
+    stir(base)
+    return base
+
+
+def stir(base):
+    """Give all adapters random weights: B starts at zero, so that new ones change nothing."""
     generator = torch.Generator().manual_seed(1)
-    for name in base.adapters:  # B starts at zero: make the adapters matter
+    for name in base.adapters:
         for tensor in base.parameters(name).values():
             tensor.data = 0.3 * torch.randn(tensor.shape, generator=generator)
-    return base
 
 
 def windowed_model():

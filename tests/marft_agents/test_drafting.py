@@ -6,11 +6,13 @@ import torch
 from adapted_models import adapted, watch_passes, windowed_model
 from scipy.stats import chisquare
 
+from marft_agents.generation import continuous_batching
 from marft_agents.generation.continuous_batching import Generation, Prompt
 from marft_agents.generation.drafting import LONGEST_DRAFT, DraftLength, PromptLookup
 from marft_agents.generation.prompt_tree import PromptTree
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.pretrained import load
+from marft_agents.models.tree_attention import run
 
 CPU = torch.device("cpu")
 LAWS = {
@@ -85,6 +87,21 @@ def test_the_same_uniform_numbers_give_the_same_actions(request, monkeypatch, pa
         assert (one.support is None) == (other.support is None) == (law is not LAWS["restricted"])
         for kept, same in zip(one.support or (), other.support or (), strict=True):
             assert kept.tolist() == same.tolist()
+
+
+def test_no_pass_reaches_beyond_the_last_position_of_a_row(base, monkeypatch):
+    """Models with learned positions have no more; others rescale all rows by the largest."""
+    reached = []
+
+    def watched(trunk, tokens, positions, seen_by):
+        reached.append(positions.max().item())
+        return run(trunk, tokens, positions, seen_by)
+
+    monkeypatch.setattr(continuous_batching, "run", watched)
+    law = LAWS["greedy"]
+    prompts = sample(base, monkeypatch, law, LONGEST_DRAFT)
+    longest = max(len(action.prompt_ids) for action in prompts)
+    assert max(reached) == longest + law.max_new_tokens - 1
 
 
 def law_behind(base, ids):

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from marft_agents.generation.continuous_batching import Prompt, generate
-from marft_agents.generation.kv_cache import families
+from marft_agents.generation.kv_cache import PrefixFamily, Slots, families
 from marft_agents.generation.sampling import SamplingParams, scale, support_mask
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_rows, plan_micro_batches, score_tokens
@@ -293,6 +293,19 @@ def test_adapters_mix_in_one_batch_and_rows_wait_for_a_place(base):
             assert np.abs(other.logprobs - action.logprobs).max() < 1e-4
     [bare] = sample(base, prompts[:1], LAWS[0], [0], [None])
     assert np.abs(bare.logprobs[0] - mixed[0].logprobs[0]) > 1e-4, "the adapters of this test change nothing"
+
+
+def test_a_row_sees_nothing_of_the_row_that_had_its_place():
+    slots, whole = Slots(CPU), [PrefixFamily((0,), 0)]
+    infinite = torch.full((5, 1, 4), torch.inf)
+    slots.add({0: (infinite, infinite)}, [torch.arange(5)], whole, 8)
+    slots.keep([])
+    for length in (3, 6):  # the longer one makes the other read further than it has written
+        tokens = torch.ones(length, 1, 4)
+        slots.add({0: (tokens, tokens)}, [torch.arange(length)], whole, 8)
+    slots.grow()
+    new = torch.ones(2, 1, 1, 4)
+    assert slots.attend(0, new, new, new, 1.0, None).tolist() == new.tolist()
 
 
 def test_a_sliding_window_is_kept():

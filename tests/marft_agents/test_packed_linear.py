@@ -2,11 +2,19 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
+from adapted_models import stir
 from torch import nn
 
+from marft_agents.generation.continuous_batching import Prompt, generate
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.scoring import LogProbScorer
+from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.packed_linear import MOST_ROWS, pack
+from marft_agents.models.pretrained import load
+from marft_agents.policies import language_model
 
 NEEDS_BFLOAT16 = pytest.mark.skipif(
     not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN has no bfloat16 products on this processor"
@@ -76,9 +84,49 @@ def test_many_rows_and_gradients_use_the_plain_weights(rows, gradient):
     assert torch.equal(*results)
 
 
+@NEEDS_FLOAT16
+def test_every_adapter_on_packed_weights_samples_what_it_scores(monkeypatch):
+    """PEFT freezes all adapters but one; their layers must not be packed."""
+
+    def rounded(name, **given):
+        pretrained = load(name, **given)
+        for weight in pretrained.model.parameters():
+            weight.data = weight.half().float()
+        return pretrained
+
+    monkeypatch.setattr(language_model, "load", rounded)
+    law, cpu = SamplingParams(max_new_tokens=6), torch.device("cpu")
+    team = language_model.build_team(["a_0", "b_0"], {"*": "tiny"}, lora=LoraSettings(), law=law, device=cpu)
+    [base] = team.bases
+    stir(base)
+    ids, adapters = np.arange(5, 40, dtype=np.int32), [None, "a_0", "b_0"] * 2
+    actions = generate(base, [Prompt(ids, np.random.default_rng(i), name) for i, name in enumerate(adapters)], law)
+    scorer = LogProbScorer(law, 16)
+    for action, adapter in zip(actions, adapters, strict=True):
+        [scored] = scorer.logprobs(base, adapter, [action])
+        assert np.abs(np.asarray(scored) - action.logprobs).max() < 1e-4
+        assert adapter is None or np.abs(np.asarray(scorer.logprobs(base, None, [action])[0]) - scored).max() > 1e-2
+
+
+class OtherLinear(nn.Linear):
+    """Computes something else than its parent."""
+
+    def forward(self, x):
+        return super().forward(x).exp()
+
+
+def test_subclasses_are_left_alone():
+    layer = OtherLinear(96, 160).requires_grad_(False)
+    layer.weight.data = layer.weight.half().float()
+    assert pack(layer) == 0
+
+
 def test_layers_that_are_trained_or_have_more_digits_are_left_alone():
     torch.manual_seed(0)
     assert pack(nn.Linear(96, 160).requires_grad_(False)) == 0
+    small = held_by_float16()
+    small.weight.data *= 1e-7  # of these float16 holds a digit or two
+    assert pack(small) == 0
     large = held_by_float16()
     large.weight.data[0, 0] = 1e5  # beyond float16
     assert pack(large) == 0

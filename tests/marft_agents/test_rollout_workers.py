@@ -259,14 +259,16 @@ def test_stale_episodes_are_learned_from_with_importance_weights(tmp_path):
     assert any(abs(weight - 1) > 1e-4 for weight in weights)  # the policy had moved since
 
 
-def test_a_failure_of_a_worker_ends_the_run():
+def test_a_failure_of_a_worker_ends_the_run_and_loses_no_prompt_group():
     class Failing(Scripted):
         def play(self, numbers):
             raise RuntimeError("the server is gone")
 
     for staleness in (0, 1):
-        with stream(Failing(), staleness) as source, pytest.raises(RuntimeError, match="the server is gone"):
-            source.rollout(0)
+        with stream(Failing(), staleness) as source:
+            with pytest.raises(RuntimeError, match="the server is gone"):
+                source.rollout(0)
+            assert 0 in source.state_dict().get("waiting", [0])  # without staleness there is no stream
 
 
 # ---------------------------------------------------------------------- refusals
