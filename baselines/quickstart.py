@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from baselines.cli.environment_flags import factory, scenarios, settings_of
 from baselines.cli.evaluate import evaluate_with_bar, print_results, save
@@ -32,6 +32,7 @@ from baselines.presets import PRESETS
 from baselines.report.learning_curve import Points, draw_curve
 from baselines.report.server import Server, View
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, paired_difference
@@ -43,12 +44,13 @@ ENVIRONMENT = "marft/gsm8k_duo-v0"
 UPDATES = 12
 
 
-def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Experiment:
+def experiment(seed: int, *, model: str = "smollm2-135m", dtype: Dtype = "auto", **changes: Any) -> Experiment:
     """Return the experiment of the quickstart.
 
     Args:
         seed: Seed of all random numbers in the run.
         model: Model name of both agents.
+        dtype: Dtype of the frozen model, see `build_team`.
         **changes: Settings that differ from the preset "laptop", by field name.
     """
     values = {**PRESETS["laptop"], "updates": UPDATES, "seed": seed, **changes}
@@ -62,6 +64,7 @@ def experiment(seed: int, *, model: str = "smollm2-135m", **changes: Any) -> Exp
         algorithm="marft-a",
         models={"*": model},
         sharing="separate",
+        dtype=dtype,
         **parts,
     )
 
@@ -166,12 +169,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="run folder (default: runs/quickstart-seed-N)")
     parser.add_argument("--updates", type=int, default=UPDATES, help=f"training updates (default: {UPDATES})")
     parser.add_argument("--model", default="smollm2-135m", help="model of both agents (default: smollm2-135m)")
+    parser.add_argument("--dtype", choices=get_args(Dtype), default="auto", help="of the frozen model (default: auto)")
     parser.add_argument("--limit", type=int, help="evaluate on N held-out problems only, spread evenly over all")
     given = parser.parse_args(arguments)
     out = given.out or Path("runs") / f"quickstart-seed-{given.seed}"
 
     def work() -> int:
-        plan = experiment(given.seed, model=given.model, updates=given.updates)
+        plan = experiment(given.seed, model=given.model, dtype=given.dtype, updates=given.updates)
         summary = run(plan, out, limit=given.limit)
         print(
             f"{summary['minutes']:.1f} minutes; learning curve {out / 'curve.png'}; adapters {checkpoint.resolve(out)}"

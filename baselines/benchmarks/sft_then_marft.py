@@ -6,7 +6,8 @@
 Per world: the oracle plays the training tasks, their turns become a file, and the untrained team plays the test tasks.
 Per seed: `marft sft`, an evaluation, `marft train --start-from` with the same seed, an evaluation. At the end
 `marft compare` gives the paired differences over seeds with their intervals, as JSON files in the folder of the world.
-`--record FILE` only writes the results that there are as one small file.
+`--record FILE` only writes the results that there are as one small file; worlds that only the file has stay in it.
+`--plot PNG` draws it.
 
 Each step is a command of the suite in a process of its own. A finished step leaves a mark in `done`, so the same call
 continues after a kill; a training that was cut off is resumed.
@@ -20,12 +21,13 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baselines.benchmarks.machine import write_record
+from baselines.benchmarks.machine import described, machine, write_record
+from baselines.source_commit import source_commit
 from marft_agents.models.random_models import LINEAR_LAYERS
 
 WORLDS = ("shop", "desk", "travel")
@@ -168,17 +170,75 @@ def _comparison(home: Path, before: Sequence[Path], kind: str, seeds: Sequence[i
     return Step(f"{home.name}-{what}", arguments, home / f"{what}.json")
 
 
-def results(folder: Path, worlds: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return by world the success of each finished evaluation, and the comparisons over all tasks by name."""
+def results(folder: Path, worlds: Sequence[str], budget: Budget) -> dict[str, dict[str, Any]]:
+    """Return what is finished, by world.
+
+    Returns:
+        World -> commit, processor and budget of its runs, success of each evaluation (also by difficulty), training
+        success of each run by update, and the comparisons over all tasks by name. Worlds without an evaluation are
+        left out.
+    """
     found: dict[str, dict[str, Any]] = {}
     for home in (folder / world for world in worlds):
-        evaluated = [*home.glob("*/evaluation.json"), *home.glob("*/evaluation/evaluation.json")]
-        compared = sorted(home.glob("*-against-*.json"))
+        files = sorted([*home.glob("*/evaluation.json"), *home.glob("*/evaluation/evaluation.json")])
+        evaluated = {file.relative_to(home).parts[0]: _read(file) for file in files}
+        if not evaluated:
+            continue
         found[home.name] = {
-            "success": {file.relative_to(home).parts[0]: _read(file)["accuracy"] for file in sorted(evaluated)},
-            "compared": {file.stem: [row for row in _read(file)["rows"] if row["cohort"] is None] for file in compared},
+            "commit": source_commit(),
+            "processor": described(machine()),
+            "budget": vars(budget),
+            "success": {name: evaluation["accuracy"] for name, evaluation in evaluated.items()},
+            "by_difficulty": {name: _by_difficulty(evaluation) for name, evaluation in evaluated.items()},
+            "training": {
+                file.parent.name: _training_success(file) for file in sorted(home.glob("marft-*/metrics.jsonl"))
+            },
+            "compared": {
+                file.stem: [row for row in _read(file)["rows"] if row["cohort"] is None]
+                for file in sorted(home.glob("*-against-*.json"))
+            },
         }
     return found
+
+
+def _by_difficulty(evaluation: Mapping[str, Any]) -> dict[str, float]:
+    """Return the share of solved tasks by difficulty."""
+    scores: dict[str, list[float]] = {}
+    for level, score in zip(evaluation["cohorts"]["difficulty"], evaluation["scores"], strict=True):
+        scores.setdefault(str(level), []).append(score)
+    return {level: sum(own) / len(own) for level, own in sorted(scores.items())}
+
+
+def _training_success(metrics: Path) -> list[float]:
+    """Return the success of the episodes of each update."""
+    return [json.loads(line)["team/success"] for line in metrics.read_text(encoding="utf-8").splitlines()]
+
+
+def plot(record: Mapping[str, Any], path: Path) -> None:
+    """Draw for each world the test success of every seed: untrained, fine-tuned, then trained on rewards."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    worlds = record["worlds"]
+    figure = Figure(figsize=(3.2 * len(worlds), 3), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(worlds), sharey=True, squeeze=False)[0]
+    for panel, (world, found) in zip(panels, worlds.items(), strict=True):
+        success = found["success"]
+        paths = []
+        for seed in sorted(name.partition("-")[2] for name in success if name.startswith("sft-")):
+            stages = [success.get(name) for name in ("untrained", f"sft-{seed}", f"marft-{seed}")]
+            paths.append([value for value in stages if value is not None])
+            panel.plot(paths[-1], "o-", alpha=0.4, label=f"seed {seed}")
+        means = [sum(values) / len(values) for values in zip(*paths, strict=False)]
+        panel.plot(means, "ks-", label="mean")
+        panel.set(title=world, xlim=(-0.3, 2.3), ylim=(-0.02, 1.02))
+        panel.set_xticks(range(3), ["untrained", "fine-tuned", "MARFT-A"])
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("success on test tasks")
+    panels[-1].legend(fontsize=8)
+    with path.open("wb") as stream:
+        canvas.print_png(stream)
 
 
 def _read(file: Path) -> Any:
@@ -194,6 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", default="0,1,2", help="seeds (default: %(default)s)")
     parser.add_argument("--dry-run", action="store_true", help="print the commands that are left, and do nothing")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the results that there are, and do nothing")
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the record too")
     for name, value in vars(budget).items():
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=type(value), default=value, help="(default: %(default)s)")
@@ -201,7 +262,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budget = Budget(**{name: getattr(chosen, name) for name in vars(budget)})
     worlds, seeds = chosen.worlds.split(","), [int(seed) for seed in chosen.seeds.split(",")]
     if chosen.record is not None:
-        write_record(chosen.record, "sft_then_marft", {"budget": vars(budget), "worlds": results(chosen.out, worlds)})
+        kept = _read(chosen.record)["worlds"] if chosen.record.is_file() else {}
+        write_record(chosen.record, "sft_then_marft", {"worlds": kept | results(chosen.out, worlds, budget)})
+        if chosen.plot is not None:
+            plot(_read(chosen.record), chosen.plot)
         return 0
     marks: Path = chosen.out / "done"
     for step in steps(chosen.out, worlds, seeds, budget):

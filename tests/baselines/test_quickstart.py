@@ -6,6 +6,7 @@ import shutil
 import urllib.request
 
 import pytest
+import torch
 
 import envs_data
 from baselines import quickstart
@@ -77,6 +78,10 @@ def test_it_trains_on_the_training_split_for_right_answers_only():
     assert not test & {row["question"] for row in envs_data.rows("stories", "train")}
     shown = json.dumps(plan.keywords["team"])
     assert not any(question in shown for question in test)
+
+
+def test_the_frozen_model_has_the_chosen_dtype():
+    assert experiment(0, model="tiny", dtype="bfloat16").build()[1].bases[0].dtype == torch.bfloat16
 
 
 def test_a_curve_needs_no_evaluation_and_leaves_no_part_file(tmp_path):

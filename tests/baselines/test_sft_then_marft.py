@@ -48,18 +48,31 @@ def test_a_call_after_a_kill_does_what_is_left(tmp_path, capsys, monkeypatch):
     assert [command[1] for command in left[1:5]] == ["eval", "compare", "train", "eval"]
 
 
-def test_the_record_holds_what_is_finished(tmp_path):
-    shop = tmp_path / "shop"
-    for folder, success in (("untrained", 0.0), ("sft-0/evaluation", 0.25)):
-        (shop / folder).mkdir(parents=True)
-        (shop / folder / "evaluation.json").write_text(json.dumps({"accuracy": success}))
+def evaluated(folder, scores):
+    folder.mkdir(parents=True)
+    found = {"accuracy": sum(scores) / len(scores), "scores": scores, "cohorts": {"difficulty": [1, 1, 2, 2]}}
+    (folder / "evaluation.json").write_text(json.dumps(found))
+
+
+def test_the_record_holds_what_is_finished_and_what_it_held(tmp_path):
+    shop, record = tmp_path / "shop", tmp_path / "record.json"
+    evaluated(shop / "untrained", [0.0] * 4)
+    evaluated(shop / "sft-0/evaluation", [1.0, 0.0, 0.0, 0.0])
+    (shop / "marft-0").mkdir()
+    (shop / "marft-0/metrics.jsonl").write_text('{"team/success": 0.5}\n{"team/success": 0.75}\n')
     rows = [{"cohort": None, "difference": {"mean": 0.25}}, {"cohort": {"calls": "4"}, "difference": {"mean": 1.0}}]
     (shop / "untrained-against-sft.json").write_text(json.dumps({"rows": rows}))
-    assert main(["--out", str(tmp_path), "--record", str(tmp_path / "record.json")]) == 0
-    record = json.loads((tmp_path / "record.json").read_text())
-    assert record["worlds"]["shop"] == {
-        "success": {"untrained": 0.0, "sft-0": 0.25},
-        "compared": {"untrained-against-sft": rows[:1]},
-    }
-    assert record["worlds"]["travel"] == {"success": {}, "compared": {}}
-    assert record["budget"]["rank"] == Budget().rank
+    record.write_text(json.dumps({"worlds": {"desk": {"success": {"sft-0": 0.1}}, "shop": {}}}))
+    picture = tmp_path / "curves.png"
+    flags = ["--out", str(tmp_path), "--updates", "2", "--record", str(record), "--plot", str(picture)]
+    assert main(flags) == 0
+    worlds = json.loads(record.read_text())["worlds"]
+    assert set(worlds) == {"desk", "shop"}  # no entry for a world without results
+    assert worlds["desk"] == {"success": {"sft-0": 0.1}}
+    found = worlds["shop"]
+    assert found["success"] == {"untrained": 0.0, "sft-0": 0.25}
+    assert found["by_difficulty"]["sft-0"] == {"1": 0.5, "2": 0.0}
+    assert found["training"] == {"marft-0": [0.5, 0.75]}
+    assert found["compared"] == {"untrained-against-sft": rows[:1]}
+    assert found["budget"]["updates"] == 2
+    assert picture.read_bytes().startswith(b"\x89PNG")
