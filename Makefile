@@ -107,6 +107,7 @@ bench-gpu: $(STAMP)  ## teams on a GPU, end to end: speed, memory, agreement, le
 
 bench-all: $(STAMP)  ## all benchmarks of speed, hours on a quiet machine; writes docs/benchmarks/ratios.md
 	$(TRAINING) baselines.benchmarks.training --out runs/bench-train --json docs/benchmarks/training.json
+	$(TRAINING) baselines.benchmarks.prompt_cache --json docs/benchmarks/prompt_cache.json
 	$(BIN)/python -m baselines.benchmarks.judge --rounds 5 --json docs/benchmarks/judge.json
 	$(BIN)/python -m baselines.benchmarks.envs --rounds 5 --json docs/benchmarks/envs.json
 	$(TRAINING) baselines.benchmarks.guard --record

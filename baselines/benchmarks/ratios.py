@@ -2,8 +2,8 @@
 
     python -m baselines.benchmarks.ratios [--folder docs/benchmarks]
 
-It reads the records of `make bench-train`, `make bench-judge` and `make bench-envs` in the folder, and writes
-`ratios.md` and a picture of each group there. `make bench-all` makes the records first.
+It reads the records of `make bench-train`, `make bench-judge`, `make bench-envs` and of kept prompts in the folder, and
+writes `ratios.md` and a picture of each group there. `make bench-all` makes the records first.
 """
 
 from __future__ import annotations
@@ -108,7 +108,20 @@ def of_environments(record: Mapping[str, Any]) -> Iterator[Claim]:
         yield Claim("Thousands of turns per CPU-second in an environment", what, *spread, 40.0)
 
 
-SOURCES = {"training.json": of_training, "judge.json": of_judge, "envs.json": of_environments}
+def of_prompt_cache(record: Mapping[str, Any]) -> Iterator[Claim]:
+    """Yield the CPU time of a rollout of many turns without kept prompts, relative to one with them."""
+    costs = record["cpu_seconds"]
+    found = [without / kept for without, kept in zip(costs["not_kept"], costs["kept"], strict=True)]
+    spread = (len(found), median(found), min(found), max(found))
+    yield Claim(_training_group("rollout")[0], "rollout of 8 games and 8 rounds: speed with kept prompts", *spread)
+
+
+SOURCES = {
+    "training.json": of_training,
+    "prompt_cache.json": of_prompt_cache,
+    "judge.json": of_judge,
+    "envs.json": of_environments,
+}
 
 
 def page(folder: Path) -> str:

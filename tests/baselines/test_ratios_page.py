@@ -7,7 +7,7 @@ import json
 import pytest
 
 from baselines.benchmarks import guard
-from baselines.benchmarks.ratios import main, of_environments, of_judge, of_training
+from baselines.benchmarks.ratios import main, of_environments, of_judge, of_prompt_cache, of_training
 
 MACHINE = {"processor": "A", "cores": 2, "system": "Linux", "flags": ["avx2"]}
 WHERE = {"command": "python -m x", "commit": "abc", "machine": MACHINE}
@@ -37,6 +37,7 @@ TURNS = WHERE | {
         for what, speed in (("duo, make (AEC)", 41_000), ("duo, make (AEC)", 43_000), ("duo, bare", 90_000))
     ]
 }
+KEPT = WHERE | {"cpu_seconds": {"kept": [10.0, 10.0, 20.0], "not_kept": [20.0, 24.0, 46.0]}}
 
 
 def test_ratios_are_judged_by_their_targets():
@@ -47,17 +48,19 @@ def test_ratios_are_judged_by_their_targets():
     assert (docker.median, docker.low, docker.high, docker.met) == (0.5, pytest.approx(0.4), 0.6, True)
     (duo,) = of_environments(TURNS)
     assert (duo.median, duo.repetitions, duo.met) == (42.0, 2, True)
+    (kept,) = of_prompt_cache(KEPT)
+    assert (kept.median, kept.low, kept.high) == (2.3, 2.0, 2.4)
 
 
 def test_the_page_shows_every_ratio_with_machine_and_commit_and_a_picture_of_each_group(tmp_path):
-    for name, record in (("training", TRAINING), ("judge", JUDGE), ("envs", TURNS)):
+    for name, record in (("training", TRAINING), ("prompt_cache", KEPT), ("judge", JUDGE), ("envs", TURNS)):
         (tmp_path / f"{name}.json").write_text(json.dumps(record))
     main(["--folder", str(tmp_path)])
     text = (tmp_path / "ratios.md").read_text()
     assert "| update: speed against TRL | 4.00 [3.00, 5.00] | 5 | at least 3 | yes |" in text
     assert "| docker, python, 1 at once | 0.50 [0.40, 0.60] | 3 | at most 0.5 | yes |" in text
-    assert text.count("commit abc, A, 2 cores, avx2, Linux") == 3
-    assert len(list(tmp_path.glob("ratios_*.png"))) == text.count("\n## ") == 4
+    assert text.count("commit abc, A, 2 cores, avx2, Linux") == 4
+    assert len(list(tmp_path.glob("ratios_*.png"))) == text.count("\n## ") == 5
 
 
 def test_a_missing_record_is_named(tmp_path):
