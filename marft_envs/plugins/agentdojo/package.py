@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marft_envs.plugins.packages import Package
+from envs_data.packages import Package
 
 PACKAGE = Package(
     "agentdojo",

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from envs_data.packages import Package
 from marft_envs.dependency.base import Roster
-from marft_envs.plugins.packages import Package
 from marft_envs.records.turn import Turn
 from marft_envs.tasks.base import Outcome, Task, UnknownTaskError
 

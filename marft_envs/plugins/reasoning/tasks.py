@@ -7,12 +7,20 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from envs_data.packages import Package
 from marft_envs.grading import last_boxed
-from marft_envs.plugins.packages import Package
 from marft_envs.plugins.reasoning import client
 from marft_envs.tasks.base import JudgedTasks, Outcome, Task, UnknownTaskError, last_outcome
 
 PACKAGE = Package("reasoning-gym", "reasoning_gym", "0.1.25", "pip install 'marft[reasoning]'")
+FILES = ("**/*.py", "data/*.txt", "data/*.csv", "data/*.json")  # what decides the problems of most generators
+SHA256 = "ba5e2d4ce0863fba98ccf47fbee2d12e52c5e6b72bd2a4d34a5c7f29bcae8d1a"
+_ANAGRAMS = ("data/anagrams.jsonl", "9cb290789625805d269f7c5beb19d0310b7ba231d946db75d52a8d65fb53247c")
+LARGE_FILES = {  # with their SHA-256; 10 MB, so only hashed for the generators that read them
+    "codeio": ("data/codeio.jsonl.gz", "b7d2e32996e4df15dd673e9222cd890ecf4de555acd900c1371f71b35306896c"),
+    "figlet_font": _ANAGRAMS,
+    "group_anagrams": _ANAGRAMS,
+}
 SPLITS = {"train": 0, "test": 2**31}  # the first seed; numpy takes seeds below 2**32
 MAX_SEED = 2**31  # of the last problem, so that splits cannot overlap
 
@@ -28,7 +36,7 @@ class ReasoningTasks(JudgedTasks):
         config: Settings of the generator, such as `{"min_terms": 2}`.
 
     Raises:
-        PackageError: reasoning-gym is not installed, or in another version.
+        PackageError: reasoning-gym is not installed, in another version, or with other files.
         ValueError: No such split, a size or seed out of range, or settings that the generator refuses.
     """
 
@@ -42,7 +50,10 @@ class ReasoningTasks(JudgedTasks):
         config: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = f"reasoning_{generator}"
-        PACKAGE.folder  # noqa: B018 - raises if it is missing
+        PACKAGE.checked_folder(FILES, SHA256)
+        if generator in LARGE_FILES:
+            file, sha256 = LARGE_FILES[generator]
+            PACKAGE.checked_folder([file], sha256)
         if split not in SPLITS:
             raise ValueError(f"{self.name}: found the split {split!r}, wanted one of {', '.join(SPLITS)}")
         if size < 1 or seed < 0 or seed + size > MAX_SEED:

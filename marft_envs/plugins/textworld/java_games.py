@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from marft_envs.plugins.packages import Package, PackageError
+from envs_data.packages import Package, PackageError
 from marft_envs.tasks.base import JudgeFailure
 
 PACKAGE = Package(

@@ -18,8 +18,8 @@ from toy_games import play_out
 
 import marft_envs
 from baselines.gold_answers import oracle_of
+from envs_data.packages import PackageError
 from marft_envs.plugins.agentdojo import package
-from marft_envs.plugins.packages import PackageError
 from marft_envs.records.replay import replay
 from marft_envs.testing import check_environment
 

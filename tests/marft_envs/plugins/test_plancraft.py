@@ -10,7 +10,7 @@ import pytest
 
 import marft_envs
 from baselines.gold_answers import gold_answer, oracle_of
-from marft_envs.plugins.packages import PackageError
+from envs_data.packages import PackageError
 from marft_envs.plugins.plancraft import crafting, tasks
 from marft_envs.plugins.plancraft.tasks import CraftingTasks
 from marft_envs.tasks.base import UnknownTaskError

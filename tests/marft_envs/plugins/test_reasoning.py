@@ -1,19 +1,23 @@
-"""reasoning-gym: gold answers score 1, equal seeds give equal problems, hostile answers score 0."""
+"""reasoning-gym: gold answers score 1, equal seeds give equal problems, hostile answers score 0, other files none."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 from functools import partial
 
 import pytest
+from copied_package import copied_package, flip_byte
 from toy_games import play_through
 
 import marft_envs
 from baselines.gold_answers import OracleView, oracle_of
+from envs_data import packages
+from envs_data.packages import PackageError
 from marft_envs.plugins.reasoning import GENERATORS, client
-from marft_envs.plugins.reasoning.tasks import ReasoningTasks, read_answer
+from marft_envs.plugins.reasoning.tasks import FILES, LARGE_FILES, PACKAGE, ReasoningTasks, read_answer
 from marft_envs.plugins.reasoning.worker import is_arithmetic
 from marft_envs.tasks.base import JudgeFailure, UnknownTaskError
 from marft_envs.testing import check_environment
@@ -137,6 +141,52 @@ def test_majorities_vote_on_the_marked_answer():
     said = [tasks.judge(tasks[0], text, round=0, last_round=True) for text in ("<answer>7</answer>", "7")]
     assert tasks.vote(said[:1]) == "7"
     assert tasks.vote([said[1]]) is None
+
+
+# ------------------------------------------------------------ another version
+
+
+def test_a_changed_byte_is_refused_until_it_is_restored(tmp_path, monkeypatch):
+    copy = copied_package(PACKAGE, tmp_path, monkeypatch)
+    told = (
+        rf"reasoning-gym 0\.1\.25 in {copy}: found files with SHA-256 \w{{64}}, wanted \w{{64}}: .*"
+        r"pip install --force-reinstall --no-deps reasoning-gym==0\.1\.25$"
+    )
+    for name, generator in (
+        ("algorithmic/word_ladder.py", "gcd"),
+        ("data/words.csv", "word_ladder"),
+        ("data/anagrams.jsonl", "group_anagrams"),
+        ("data/codeio.jsonl.gz", "codeio"),
+    ):
+        before = flip_byte(copy / name)
+        with pytest.raises(PackageError, match=told):
+            ReasoningTasks(generator)
+        (copy / name).write_bytes(before)
+    for generator in ("gcd", *LARGE_FILES):
+        assert len(ReasoningTasks(generator)) == 500
+
+
+def test_every_data_file_that_a_generator_reads_is_checked():
+    data = PACKAGE.folder / "data"
+    large = {file.partition("/")[2] for file, _ in LARGE_FILES.values()}
+    small = {path.name for pattern in FILES for path in PACKAGE.folder.glob(pattern) if path.parent == data}
+    assert {path.name for path in data.glob("*.*")} - large - small == {"codeio-hq.jsonl.gz"}, "no generator reads it"
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in PACKAGE.folder.rglob("*.py")}
+    readers = {stem for stem, source in sources.items() if any(name in source for name in {*large, "codeio-hq"})}
+    assert readers == {"codeio", "figlet_fonts", "group_anagrams"}
+
+
+def test_the_check_is_fast_and_made_once():
+    spent = []
+    for _ in range(3):
+        packages._check.cache_clear()
+        start = time.process_time()
+        ReasoningTasks("group_anagrams")
+        spent.append(time.process_time() - start)
+    assert min(spent) < 0.05
+    ReasoningTasks("figlet_font")
+    ReasoningTasks("gcd")
+    assert packages._check.cache_info().misses == 2, "the code and the anagrams"
 
 
 # ------------------------------------------------------------- hostile answers

@@ -1,17 +1,20 @@
 """Reader for the files of the Berkeley Function Calling Leaderboard (BFCL v4) in the installed package `bfcl-eval`.
 
-Install it without its dependencies, of which none is needed: see `INSTALL`. It takes 14 MB (Apache-2.0). Its declared
+Install it without its dependencies, of which none is needed: see `PACKAGE`. It takes 14 MB (Apache-2.0). Its declared
 dependencies would bring model SDKs, sentence-transformers and an older numpy, so no extra of marft can name it.
+
+The files of a category are checked by SHA-256 before they are read: scores on other data cannot be compared.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from envs_data.packages import Package
 
 SINGLE_TURN = (
     "simple_python",
@@ -31,7 +34,24 @@ NO_ANSWER = frozenset(
 )
 """Entries whose possible answers no call can meet, under the original checker either; they are left out."""
 
-INSTALL = "pip install --no-deps bfcl-eval==2026.3.23"
+PACKAGE = Package("bfcl-eval", "bfcl_eval", "2026.3.23", "pip install --no-deps bfcl-eval==2026.3.23")
+SHA256 = {
+    "simple_python": "68229fca792d5f2131045be8ad19a30f86ada603de9aaabc02d58f47033a22c8",
+    "multiple": "061e513ef678618c19da11e99ce3c97de28f51954ecbe0f6c395819bd4f36148",
+    "parallel": "75dd222c2644c6b0ca08f2343ba2d017edce1dcaab6792b6e11b3bfb0b8f1699",
+    "parallel_multiple": "453c1133c93fd5b40495f275db7ef4fb578234d9e897d2ff183869e62de30e4f",
+    "irrelevance": "e0f65858cb21a8ab940a93d1bcfda2e49de879dba518b8d4e208e795c095db1d",
+    "live_simple": "f50cf845f236c152781cd1da02c37d88f38576da674db6320d6e50b251101c1e",
+    "live_multiple": "aa1ead57fbfe5f143b60695cdd5437632b5c0a4e990f9ca6ef3f96764d085b4d",
+    "live_parallel": "ec554917ae28016c8bbe400bcc04cdea7cf0aa92a8aa9a18c6bf43efff6e6587",
+    "live_parallel_multiple": "8b26beb28b8ab1d911d95a7739073ee1c3ebde2055d9a05d3ff58e00a14ce673",
+    "live_irrelevance": "945839e7f124a1d4113736bea0706e250c5cc31efe668f5b9f2f1d23dcbab483",
+    "multi_turn_base": "14061ef202e6cfa9b3625bd7a7215af99e1e5b40cc754fc0c545d7bd787fb61e",
+}
+"""Hashes of the files of each category; those of a multi-turn one include the code of the stateful classes."""
+
+_FILES = ("data/BFCL_v4_{category}.json", "data/possible_answer/BFCL_v4_{category}.json")
+_CLASSES = ("data/multi_turn_func_doc/*.json", "eval_checker/multi_turn_eval/func_source_code/*.py")
 
 _TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": None}
 _KEPT = ("description", "enum", "default", "required")
@@ -55,19 +75,15 @@ class Entry(NamedTuple):
     row: Mapping[str, Any]
 
 
-def folder() -> Path:
-    """Return the folder of the package, without importing it.
+def checked_data(category: str) -> Path:
+    """Return the folder of the data, after a check of the files of a category.
 
     Raises:
-        ImportError: It is not installed; the message says how.
+        PackageError: The package is not installed, in another version, or with other files.
     """
-    found = importlib.util.find_spec("bfcl_eval")
-    if found is None or not found.submodule_search_locations:
-        raise ImportError(
-            f"BFCL needs the optional package bfcl-eval, for its files: {INSTALL} (without its dependencies, of which "
-            "marft needs none)"
-        )
-    return Path(found.submodule_search_locations[0])
+    patterns = (*_FILES, *_CLASSES) if category in MULTI_TURN else _FILES
+    files = [pattern.format(category=category) for pattern in patterns]
+    return PACKAGE.checked_folder(files, SHA256[category]) / "data"
 
 
 @lru_cache(maxsize=16)
@@ -75,12 +91,12 @@ def read(category: str) -> tuple[Entry, ...]:
     """Read the entries of a category, in order.
 
     Raises:
-        ImportError: The package is not installed.
+        PackageError: The package is not installed, in another version, or with other files.
         ValueError: No such category.
     """
     if category not in SINGLE_TURN + MULTI_TURN:
         raise ValueError(f"bfcl: found the category {category!r}, wanted one of {', '.join(SINGLE_TURN + MULTI_TURN)}")
-    data = folder() / "data"
+    data = checked_data(category)
     name = f"BFCL_v4_{category}.json"
     answers = data / "possible_answer" / name
     truth = {row["id"]: row["ground_truth"] for row in _lines(answers)} if answers.exists() else {}
@@ -96,7 +112,7 @@ def read(category: str) -> tuple[Entry, ...]:
 @lru_cache(maxsize=16)
 def function_docs(file: str) -> tuple[Mapping[str, Any], ...]:
     """Read the descriptions of the methods of a stateful class."""
-    return tuple(_lines(folder() / "data" / "multi_turn_func_doc" / file))
+    return tuple(_lines(checked_data(MULTI_TURN[0]) / "multi_turn_func_doc" / file))
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

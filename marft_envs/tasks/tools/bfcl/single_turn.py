@@ -35,7 +35,7 @@ class BfclTasks(TeamTools):
         listing: Format in which agents are told of the functions: "schema" or "signature".
 
     Raises:
-        ImportError: The package `bfcl-eval` is not installed; the message says how.
+        PackageError: The package `bfcl-eval` is not installed, in another version, or with other files.
         ValueError: No such category.
     """
 

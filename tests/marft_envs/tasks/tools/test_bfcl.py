@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import importlib.util
 import json
 import pickle
 
 import pytest
+from copied_package import copied_package, flip_byte
 from needed_package import needed_package
 from toy_bank import call, events_of, team_of
 
 import marft_envs
 from baselines.cli.main import main
+from envs_data.packages import PackageError
 from marft_envs import FlexMG
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay
@@ -24,7 +28,7 @@ from marft_envs.tasks.tools.bfcl.single_turn import BfclTasks
 from marft_envs.tasks.tools.bfcl.stateful import reference
 from marft_envs.tasks.tools.calls import Call
 
-needed_package("bfcl_eval", "pip install --no-deps bfcl-eval==2026.3.23")
+needed_package("bfcl_eval", files.PACKAGE.install)
 SOLO = team_of(caller_0=("*",))
 DUO = team_of(planner_0=(), caller_0=("*",))
 
@@ -253,7 +257,7 @@ def test_the_leaderboard_is_registered_with_every_team():
 
 
 def test_without_the_package_the_ids_are_listed_and_making_one_says_how_to_install_it(monkeypatch, capsys):
-    monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     read.cache_clear()
     assert main(["envs", "--json"]) == 0
     assert "marft/bfcl_duo-v0" in capsys.readouterr().out
@@ -261,3 +265,37 @@ def test_without_the_package_the_ids_are_listed_and_making_one_says_how_to_insta
     said = capsys.readouterr().err
     assert "optional package bfcl-eval" in said
     assert "pip install --no-deps bfcl-eval==2026.3.23" in said
+
+
+def test_a_changed_byte_is_refused_until_it_is_restored(tmp_path, monkeypatch):
+    read.cache_clear()
+    copy = copied_package(files.PACKAGE, tmp_path, monkeypatch)
+    for category, name in (
+        ("parallel", "data/BFCL_v4_parallel.json"),
+        ("parallel", "data/possible_answer/BFCL_v4_parallel.json"),
+        ("multi_turn_base", "data/multi_turn_func_doc/math_api.json"),
+        ("multi_turn_base", "eval_checker/multi_turn_eval/func_source_code/math_api.py"),
+    ):
+        told = (
+            rf"bfcl-eval 2026\.3\.23 in {copy}: found files with SHA-256 \w{{64}}, wanted {files.SHA256[category]}: .*"
+            r"pip install --force-reinstall --no-deps bfcl-eval==2026\.3\.23$"
+        )
+        before = flip_byte(copy / name)
+        with pytest.raises(PackageError, match=told):
+            load(category)
+        (copy / name).write_bytes(before)
+    (copy / "data/possible_answer/BFCL_v4_live_simple.json").unlink()
+    with pytest.raises(PackageError, match=rf"wanted {files.SHA256['live_simple']}"):
+        load("live_simple")
+    assert [len(load(category)) for category in ("parallel", "multi_turn_base")] == [200, 200]
+
+
+def test_another_version_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(files, "PACKAGE", dataclasses.replace(files.PACKAGE, version="2025.1.1"))
+    read.cache_clear()
+    assert main(["play", "marft/bfcl_duo-v0"]) == 1
+    assert "found bfcl-eval 2026.3.23, wanted 2025.1.1" in capsys.readouterr().err
+
+
+def test_each_category_has_a_hash():
+    assert set(files.SHA256) == {*files.SINGLE_TURN, *files.MULTI_TURN}

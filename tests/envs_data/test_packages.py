@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 import marft_envs
-from marft_envs.plugins.packages import Package, PackageError
+from envs_data.digest import digest_of
+from envs_data.packages import Package, PackageError
 from marft_envs.registration.plugins import BUNDLED
 
 MODULES = ("reasoning_gym", "plancraft", "textworld_express", "py4j", "agentdojo")
@@ -68,3 +70,19 @@ def test_data_is_read_and_other_data_is_refused(package):
         package.read("tasks.json", "00")
     with pytest.raises(PackageError, match=r"gone\.json cannot be read .*--force-reinstall"):
         package.read("gone.json", "00")
+
+
+def test_other_files_are_refused_until_they_are_restored(package):
+    folder, right = package.folder, digest_of(package.folder, ["*.json"])
+    (folder / "tasks.json").write_text("[2]")
+    told = rf"worlds-of-tests 2\.5 in .*: found files with SHA-256 \w{{64}}, wanted {right}.*worlds-of-tests==2\.5$"
+    with pytest.raises(PackageError, match=told):
+        package.checked_folder(["*.json"], right)
+    (folder / "tasks.json").write_text("[1]")
+    assert package.checked_folder(["*.json"], right) == folder
+
+
+def test_a_module_without_metadata_is_refused(package):
+    shutil.rmtree(package.folder.parent / "worlds_of_tests-2.5.dist-info")
+    with pytest.raises(PackageError, match=r"found worlds-of-tests of unknown version, wanted 2\.5.*marft\[worlds\]"):
+        package.folder  # noqa: B018

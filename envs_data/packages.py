@@ -1,4 +1,4 @@
-"""Optional packages of the plugins: the exact version, the command that installs it, checksums of its data."""
+"""Optional packages with tasks: the exact version, the command that installs it, checksums of its files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
@@ -18,7 +19,7 @@ class PackageError(ImportError):
 
 @dataclass(frozen=True)
 class Package:
-    """An optional package in the one version whose tasks a plugin registers.
+    """An optional package in the one version whose tasks are registered.
 
     Attributes:
         name: Name of the distribution.
@@ -35,6 +36,11 @@ class Package:
     needs: tuple[str, ...] = ()
 
     @property
+    def reinstall(self) -> str:
+        """Shell command that restores its files; packages that it needs are left alone."""
+        return f"pip install --force-reinstall --no-deps {self.name}=={self.version}"
+
+    @property
     def folder(self) -> Path:
         """Folder of the installed package, which is not imported.
 
@@ -46,7 +52,10 @@ class Package:
             raise PackageError(f"these environments need the optional package {self.name}: {self.install}")
         if missing := [module for module in self.needs if importlib.util.find_spec(module) is None]:
             raise PackageError(f"{self.name} is installed, but {', '.join(missing)} is not: {self.install}")
-        version = metadata.version(self.name)
+        try:
+            version = metadata.version(self.name)
+        except metadata.PackageNotFoundError:
+            version = "of unknown version"
         if version != self.version:
             raise PackageError(
                 f"found {self.name} {version}, wanted {self.version}: another version has other tasks, and scores that "
@@ -68,16 +77,18 @@ class Package:
         try:
             content = file.read_bytes()
         except OSError as error:
-            raise PackageError(f"{file} cannot be read ({error}): {self.install} --force-reinstall") from error
+            raise PackageError(f"{file} cannot be read ({error}): {self.reinstall}") from error
         if (found := hashlib.sha256(content).hexdigest()) != sha256:
             raise PackageError(
                 f"{file}: found data with SHA-256 {found}, wanted {sha256}: scores on other data cannot be compared: "
-                f"{self.install} --force-reinstall"
+                f"{self.reinstall}"
             )
         return content
 
     def checked_folder(self, patterns: Sequence[str], sha256: str) -> Path:
         """Return the folder of the package after a check of the files that decide how its tasks are played.
+
+        Files that passed are not hashed again in this process.
 
         Args:
             patterns: Patterns of these files below the folder, code included.
@@ -87,9 +98,15 @@ class Package:
             PackageError: The package is missing, or one of these files is another.
         """
         folder = self.folder
-        if (found := digest_of(folder, patterns)) != sha256:
-            raise PackageError(
-                f"{folder}: found files with SHA-256 {found}, wanted {sha256}: scores with other files cannot be "
-                f"compared: {self.install} --force-reinstall"
-            )
+        _check(self, folder, tuple(patterns), sha256)
         return folder
+
+
+@lru_cache(maxsize=64)
+def _check(package: Package, folder: Path, patterns: tuple[str, ...], sha256: str) -> None:
+    """Compare the hash of the files. An error is not cached, so a package installed again is checked again."""
+    if (found := digest_of(folder, patterns)) != sha256:
+        raise PackageError(
+            f"{package.name} {package.version} in {folder}: found files with SHA-256 {found}, wanted {sha256}: scores "
+            f"with other files cannot be compared: {package.reinstall}"
+        )
