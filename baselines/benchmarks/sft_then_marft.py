@@ -204,8 +204,8 @@ def results(folder: Path, worlds: Sequence[str], budget: Budget) -> dict[str, di
 def _by_difficulty(evaluation: Mapping[str, Any]) -> dict[str, float]:
     """Return the share of solved tasks by difficulty."""
     scores: dict[str, list[float]] = {}
-    for level, score in zip(evaluation["cohorts"]["difficulty"], evaluation["scores"], strict=True):
-        scores.setdefault(str(level), []).append(score)
+    for level, played in zip(evaluation["cohorts"]["difficulty"], evaluation["scores"], strict=True):
+        scores.setdefault(str(level), []).extend(played)
     return {level: sum(own) / len(own) for level, own in sorted(scores.items())}
 
 

@@ -50,7 +50,11 @@ def test_a_call_after_a_kill_does_what_is_left(tmp_path, capsys, monkeypatch):
 
 def evaluated(folder, scores):
     folder.mkdir(parents=True)
-    found = {"accuracy": sum(scores) / len(scores), "scores": scores, "cohorts": {"difficulty": [1, 1, 2, 2]}}
+    found = {
+        "accuracy": sum(scores) / len(scores),
+        "scores": [[score] for score in scores],
+        "cohorts": {"difficulty": [1, 1, 2, 2]},
+    }
     (folder / "evaluation.json").write_text(json.dumps(found))
 
 
