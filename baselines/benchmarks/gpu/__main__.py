@@ -106,7 +106,7 @@ def measure(options: argparse.Namespace, command: str, folder: Path) -> dict[str
 
 def learn(model: str, updates: int, out: Path, *, small: bool) -> dict[str, Any]:
     """Train a duo as in the quickstart with larger batches; return the summary and the success per update."""
-    changes = {"groups": 1, "group_size": 2, "max_new_tokens": 4} if small else LEARNING
+    changes: dict[str, Any] = {"groups": 1, "group_size": 2, "max_new_tokens": 4} if small else LEARNING
     plan = quickstart.experiment(0, model=model, updates=updates, **changes)
     summary = quickstart.run(plan, out, limit=2 if small else None)
     return {**summary, "model": model, "success": [step["team/success"] for step in read_metrics(out)]}
