@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import io
 import os
-import platform
 import stat
 import sys
 import tempfile
@@ -79,13 +78,6 @@ def dtype_on(device: torch.device, wanted: Dtype = "auto") -> torch.dtype:
     if wanted == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     return torch.bfloat16 if wanted == "bfloat16" else torch.float32
-
-
-def multiplies_bfloat16() -> bool:
-    """Return True if the CPU has bfloat16 products; another one emulates them, which takes several times as long."""
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
-    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> Pretrained:

@@ -20,7 +20,6 @@ from baselines.benchmarks.training.preparation import prepare
 from baselines.benchmarks.training.report import per_agent, ratios, record, tables, typical
 from baselines.benchmarks.training.worker import Service
 from baselines.benchmarks.training.workload import END_TOKEN, Workload, answer_lengths, chain_team
-from marft_agents.models import pretrained
 
 SHAPE = replace(SMALL, agents=2, group_size=2, answer=6, cap=8)
 
@@ -301,7 +300,7 @@ def test_unknown_contenders_are_refused(capsys):
 
 
 def test_bfloat16_is_refused_where_it_would_be_emulated(path, monkeypatch):
-    monkeypatch.setattr(pretrained, "multiplies_bfloat16", lambda: False)
+    monkeypatch.setattr(contenders, "multiplies_bfloat16", lambda: False)
     assert "would be emulated" in Service("ours-bf16").answer({"load": str(path)})["refused"]
 
 

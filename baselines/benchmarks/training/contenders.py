@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from baselines.benchmarks.machine import multiplies_bfloat16
 from baselines.benchmarks.training.workload import Workload
 
 Phase = Callable[[], Mapping[str, float] | None]  # runs the whole workload once; may return further values by name
@@ -62,7 +63,5 @@ CONTENDERS: Mapping[str, Recipe] = {
 
 
 def _require_bfloat16_products() -> None:
-    from marft_agents.models.pretrained import multiplies_bfloat16
-
     if not multiplies_bfloat16():
         raise RuntimeError("this processor has no bfloat16 products; they would be emulated")
