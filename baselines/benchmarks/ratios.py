@@ -139,9 +139,10 @@ def page(folder: Path) -> str:
         "# All ratios",
         "`make bench-all` measures everything on this page and writes it. Each ratio is the median over repetitions.\n"
         "In a repetition both sides take turns in one run. In brackets are the smallest and the largest ratio.",
-        "\n".join(
-            f"- [{name}]({name}): `{record['command']}`, commit {record.get('commit') or 'unknown'}, "
-            f"{described(record['machine'])}"
+        "| record | command | commit | machine |\n|---|---|---|---|\n"
+        + "\n".join(
+            f"| [{name}]({name}) | `{record['command']}` | {record.get('commit') or 'unknown'} | "
+            f"{described(record['machine'])} |"
             for name, record in records.items()
         ),
     ]

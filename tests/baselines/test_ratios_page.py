@@ -59,7 +59,7 @@ def test_the_page_shows_every_ratio_with_machine_and_commit_and_a_picture_of_eac
     text = (tmp_path / "ratios.md").read_text()
     assert "| update: speed against TRL | 4.00 [3.00, 5.00] | 5 | at least 3 | yes |" in text
     assert "| docker, python, 1 at once | 0.50 [0.40, 0.60] | 3 | at most 0.5 | yes |" in text
-    assert text.count("commit abc, A, 2 cores, avx2, Linux") == 4
+    assert text.count("| abc | A, 2 cores, avx2, Linux |") == 4
     assert len(list(tmp_path.glob("ratios_*.png"))) == text.count("\n## ") == 5
 
 

@@ -27,7 +27,8 @@ def write_page(path: Path, results: Results, facts: Mapping[str, Any]) -> None:
         before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
     told = [
-        f"`{facts['command']}`, {facts['seconds'] / 60:.0f} minutes on {described(facts['machine'])}.",
+        "| command | commit | minutes | machine |\n|---|---|---|---|\n"
+        f"| `{facts['command']}` | {facts.get('commit') or 'unknown'} | {facts['seconds'] / 60:.0f} | {described(facts['machine'])} |\n",
         *(f"{name}: " + ", ".join(f"{p} {v}" for p, v in found.items()) + "." for name, found in _distinct(facts)),
         *(f"{name} did not run: {why}." for name, why in results.refused.items()),
     ]
