@@ -26,9 +26,10 @@ def write_page(path: Path, results: Results, facts: Mapping[str, Any]) -> None:
     if path.is_file():
         before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
+    made = (f"`{facts['command']}`", facts.get("commit") or "unknown", f"{facts['seconds'] / 60:.0f}")
     told = [
-        "| command | commit | minutes | machine |\n|---|---|---|---|\n"
-        f"| `{facts['command']}` | {facts.get('commit') or 'unknown'} | {facts['seconds'] / 60:.0f} | {described(facts['machine'])} |\n",
+        "| command | commit | minutes | machine |\n|---|---|---|---|",
+        f"| {' | '.join((*made, described(facts['machine'])))} |\n",
         *(f"{name}: " + ", ".join(f"{p} {v}" for p, v in found.items()) + "." for name, found in _distinct(facts)),
         *(f"{name} did not run: {why}." for name, why in results.refused.items()),
     ]
