@@ -304,9 +304,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.table is not None:
         print(table(json.loads(given.table.read_text(encoding="utf-8"))))
         return 0
-    rows = [measured(world, given.tasks, given.seconds) for world in chosen(given.ids)]
+    played = chosen(given.ids)
+    rows = [measured(world, given.tasks, given.seconds) for world in played]
     try:
-        for world, row in zip(chosen(given.ids), rows, strict=True):
+        for world, row in zip(played, rows, strict=True):
             if given.model and "missing" not in row:
                 row["model"] = measure_model(world, given.model, given.model_tasks, given.model_rounds, given.limit_s)
                 print(row["id"], row["data"] or "", _model_cell(row["model"]), file=sys.stderr, flush=True)

@@ -103,8 +103,7 @@ class PromptTree:
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Attend prompt by prompt; see `LayerAttention`."""
         query, key, value = (x[0].transpose(0, 1) for x in (query, key, value))  # [1, H, n, d] -> [n, H, d]
-        # a slice of a fused projection would keep all of it in memory
-        keys, values = self._completed(layer, 0, key.contiguous()), self._completed(layer, 1, value.contiguous())
+        keys, values = self._completed(layer, 0, key), self._completed(layer, 1, value)
         self.kept[layer] = keys, values
         out = torch.empty_like(query, memory_format=torch.contiguous_format)
         for part in self._parts:
@@ -116,7 +115,7 @@ class PromptTree:
     def _completed(self, layer: int, which: int, fresh: Tensor) -> Tensor:
         """Return the keys or values of all N tokens from those computed in this pass and those known before."""
         if not self._copies:
-            return fresh
+            return fresh.contiguous()  # a slice of a fused projection would keep all of it in memory
         everything = fresh.new_empty(self._size, *fresh.shape[1:])
         everything[self._fresh] = fresh
         for source, of, to in self._copies:
