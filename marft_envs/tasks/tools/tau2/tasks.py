@@ -87,7 +87,7 @@ class Tau2Tasks(TeamTools):
         row = self.rows[index]
         calls = (row["evaluation_criteria"] or {}).get("actions") or []
         solution = json.dumps([[call["name"], call["arguments"]] for call in calls])
-        meta = {"domain": self.domain, "calls": len(calls)}
+        meta: dict[str, str | int | float] = {"domain": self.domain, "calls": len(calls)}
         return Task(row["id"], str(self.tau2_task(index).user_scenario), solution, self.split, meta)
 
     def tau2_task(self, index: int) -> Any:
