@@ -53,7 +53,7 @@ from marft_agents.policies.remote import RemotePolicy
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
-from marft_agents.runs.evaluation import Evaluation, Interval, evaluate
+from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, Interval, evaluate
 from marft_agents.runs.run_folder import episode_record, replacing, versions, write_json
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_envs.tasks.tools.tool_access import check_surface
@@ -75,6 +75,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
     )
     add_scenario_flags(parser)
+    parser.add_argument(
+        "--num-envs",
+        type=int,
+        metavar="N",
+        help=f"games played at the same time; fewer long ones fit into memory better (default: {NUM_ENVS})",
+    )
     parser.add_argument(
         "--retain",
         action="store_true",
@@ -131,7 +137,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.retain and arguments.endpoint is not None:
         raise ValueError("--retain measures adapters that run here: leave out --endpoint")
     seeds = arguments.seeds or (0,)
-    max_turns = TrainingSchedule(**given_knobs(arguments, TrainingSchedule)).max_turns
+    schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
+    limits = {"max_turns": schedule.max_turns, "num_envs": schedule.num_envs}
     keywords = read_keywords(arguments)
     make_env = factory(arguments.env, keywords)
     env = make_env()
@@ -156,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(policy, LanguageModelTeam | RemotePolicy):
             stack.callback(policy.close)
         kept = retained(policy) if arguments.retain and isinstance(policy, LanguageModelTeam) else None
-        result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, max_turns=max_turns)
+        result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, **limits)
     record = {
         "env": env_id,
         "keywords": keywords,
@@ -169,7 +176,7 @@ def run(arguments: argparse.Namespace) -> int:
         "context": None if context is None else dataclasses.asdict(context),
         "remote": given_knobs(arguments, RemoteSettings) or None,
         "seeds": list(seeds),
-        "max_turns": max_turns,
+        "max_turns": schedule.max_turns,
         "scenarios": options,
         "scenario_file": None if arguments.scenarios is None else str(arguments.scenarios.resolve()),
         **played.record(),
@@ -267,10 +274,19 @@ def evaluate_with_bar(
     seeds: Sequence[int],
     title: str,
     max_turns: int = MAX_TURNS,
+    num_envs: int = NUM_ENVS,
 ) -> Evaluation:
     """Evaluate a policy and show the progress."""
     with EpisodeCount(title, len(options) * len(seeds)) as count:
-        return evaluate(make_env, policy, options, seeds=seeds, on_end=lambda _: count.advance(), max_turns=max_turns)
+        return evaluate(
+            make_env,
+            policy,
+            options,
+            seeds=seeds,
+            num_envs=num_envs,
+            on_end=lambda _: count.advance(),
+            max_turns=max_turns,
+        )
 
 
 def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:

@@ -21,6 +21,8 @@ from marft_agents.policies.policy import Policy, TimedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS, EpisodeStart, collect
 from marft_agents.trajectory import Action, Trajectory, mean_terms, score
 
+NUM_ENVS = 128  # games played at the same time
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -138,7 +140,7 @@ def evaluate(
     scenarios: Sequence[Mapping[str, Any]],
     *,
     seeds: Sequence[int] = (0,),
-    num_envs: int = 128,
+    num_envs: int = NUM_ENVS,
     on_end: Callable[[Trajectory], None] | None = None,
     patience: float = 0.25,
     max_turns: int = MAX_TURNS,

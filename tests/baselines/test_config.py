@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 
+from baselines.cli import evaluate
 from baselines.cli.config_file import ConfigError, add_config, bundled, config_of, read_file, to_toml, with_config
 from baselines.cli.main import build_parser, main
 from baselines.cli.train import experiment_of
@@ -321,6 +322,15 @@ def test_a_run_is_no_config_of_an_evaluation(capsys, tmp_path):
 def test_the_turns_of_an_evaluation_may_stand_in_a_file(capsys, tmp_path):
     file = write(tmp_path / "c.toml", "max_turns = -1")
     assert "max_turns = -1, wanted >= 0" in error_of(capsys, "eval", "--env", DUO, "--config", file, "--out", "x")
+
+
+def test_an_evaluation_plays_so_many_games_at_once(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(evaluate, "evaluate", lambda *_, num_envs, **__: seen.append(num_envs) or 1 / 0)
+    for flags in ([], ["--num-envs", "3"]):
+        with pytest.raises(ZeroDivisionError):
+            main(["eval", "--env", DUO, "--policy", "random", "--limit", "1", "--out", str(tmp_path), *flags])
+    assert seen == [128, 3]
 
 
 def test_eval_needs_an_environment_and_a_folder(capsys):
