@@ -46,9 +46,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "bfcl": ("en",),
     "recall": ("en",),
 }
-FEW_TEAMS: Mapping[str, tuple[str, ...]] = {
-    "recall": ("solo", "duo", "trio", "quartet")
-}  # families without the larger presets
+# families without the larger presets
+FEW_TEAMS: Mapping[str, tuple[str, ...]] = {"recall": ("solo", "duo", "trio", "quartet")}
 _ANY_HORIZON = 1000  # a file does not say for how many rounds; the game checks again with its own
 
 
