@@ -1,0 +1,181 @@
+"""Compaction probe: a digit of the first round is asked for in the last one, for very small models.
+
+Importing this module registers it: `marft_envs.make("baselines.bench.compaction_probe:probe/compaction_duo-v0")`.
+
+Seven rounds tell a digit each, of the topics a to g, and the eighth asks for that of topic a. Every action is one
+token. Tasks come in blocks of three that differ in the digit of topic a alone: without it in view every policy wins
+exactly a third of a split.
+
+| Agent | Acts | Sees |
+|---|---|---|
+| compactor_0 (trio) | in told rounds that begin with a transcript over `BUDGET` | its last summary, what came after |
+| reader_0 | in all told rounds | what was told |
+| answerer_0 | in the last round | what was told, and the summary |
+
+Nobody sees the reader's actions: they stand for the work that fills a transcript. `context_rounds` and `compaction`
+are left to the caller. With `compaction="compactor_0"` the compactor acts in rounds 3 and 6. With
+`context_rounds=WINDOW` it acts before the window leaves anything out, so that the window and the compaction go
+together.
+
+Version history: v0, first version.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from baselines.bench.probe_games import DIGITS, read
+from marft_envs.dependency import by_state, independent, schedule
+from marft_envs.dependency.base import Roster
+from marft_envs.records.turn import Turn
+from marft_envs.registration.task_environment import register_task
+from marft_envs.tasks.base import Outcome, Task, TaskList, last_outcome
+from marft_envs.teams.profile import ENVIRONMENT, Profile
+from marft_envs.teams.team import Team
+
+TOPICS = "abcdefg"  # one a round
+CHANCE = 1 / DIGITS
+WINDOW = 4  # rounds
+BUDGET = 150  # characters of the transcript, which counts the text of each agent
+SPLITS: Mapping[str, tuple[int, int]] = {"train": (0, 160), "test": (160, 240)}  # blocks; no split has one of the other
+COMPACTOR, READER, ANSWERER = "compactor_0", "reader_0", "answerer_0"
+
+
+def _teams() -> dict[str, Team]:
+    """Return the teams: one agent, a reader with an answering agent, and both with a compactor."""
+    compactor, reader, answerer = Profile(COMPACTOR, ""), Profile(READER, ""), Profile(ANSWERER, "", answers=True)
+    last = independent(active=[ANSWERER])
+    told = schedule([independent(active=[READER]), last], by="phase")
+    # The summary is seen from the next round on: column j of row i is 1 where agent j sees agent i.
+    compacting = independent(active=[COMPACTOR, READER], delayed=[[0, 1, 1], [0, 0, 0], [0, 0, 0]])
+    over_budget = {"when": {"transcript": f"> {BUDGET}"}, "use": schedule([compacting, last], by="phase")}
+    return {
+        "solo": Team("solo", (answerer,), independent()),
+        "duo": Team("duo", (reader, answerer), told),
+        "trio": Team("trio", (compactor, reader, answerer), by_state([over_budget], default=told)),
+    }
+
+
+TEAMS: Mapping[str, Team] = _teams()
+
+
+@dataclass(frozen=True)
+class CompactionTask(Task):
+    """Digits of the topics, in the order in which they are told."""
+
+    digits: tuple[int, ...] = ()
+
+
+@dataclass
+class CompactionSession:
+    """One game: the rounds that were told, and the last summary."""
+
+    task: CompactionTask
+    roster: Roster
+    told: int = 0
+    summary: str | None = None
+
+    @property
+    def opening(self) -> Mapping[str, str]:
+        """Nothing: all that agents are told stands in the rounds."""
+        return {}
+
+    @property
+    def start(self) -> Outcome:
+        """The first round."""
+        return self._next()
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome:
+        """Tell the next digit, ask, or judge the answer."""
+        said = {turn.agent: turn.action for turn in turns}
+        self.summary = said.get(COMPACTOR, self.summary)
+        if self.told < len(TOPICS):
+            self.told += 1
+            return self._next()
+        found, wanted = read(said.get(ANSWERER, ""), DIGITS), self.task.digits[0]
+        detail = {} if found is None else {"extracted": found}
+        if self.summary is not None:
+            detail["kept"] = read(self.summary, DIGITS) == wanted
+        return Outcome(float(found == wanted), True, found == wanted, found is None, detail=detail)
+
+    def _next(self) -> Outcome:
+        asks = self.told == len(TOPICS)
+        text = f"topic {TOPICS[0]} ?" if asks else _line(self.told, self.task.digits[self.told])
+        # private, since the public text of the first round would stay in view as the problem
+        private = dict.fromkeys(self.roster.agents, text)
+        return Outcome(0.0, False, False, False, detail={"phase": int(asks)}, private=private)
+
+
+def _line(place: int, digit: int) -> str:
+    return f"topic {TOPICS[place]} value {digit}"
+
+
+class CompactionTasks(TaskList):
+    """Digits to remember, as a `TaskSet`.
+
+    Args:
+        split: "train" or "test".
+
+    Raises:
+        ValueError: An unknown split.
+    """
+
+    rounds = len(TOPICS) + 1
+
+    def __init__(self, split: str = "train") -> None:
+        if split not in SPLITS:
+            raise ValueError(f"compaction: found split {split!r}, wanted one of {', '.join(SPLITS)}")
+        first, end = SPLITS[split]
+        others = random.Random("compaction").sample(range(DIGITS ** (len(TOPICS) - 1)), end)[first:]
+        super().__init__(
+            "compaction",
+            [_task(split, block, drawn, digit) for block, drawn in enumerate(others) for digit in range(DIGITS)],
+        )
+
+    def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> CompactionSession:
+        """Start before the first round; nothing in a game is random."""
+        assert isinstance(task, CompactionTask)
+        return CompactionSession(task, roster)
+
+    def vote(self, outcomes: Sequence[Outcome | None]) -> object | None:
+        """Return the digit that was answered."""
+        last = last_outcome(outcomes)
+        return None if last is None else last.detail.get("extracted")
+
+    def oracle(self, task: Task, agent: str, observation: Any) -> str:
+        """Return the digit of topic a if it is in view, else the last summary in view, else 0."""
+        start = _line(0, 0)[:-1]
+        texts = [m["content"] for m in observation.messages if m.get("name") == ENVIRONMENT]
+        told = [text.removeprefix(start) for text in texts if text.startswith(start)]
+        kept = [m["content"] for m in observation.messages if m.get("name") == COMPACTOR]
+        answer: str = ["0", *kept, *told][-1]
+        return answer
+
+
+def _task(split: str, block: int, drawn: int, digit: int) -> CompactionTask:
+    digits = (digit, *(drawn // DIGITS**place % DIGITS for place in range(len(TOPICS) - 1)))
+    prompt = "\n".join(_line(place, each) for place, each in enumerate(digits))
+    return CompactionTask(f"compaction-{split}-{block:03d}-{digit}", prompt, str(digit), split, digits=digits)
+
+
+def _load(data: Any, split: str) -> CompactionTasks:
+    if data != "embedded":
+        raise ValueError(f"compaction: data = {data!r}: the tasks are drawn, leave it out")
+    return CompactionTasks(split)
+
+
+register_task(
+    "compaction",
+    _load,
+    teams=TEAMS,
+    namespace="probe",
+    description="probe game compaction: an agent's summary replaces a transcript that is too long",
+    solo=TEAMS["solo"],
+    force=True,
+    horizon=len(TOPICS) + 1,
+)
