@@ -2,9 +2,9 @@
 
 Importing this module registers it: `marft_envs.make("baselines.bench.compaction_probe:probe/compaction_duo-v0")`.
 
-Seven rounds tell a digit each, of the topics a to g, and the eighth asks for that of topic a. Every action is one
-token. Tasks come in blocks of three that differ in the digit of topic a alone: without it in view every policy wins
-exactly a third of a split.
+Each of the first `told` rounds tells a digit, of the topics a, b, c and so on, and the last one asks for that of topic
+a. Every action is one token. Tasks come in blocks of three that differ in the digit of topic a alone: without it in
+view every policy wins exactly a third of a split.
 
 | Agent | Acts | Sees |
 |---|---|---|
@@ -13,9 +13,8 @@ exactly a third of a split.
 | answerer_0 | in the last round | what was told, and the summary |
 
 Nobody sees the reader's actions: they stand for the work that fills a transcript. `context_rounds` and `compaction`
-are left to the caller. With `compaction="compactor_0"` the compactor acts in rounds 3 and 6. With
-`context_rounds=WINDOW` it acts before the window leaves anything out, so that the window and the compaction go
-together.
+are left to the caller. With `compaction="compactor_0"` the compactor acts in round 3, and with `told=7` also in round
+6. With `context_rounds=WINDOW` it acts before the window leaves anything out, so that both go together.
 
 Version history: v0, first version.
 """
@@ -39,6 +38,7 @@ from marft_envs.teams.profile import ENVIRONMENT, Profile
 from marft_envs.teams.team import Team
 
 TOPICS = "abcdefg"  # one a round
+TOLD = (6, 7)  # rounds before the question: the compactor acts once, or twice
 CHANCE = 1 / DIGITS
 WINDOW = 4  # rounds
 BUDGET = 150  # characters of the transcript, which counts the text of each agent
@@ -94,7 +94,7 @@ class CompactionSession:
         """Tell the next digit, ask, or judge the answer."""
         said = {turn.agent: turn.action for turn in turns}
         self.summary = said.get(COMPACTOR, self.summary)
-        if self.told < len(TOPICS):
+        if self.told < len(self.task.digits):
             self.told += 1
             return self._next()
         found, wanted = read(said.get(ANSWERER, ""), DIGITS), self.task.digits[0]
@@ -104,7 +104,7 @@ class CompactionSession:
         return Outcome(float(found == wanted), True, found == wanted, found is None, detail=detail)
 
     def _next(self) -> Outcome:
-        asks = self.told == len(TOPICS)
+        asks = self.told == len(self.task.digits)
         text = f"topic {TOPICS[0]} ?" if asks else _line(self.told, self.task.digits[self.told])
         # private, since the public text of the first round would stay in view as the problem
         private = dict.fromkeys(self.roster.agents, text)
@@ -120,21 +120,21 @@ class CompactionTasks(TaskList):
 
     Args:
         split: "train" or "test".
+        told: Rounds before the question, one of `TOLD`.
 
     Raises:
-        ValueError: An unknown split.
+        ValueError: An unknown split, or another number of rounds.
     """
 
-    rounds = len(TOPICS) + 1
-
-    def __init__(self, split: str = "train") -> None:
-        if split not in SPLITS:
-            raise ValueError(f"compaction: found split {split!r}, wanted one of {', '.join(SPLITS)}")
+    def __init__(self, split: str = "train", told: int = TOLD[0]) -> None:
+        if split not in SPLITS or told not in TOLD:
+            raise ValueError(f"compaction: found split {split!r}, told {told!r}; wanted {tuple(SPLITS)} and {TOLD}")
         first, end = SPLITS[split]
-        others = random.Random("compaction").sample(range(DIGITS ** (len(TOPICS) - 1)), end)[first:]
+        others = random.Random("compaction").sample(range(DIGITS ** (told - 1)), SPLITS["test"][1])[first:end]
+        self.rounds = told + 1
         super().__init__(
             "compaction",
-            [_task(split, block, drawn, digit) for block, drawn in enumerate(others) for digit in range(DIGITS)],
+            [_task(split, told, block, drawn, digit) for block, drawn in enumerate(others) for digit in range(DIGITS)],
         )
 
     def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> CompactionSession:
@@ -157,16 +157,16 @@ class CompactionTasks(TaskList):
         return answer
 
 
-def _task(split: str, block: int, drawn: int, digit: int) -> CompactionTask:
-    digits = (digit, *(drawn // DIGITS**place % DIGITS for place in range(len(TOPICS) - 1)))
+def _task(split: str, told: int, block: int, drawn: int, digit: int) -> CompactionTask:
+    digits = (digit, *(drawn // DIGITS**place % DIGITS for place in range(told - 1)))
     prompt = "\n".join(_line(place, each) for place, each in enumerate(digits))
     return CompactionTask(f"compaction-{split}-{block:03d}-{digit}", prompt, str(digit), split, digits=digits)
 
 
-def _load(data: Any, split: str) -> CompactionTasks:
+def _load(data: Any, split: str, *, told: int = TOLD[0]) -> CompactionTasks:
     if data != "embedded":
         raise ValueError(f"compaction: data = {data!r}: the tasks are drawn, leave it out")
-    return CompactionTasks(split)
+    return CompactionTasks(split, told)
 
 
 register_task(
@@ -177,5 +177,6 @@ register_task(
     description="probe game compaction: an agent's summary replaces a transcript that is too long",
     solo=TEAMS["solo"],
     force=True,
-    horizon=len(TOPICS) + 1,
+    keywords=("told",),
+    horizon=max(TOLD) + 1,
 )
