@@ -2,9 +2,9 @@
 
 Importing this module registers it: `marft_envs.make("baselines.bench.compaction_probe:probe/compaction_duo-v0")`.
 
-Each of the first `told` rounds tells a digit, of the topics a, b, c and so on, and the last one asks for that of topic
-a. Every action is one token. Tasks come in blocks of three that differ in the digit of topic a alone: without it in
-view every policy wins exactly a third of a split.
+Each of the first `told` rounds (4 or 7) tells a digit, of the topics a, b, c and so on, and the last one asks for that
+of topic a. Every action is one token. Tasks come in blocks of three that differ in the digit of topic a alone: without
+it in view every policy wins exactly a third of a split.
 
 | Agent | Acts | Sees |
 |---|---|---|
@@ -38,11 +38,12 @@ from marft_envs.teams.profile import ENVIRONMENT, Profile
 from marft_envs.teams.team import Team
 
 TOPICS = "abcdefg"  # one a round
-TOLD = (6, 7)  # rounds before the question: the compactor acts once, or twice
+TOLD = (4, 7)  # rounds before the question: the compactor acts once, or twice
 CHANCE = 1 / DIGITS
+OTHERS = 5  # digits of the other topics
 WINDOW = 4  # rounds
 BUDGET = 150  # characters of the transcript, which counts the text of each agent
-SPLITS: Mapping[str, tuple[int, int]] = {"train": (0, 160), "test": (160, 240)}  # blocks; no split has one of the other
+SPLITS: Mapping[str, tuple[int, int]] = {"train": (0, 80), "test": (80, 120)}  # blocks; no split has one of the other
 COMPACTOR, READER, ANSWERER = "compactor_0", "reader_0", "answerer_0"
 
 
@@ -130,7 +131,7 @@ class CompactionTasks(TaskList):
         if split not in SPLITS or told not in TOLD:
             raise ValueError(f"compaction: found split {split!r}, told {told!r}; wanted {tuple(SPLITS)} and {TOLD}")
         first, end = SPLITS[split]
-        others = random.Random("compaction").sample(range(DIGITS ** (told - 1)), SPLITS["test"][1])[first:end]
+        others = random.Random("compaction").sample(range(OTHERS ** (told - 1)), SPLITS["test"][1])[first:end]
         self.rounds = told + 1
         super().__init__(
             "compaction",
@@ -158,7 +159,7 @@ class CompactionTasks(TaskList):
 
 
 def _task(split: str, told: int, block: int, drawn: int, digit: int) -> CompactionTask:
-    digits = (digit, *(drawn // DIGITS**place % DIGITS for place in range(told - 1)))
+    digits = (digit, *(drawn // OTHERS**place % OTHERS for place in range(told - 1)))
     prompt = "\n".join(_line(place, each) for place, each in enumerate(digits))
     return CompactionTask(f"compaction-{split}-{block:03d}-{digit}", prompt, str(digit), split, digits=digits)
 

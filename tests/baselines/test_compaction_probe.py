@@ -70,7 +70,7 @@ def test_a_summary_that_keeps_nothing_leaves_chance():
     assert not play(env, 0, lambda agent, seen: "1").outcomes[-1].detail["kept"]
 
 
-@pytest.mark.parametrize(("told", "rounds"), [(6, [3]), (7, [3, 6])])
+@pytest.mark.parametrize(("told", "rounds"), [(4, [3]), (7, [3, 6])])
 def test_the_compactor_acts_over_the_budget_and_before_the_window_leaves_anything_out(told, rounds):
     env = new_game(told=told, **COMPACTED)
     env.reset(seed=0, options={"index": 0})
@@ -90,7 +90,7 @@ def test_the_compactor_acts_over_the_budget_and_before_the_window_leaves_anythin
 
 def test_splits_share_no_game():
     train, test = (CompactionTasks(split) for split in ("train", "test"))
-    assert (len({task.prompt for task in train}), len({task.prompt for task in test})) == (480, 240)
+    assert (len({task.prompt for task in train}), len({task.prompt for task in test})) == (240, 120)
     assert not {task.prompt for task in train} & {task.prompt for task in test}
     for arguments in [("dev",), ("test", 5)]:
         with pytest.raises(ValueError, match="compaction: found split"):
