@@ -285,13 +285,14 @@ def _prompt(family: Family) -> str:
     shortest = min(prompts, key=lambda prompt: (prompt.count("\n"), len(prompt)))
     game.reset(seed=0, options={"index": prompts.index(shortest)})
     agent = game.possible_agents[0]
-    seen = str(game.observe(agent))
+    observation: Any = game.observe(agent)
+    seen = str(observation)
     if _sets(family.task) or family.task in _DRAWN_TASKS:
         return seen
     if family.task == "bfcl":
         return seen.replace(game.task.prompt, _OMITTED)
-    profile = game.team.profiles[0]
-    return str(TextObservation.of((*profile.briefed(_PRIVATE), Message("user", game.task.prompt, ENVIRONMENT))))
+    first = Message("user", observation.messages[-1]["content"], ENVIRONMENT)
+    return str(TextObservation.of((*game.team.profiles[0].briefed(_PRIVATE), first)))
 
 
 def _docstrings(modules: Sequence[str]) -> tuple[str, str]:

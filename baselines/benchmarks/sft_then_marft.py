@@ -1,4 +1,4 @@
-"""From 0 in the worlds of tools: fine-tuning on the oracle's episodes alone, and MARFT-A from there.
+"""From 0 in the worlds of tools, and in recall: fine-tuning on the oracle's episodes alone, and MARFT-A from there.
 
     python -m baselines.benchmarks.sft_then_marft --out runs/sft-marft [--worlds shop,desk,travel] [--seeds 0,1,2]
     python -m baselines.benchmarks.sft_then_marft --out runs/sft-marft --dry-run
@@ -31,7 +31,7 @@ from baselines.source_commit import source_commit
 from marft_agents.models.random_models import LINEAR_LAYERS
 
 WORLDS = ("shop", "desk", "travel")
-ENV = "marft/tools_duo-v0"
+OTHERS = {"recall": ("--env", "marft/recall_duo-v0")}  # flags of worlds that are no data of `tools`
 TRAINING = ("sft", "train")  # commands that --resume continues
 
 
@@ -140,7 +140,8 @@ def _training(home: Path, seeds: Sequence[int], budget: Budget) -> Iterator[Step
 
 
 def _env(home: Path, budget: Budget) -> list[str]:
-    return ["--env", ENV, "--data", f"embedded:{home.name}", "--horizon", str(budget.horizon)]
+    tools = ("--env", "marft/tools_duo-v0", "--data", f"embedded:{home.name}")
+    return [*OTHERS.get(home.name, tools), "--horizon", str(budget.horizon)]
 
 
 def _model(budget: Budget) -> list[str]:
@@ -204,7 +205,8 @@ def results(folder: Path, worlds: Sequence[str], budget: Budget) -> dict[str, di
 def _by_difficulty(evaluation: Mapping[str, Any]) -> dict[str, float]:
     """Return the share of solved tasks by difficulty."""
     scores: dict[str, list[float]] = {}
-    for level, played in zip(evaluation["cohorts"]["difficulty"], evaluation["scores"], strict=True):
+    levels = evaluation["cohorts"].get("difficulty", ())  # recall has none
+    for level, played in zip(levels, evaluation["scores"], strict=False):
         scores.setdefault(str(level), []).extend(played)
     return {level: sum(own) / len(own) for level, own in sorted(scores.items())}
 
@@ -250,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budget = Budget()
     parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
-    parser.add_argument("--worlds", default=",".join(WORLDS), help="worlds (default: %(default)s)")
+    parser.add_argument("--worlds", default=",".join(WORLDS), help="worlds, also recall (default: %(default)s)")
     parser.add_argument("--seeds", default="0,1,2", help="seeds (default: %(default)s)")
     parser.add_argument("--dry-run", action="store_true", help="print the commands that are left, and do nothing")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the results that there are, and do nothing")

@@ -7,7 +7,8 @@
 The first two measure a representative id of each world, on tasks spread evenly over its split `test`. The third prints
 the table of a record. Speeds and resets are CPU time of this process and of the helper processes of a world. A speed is
 that of the fastest pass over the tasks. All is played with the evaluation of `marft eval`; nothing is trained. Ctrl-C
-ends the games of the model; the figures until then are written.
+ends the games of the model; the figures until then are written. With --ids the record in --json keeps its other rows,
+each with the commit that it was measured at.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -39,7 +40,7 @@ from marft_agents.trajectory import Action, Trajectory, score
 from marft_envs.environment_capabilities import dependency_game
 
 GAMES = 4  # of a language model, side by side; more would keep more prompts in memory
-WINDOW = 2048  # context window of the model, in tokens
+SHORT = {"listing": "signature"}  # a shorter listing of tools, for prompts that the model can hold
 PACKAGES = {  # extra of marft -> licence and installed size of the package
     "tau2": ("Apache-2.0", "43 MB"),
     "reasoning": ("Apache-2.0", "25 MB"),
@@ -58,11 +59,15 @@ class World:
         env: Id of the environment.
         data: Its keyword `data`; None is the default.
         extra: Extra of marft that its package needs; empty if it needs none.
+        shown: Keywords that make the prompts of the model shorter.
+        window: Context window of the model, in tokens.
     """
 
     env: str
     data: str | None = None
     extra: str = ""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    window: int = 2048
 
     def factory(self, **keywords: Any) -> Callable[[], Any]:
         """Return a function that makes games of the test split."""
@@ -72,11 +77,17 @@ class World:
 WORLDS = (
     *(World(f"marft/{task}_duo-v0") for task in ("math", "gsm8k", "cmath", "aime", "bfcl", "recall")),
     *(World("marft/tools_duo-v0", f"embedded:{name}") for name in ("lookup", "shop", "desk", "travel")),
-    *(World(f"marft/tau2_{domain}_duo-v0", extra="tau2") for domain in ("telecom", "retail", "airline")),
+    *(
+        World(f"marft/tau2_{domain}_duo-v0", extra="tau2", shown={"policy": "none", **SHORT}, window=4096)
+        for domain in ("telecom", "retail", "airline")
+    ),
     *(World(f"marft/reasoning_{name}_duo-v0", extra="reasoning") for name in ("chain_sum", "countdown")),
     *(World(f"marft/plancraft_{team}-v0", extra="plancraft") for team in ("solo", "duo")),
     *(World(f"marft/textworld_{game}_duo-v0", extra="textworld") for game in ("cookingworld", "coin", "sorting")),
-    *(World(f"marft/agentdojo_{suite}_duo-v0", extra="agentdojo") for suite in ("workspace", "banking")),
+    *(
+        World(f"marft/agentdojo_{suite}_duo-v0", extra="agentdojo", shown=SHORT, window=4096)
+        for suite in ("workspace", "banking")
+    ),
 )
 
 
@@ -227,9 +238,10 @@ def measure_model(world: World, model: str, count: int, rounds: int, limit_s: fl
     from marft_agents.models.context_window import ContextSettings
 
     game: Any = dependency_game(world.factory()())
-    settings = TeamSettings({"*": model}, SamplingParams(temperature=0), ContextSettings(WINDOW), dtype="float32")
+    context = ContextSettings(world.window)
+    settings = TeamSettings({"*": model}, SamplingParams(temperature=0), context, dtype="float32")
     try:
-        make = world.factory(horizon=min(rounds, game.settings["horizon"]))
+        make = world.factory(horizon=min(rounds, game.settings["horizon"]), **world.shown)
         settings.check(make())
     except ValueError as error:
         return {"not_played": str(error)}
@@ -286,6 +298,13 @@ def chosen(ids: str | None) -> list[World]:
     return [world for some in found for world in some]
 
 
+def merged(record: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of an earlier record, those that were measured again replaced, and new ones at the end."""
+    new = {(row["id"], row["data"]): row for row in rows}
+    kept = [(row["id"], row["data"], {"commit": record["commit"], **row}) for row in record["worlds"]]
+    return [new.pop((name, data), row) for name, data, row in kept] + list(new.values())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the worlds, print a line for each, and the table."""
     parser = argparse.ArgumentParser(prog="python -m baselines.benchmarks.worlds", description=__doc__)
@@ -313,6 +332,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(row["id"], row["data"] or "", _model_cell(row["model"]), file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         print("interrupted: the worlds after this one are not played by the model", file=sys.stderr)
+    if given.ids is not None and given.json is not None and given.json.is_file():
+        rows = merged(json.loads(given.json.read_text(encoding="utf-8")), rows)
     record = {"model": given.model, "worlds": rows, "left_out": LEFT_OUT}
     print(table(record))
     if given.json is not None:

@@ -276,6 +276,8 @@ class _Config:
         if action.type in OPTIONAL and value in (None, "none"):
             return "none"
         or_none = ' or "none"' if action.type in OPTIONAL else ""
+        if action.nargs == "?" and isinstance(value, bool):
+            return float(value)
         if action.type in (number, optional_number):
             return self._number(where, value, f"a finite number{or_none}")
         if action.nargs == 0:

@@ -63,8 +63,8 @@ def _reader(hint: Any) -> dict[str, Any]:
     """Return the keywords of `add_argument` for a type hint."""
     if typing.get_origin(hint) is typing.Literal:
         return {"choices": typing.get_args(hint)}
-    if hint is bool:
-        return {"action": argparse.BooleanOptionalAction}
+    if hint in SIMPLE:
+        return dict(SIMPLE[hint])
     if typing.get_origin(hint) is tuple:
         return {"type": _names, "metavar": "NAME,NAME"}
     if isinstance(hint, types.UnionType):
@@ -73,8 +73,6 @@ def _reader(hint: Any) -> dict[str, Any]:
             "type": optional_whole if whole else optional_number,
             "metavar": "INT|none" if whole else "NUMBER|none",
         }
-    if hint is float:
-        return {"type": number, "metavar": "NUMBER"}
     return {"type": hint, "metavar": hint.__name__.upper()}
 
 
@@ -104,6 +102,13 @@ def optional_whole(text: str) -> int | str:
 def optional_number(text: str) -> float | str:
     """Parse a finite number or "none"."""
     return "none" if text == "none" else number(text, "a finite number or none")
+
+
+SIMPLE: Mapping[Any, Mapping[str, Any]] = {  # type hint -> keywords of `add_argument`
+    bool: {"action": argparse.BooleanOptionalAction},
+    float: {"type": number, "metavar": "NUMBER"},
+    bool | float: {"type": number, "nargs": "?", "const": 1.0, "metavar": "SHARE"},  # the flag alone is 1
+}
 
 
 def read_knobs(arguments: argparse.Namespace, settings: type[Any], defaults: Mapping[str, Any]) -> Any:

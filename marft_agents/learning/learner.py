@@ -93,7 +93,7 @@ class Learner:
         self.scorer = LogProbScorer(team.law, settings.micro_batch, ranks)
         if settings.gradient_checkpointing:
             for base in team.bases:
-                base.recompute_layers()
+                base.recompute_layers(settings.gradient_checkpointing)
         self.critic = TeamCritic(team, settings, seed=seed, ranks=ranks) if settings.critic else None
         self.optimizers = {
             policy: torch.optim.Adam(

@@ -141,8 +141,11 @@ class LearnerSettings:
     ppo_epochs: int = knob(1, "PPO epochs: passes over a batch", _positive, ">= 1")
     mini_batches: int = knob(1, "mini-batches: optimizer steps per pass", _positive, ">= 1")
     micro_batch: int = knob(16, "sequences per forward pass (changes memory, not results)", _positive, ">= 1")
-    gradient_checkpointing: bool = knob(
-        False, "recompute each layer in the backward pass instead of storing it: a third of the memory, slower"
+    gradient_checkpointing: bool | float = knob(
+        0.5,
+        "share of the layers that the backward pass recomputes instead of storing them; 0: fastest, 1: least memory",
+        _share,
+        "in [0, 1]",
     )
     kl_stop: float | None = knob(
         None,

@@ -6,14 +6,16 @@ N agents on one base need the memory of one base. Only the adapters (float32) ar
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from marft_agents.models.chat_template import end_token_ids
 from marft_agents.models.gated_mlp import keep_less
@@ -141,14 +143,22 @@ class AdaptedBase:
         finally:
             hooks.__exit__(None, None, None)  # given an exception, peft would not remove its hooks
 
-    def recompute_layers(self) -> None:
-        """Turn on activation checkpointing: store only layer inputs and recompute layers in the backward pass."""
+    def recompute_layers(self, share: float) -> None:
+        """Turn on activation checkpointing for a share of the layers, spread evenly over the trunk.
+
+        Of these only the inputs are stored, and the backward pass computes them again. A model that cannot do so stays
+        as it is.
+        """
+        if not getattr(self.trunk, "supports_gradient_checkpointing", False):
+            return
         older = "gradient_checkpointing_enable"  # its older name in transformers
         enable = getattr(self.trunk, "activation_checkpointing_enable", None) or getattr(self.trunk, older)
         enable({"use_reentrant": False})
-        for module in self.trunk.modules():
-            if getattr(module, "gradient_checkpointing", False):
-                module.training = True  # checkpointing requires it; submodules stay in eval mode, without dropout
+        layers = [module for module in self.trunk.modules() if getattr(module, "gradient_checkpointing", False)]
+        for number, layer in enumerate(layers):
+            layer.gradient_checkpointing = math.floor((number + 1) * share) > math.floor(number * share)
+            layer.training = layer.gradient_checkpointing  # needed by it; its parts stay in eval mode, without dropout
+            layer._gradient_checkpointing_func = _checkpointed
 
     def action(
         self,
@@ -183,6 +193,13 @@ class AdaptedBase:
     def lora_config(self, adapter: str) -> Any:
         """Return PEFT's configuration of one adapter."""
         return self.peft.peft_config[self.peft_name(adapter)]
+
+
+def _checkpointed(layer: Callable[..., Any], *inputs: Any) -> Any:
+    """Call a layer, and let the backward pass recompute it. It draws no random numbers, so their state is not saved."""
+    if not torch.is_grad_enabled():
+        return layer(*inputs)
+    return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=False)
 
 
 def _check_targets(pretrained: Pretrained, targets: Sequence[str]) -> None:

@@ -33,6 +33,7 @@ from marft_agents.runs.validation import Best
 STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
 STATE_KEYS = {"updates", "team", "settings"}
+SAME_RESULTS = {"gradient_checkpointing"}  # settings that change memory and time, but no bit of an update
 BEST = "best"  # a link to the checkpoint of the best validated update
 
 
@@ -389,7 +390,7 @@ def _read_state(path: Path) -> dict[str, Any]:
 
 
 def _check_same_settings(path: Path, record: Any, settings: LearnerSettings) -> None:
-    """Compare settings field by field; a field missing in the record was added later and counts as its default."""
+    """Compare settings that change results; a field missing in the record was added later and counts as its default."""
     defaults, wanted = dataclasses.asdict(LearnerSettings()), dataclasses.asdict(settings)
     found = _settings_of(path, record)
     unknown = sorted(found.keys() - wanted.keys())
@@ -400,7 +401,9 @@ def _check_same_settings(path: Path, record: Any, settings: LearnerSettings) -> 
         )
     found = defaults | found
     others = [
-        f"{name}: found {found[name]!r}, wanted {wanted[name]!r}" for name in wanted if found[name] != wanted[name]
+        f"{name}: found {found[name]!r}, wanted {wanted[name]!r}"
+        for name in wanted
+        if name not in SAME_RESULTS and found[name] != wanted[name]
     ]
     if others:
         raise CheckpointError(

@@ -42,8 +42,11 @@ class SupervisedSettings:
     adam_epsilon: float = knob(DEFAULTS["adam_epsilon"], "epsilon of Adam", _positive, "> 0")
     max_grad_norm: float = knob(1.0, "gradient clipping: largest norm of a gradient", _positive, "> 0")
     micro_batch: int = knob(16, "turns per forward pass (changes memory, not results)", _positive, ">= 1")
-    gradient_checkpointing: bool = knob(
-        False, "recompute each layer in the backward pass instead of storing it: a third of the memory, slower"
+    gradient_checkpointing: bool | float = knob(
+        0.5,
+        "share of the layers that the backward pass recomputes instead of storing them; 0: fastest, 1: least memory",
+        lambda value: 0 <= value <= 1,
+        "in [0, 1]",
     )
     seed: int = knob(0, "seed of the adapters' initial weights and of the batches", lambda v: v >= 0, ">= 0")
 

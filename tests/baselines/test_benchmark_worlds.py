@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,13 @@ def test_two_worlds_are_measured_and_recorded(tmp_path, monkeypatch, capsys):
     assert shown.out.strip() == table(record)
     assert main(["--table", str(out)]) == 0
     assert capsys.readouterr().out.strip() == table(record)
+
+    few[few.index("--tasks") + 1] = "2"
+    assert main(["--ids", "marft/tools_duo-v0,marft/gsm8k_duo-v0", *few, "--json", str(out)]) == 0
+    rows = json.loads(out.read_text(encoding="utf-8"))["worlds"]
+    assert [row["id"] for row in rows] == ["marft/math_duo-v0", "marft/tools_duo-v0", "marft/gsm8k_duo-v0"]
+    assert rows[0] == {"commit": record["commit"], **record["worlds"][0]}
+    assert [row["tasks"] for row in rows] == [3, 2, 2]
 
 
 def test_a_wrong_oracle_is_seen(monkeypatch):
@@ -104,11 +112,10 @@ def test_a_model_is_stopped_at_the_limit_of_time():
     assert (found["ended"], found["solved"], found["stopped"]) == (0, 0, True)
 
 
-def test_a_model_is_not_played_where_rounds_or_window_are_too_short(monkeypatch):
+def test_a_model_is_not_played_where_rounds_or_window_are_too_short():
     found = measure_model(World("marft/recall_duo-v0"), "tiny", count=1, rounds=2, limit_s=9.0)
     assert "wanted at least 6" in found["not_played"]
-    monkeypatch.setattr(worlds, "WINDOW", 70)
-    found = measure_model(LOOKUP, "tiny", count=1, rounds=2, limit_s=9.0)
+    found = measure_model(replace(LOOKUP, window=70), "tiny", count=1, rounds=2, limit_s=9.0)
     assert "context_window = 70" in found["not_played"]
 
 

@@ -235,6 +235,13 @@ def test_print_config_keeps_out_and_device(capsys):
     assert (record["out"], record["device"]) == ("runs/x", "cpu")
 
 
+@pytest.mark.parametrize("value", ["true", "1", "1.0"])
+def test_a_share_may_be_true_as_in_older_files(tmp_path, value):
+    written = write(tmp_path / "file.toml", f"gradient_checkpointing = {value}")
+    assert experiment("--env", DUO, "--config", written).learner.gradient_checkpointing == 1
+    assert experiment("--env", DUO, "--gradient-checkpointing").learner.gradient_checkpointing == 1
+
+
 # ------------------------------------------------------------------ bad input
 
 BAD = {
@@ -249,6 +256,7 @@ BAD = {
     "not finite": ("policy_lr = nan", ["policy_lr: found nan (float), wanted a finite number"]),
     "true for a number": ("groups = true", ["groups: found True (bool), wanted a whole number"]),
     "a float for a whole number": ("[schedule]\ngroups = 1.5", ["[schedule] groups: found 1.5", "a whole number"]),
+    "share above 1": ("gradient_checkpointing = 2", ["gradient_checkpointing = 2.0, wanted in [0, 1]"]),
     "number for yes or no": ("value_norm = 1", ["value_norm: found 1 (int), wanted true or false"]),
     "no choice": ('sharing = "both"', ["sharing: found 'both'", "separate or shared"]),
     "list for a choice": ("preset = []", ["preset: found [] (list)", "paper"]),

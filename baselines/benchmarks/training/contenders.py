@@ -47,6 +47,7 @@ class Recipe:
 CONTENDERS: Mapping[str, Recipe] = {
     "ours": Recipe("marft_grpo"),
     "ours-lean": Recipe("marft_grpo", {"gradient_checkpointing": True}, ("update",)),
+    "ours-plain": Recipe("marft_grpo", {"gradient_checkpointing": False}, ("update",)),
     "ours-marft": Recipe("marft_grpo", {"algorithm": "marft-a"}, ("update",)),
     "ours-sft": Recipe("marft_grpo", {"supervised": True}, ("update",)),
     "ours-bf16": Recipe("marft_grpo", HALF),

@@ -68,7 +68,7 @@ FULL = Plan(
         Axis(
             "solo group",
             {n: Shape(agents=1, group_size=n) for n in (8, 16)},
-            (*OURS, "ours-lean", "reference", "trl", "trl-plain", "hf"),
+            (*OURS, "ours-lean", "ours-plain", "reference", "trl", "trl-plain", "hf"),
         ),
         Axis("team", {n: replace(SMALL, agents=n) for n in (1, 2, 4, 8)}, (*OURS, *OTHERS, "hf")),
         Axis("per agent", {n: replace(SMALL, agents=n) for n in (2, 8)}, OURS, repetitions=5),

@@ -69,7 +69,7 @@ def _solo(size: int) -> Iterator[Target]:
     """Yield the comparisons of single-agent updates, with groups of `size` answers."""
     where, who = f"solo group-{size}", f"one agent, group of {size}: update,"
     yield Target(f"{who} speed against the reference's", "update", "ours-marft", "reference", 5.0, workload=where)
-    for alike, ours, theirs in (("both checkpointing", "ours-lean", "trl"), ("neither", "ours", "trl-plain")):
+    for alike, ours, theirs in (("both checkpointing", "ours-lean", "trl"), ("neither", "ours-plain", "trl-plain")):
         yield Target(f"{who} speed against TRL, {alike}", "update", ours, theirs, 3.0, workload=where)
         yield Target(f"{who} peak memory of TRL's, {alike}", "update", ours, theirs, 0.25, memory=True, workload=where)
 
@@ -81,7 +81,7 @@ TARGETS = (
     ),
     Target("update: speed against TRL", "update", "ours", "trl", 3.0),
     Target("update: speed against TRL, both checkpointing", "update", "ours-lean", "trl", 3.0),
-    Target("update: speed against TRL, both without checkpointing", "update", "ours", "trl-plain", 3.0),
+    Target("update: speed against TRL, both without checkpointing", "update", "ours-plain", "trl-plain", 3.0),
     Target("update: speed against CoMLRL", "update", "ours", "comlrl"),
     Target("rollout of 8 games: speed against HF generate", "rollout", "ours", "hf", 2.5),
     Target("rollout of 32 games: speed against HF generate", "rollout", "ours", "hf", 2.5, workload="problems-4"),
@@ -90,7 +90,12 @@ TARGETS = (
     Target("update: peak memory of TRL's", "update", "ours", "trl", 0.25, memory=True),
     Target("update: peak memory of TRL's, both checkpointing", "update", "ours-lean", "trl", 0.25, memory=True),
     Target(
-        "update: peak memory of TRL's, both without checkpointing", "update", "ours", "trl-plain", 0.25, memory=True
+        "update: peak memory of TRL's, both without checkpointing",
+        "update",
+        "ours-plain",
+        "trl-plain",
+        0.25,
+        memory=True,
     ),
     Target("update: peak memory of CoMLRL's", "update", "ours", "comlrl", memory=True),
     Target("update: peak memory of the reference's", "update", "ours-marft", "reference", memory=True),

@@ -30,8 +30,8 @@ from marft_envs.teams.team import Team
 
 MOST_ERRORS = 10
 """Failed calls that end a game, as in tau2."""
-PROMPT = "A customer has called. The conversation begins."
-"""Same for all tasks and teams, so that a pair and a solo agent play the same list of scenarios."""
+FIRST_WORDS = "A customer has called. The conversation begins."
+"""What every agent sees in the place of the problem, which is private: a ticket, or the customer's scenario."""
 
 
 class Tau2Tasks(TeamTools):
@@ -87,7 +87,8 @@ class Tau2Tasks(TeamTools):
         row = self.rows[index]
         calls = (row["evaluation_criteria"] or {}).get("actions") or []
         solution = json.dumps([[call["name"], call["arguments"]] for call in calls])
-        return Task(row["id"], PROMPT, solution, self.split, {"domain": self.domain, "calls": len(calls)})
+        meta: dict[str, str | int | float] = {"domain": self.domain, "calls": len(calls)}
+        return Task(row["id"], str(self.tau2_task(index).user_scenario), solution, self.split, meta)
 
     def tau2_task(self, index: int) -> Any:
         """Return tau2's own form of a task."""
@@ -160,6 +161,11 @@ class Tau2Session:
             for reply in self._replies:
                 simulation.run(self._world, reply.side, reply.call)
         return self._world
+
+    @property
+    def start(self) -> Outcome:
+        """The first round, which tells nothing of the problem."""
+        return Outcome(reward=0.0, terminated=False, success=False, invalid=False, observation=FIRST_WORDS)
 
     @property
     def opening(self) -> Mapping[str, str]:

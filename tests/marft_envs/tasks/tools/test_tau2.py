@@ -162,6 +162,16 @@ def test_each_side_has_its_own_tools_and_private_context():
     assert game.settings["tau2"] == "26.3"
 
 
+def test_tasks_differ_by_their_problems_which_only_the_customer_sees():
+    game = play(made("airline_duo"), [])
+    problems = [task.prompt for task in map(game.tasks.__getitem__, range(len(game.tasks)))]
+    assert len(set(problems)) == len(problems)
+    user, assistant = (str(game.observe(agent)) for agent in ("user_0", "assistant_0"))
+    assert problems[0] in user
+    assert problems[0] not in assistant
+    assert assistant.endswith("A customer has called. The conversation begins.")
+
+
 def test_calls_are_private_and_messages_are_not():
     game = play(made("telecom_duo"), ["My data fails.", LOOK, "Look at it.", STATUS, STATUS + "There.", "It is off."])
     turns = game.episode().turns
