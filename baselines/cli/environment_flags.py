@@ -82,7 +82,7 @@ def add_environment_flags(parser: argparse.ArgumentParser, *, split: str | None 
         help="text, number, endpoint:URL, model:URL#NAME, MODULE:FUNCTION, a TOML file, or settings as JSON",
     )
     group.add_argument("--tools", metavar="FILE", help="TOML file with a world of HTTP endpoints and MCP servers")
-    group.add_argument("--memory", help="of recall: agents, none, all, last:K, bm25:K, or write and read as JSON")
+    group.add_argument("--memory", help="of recall: agents, none, all, last:K, bm25:K, or write, read, distil as JSON")
     group.add_argument("--size", help="of recall: tiny, small, medium, large, or its fields as JSON")
     group.add_argument(
         "--env-arg", action="append", metavar="KEY=JSON", help="any other keyword of the environment; may be repeated"

@@ -3,7 +3,7 @@
 A team is an ordered set of agents, written as one JSON file. The presets
 (solo, duo, trio, quartet, sextet, octet, dozen) are such files, in `marft_envs/teams/presets/`: for mathematics in
 English and in Chinese; for programming ("code"), for tools, for functions of the leaderboard ("bfcl") and for memory
-("recall": solo, duo and trio) in English.
+("recall": solo to quartet) in English.
 So is `routed`, whose orchestrator chooses who acts.
 """
 
@@ -46,7 +46,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "bfcl": ("en",),
     "recall": ("en",),
 }
-FEW_TEAMS: Mapping[str, tuple[str, ...]] = {"recall": ("solo", "duo", "trio")}  # families without the larger presets
+# families without the larger presets
+FEW_TEAMS: Mapping[str, tuple[str, ...]] = {"recall": ("solo", "duo", "trio", "quartet")}
 _ANY_HORIZON = 1000  # a file does not say for how many rounds; the game checks again with its own
 
 

@@ -32,13 +32,15 @@ def test_the_oracle_solves_it_with_words_of_one_token_and_no_profile(team):
     assert success(env) == 1.0
     assert env.observe(env.possible_agents[-1]).messages[0]["content"].startswith("topic ")
     assert success(marft_envs.make(f"{HERE}/recall_{team}-v0", split="test", memory="none")) == pytest.approx(CHANCE)
+    distilled = marft_envs.make(f"{HERE}/recall_{team}-v0", split="test", memory={"distil": "agents"}, horizon=7)
+    assert success(distilled) == 1.0
 
 
 def test_every_task_of_the_plan_is_paid_for_as_many_episodes():
     plan = read_plan(EXPERIMENTS / "bench" / "memory.toml")
     episodes = set()
     for task in plan.tasks:
-        env = marft_envs.make(task.plan.env, **task.keywords("train", task.teams["trio"]))
+        env = marft_envs.make(task.plan.env, **task.keywords("train", *task.teams.values()))
         env.reset(seed=0, options={"index": 0})
         while not any(env.terminations.values()):
             env.step("a")

@@ -1,4 +1,4 @@
-"""Memory policies: which part of writing and reading the agents do, and the fixed rules that do the rest."""
+"""Memory policies: which part of writing, reading and distilling the agents do; fixed rules do the rest."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from typing import Any
 
 from marft_envs.tasks.recall.store import Entry, words
 
-_WRITE, _READ = r"agents|none|all|last:[1-9]\d*", r"agents|all|bm25:[1-9]\d*"
+_WRITE, _READ, _DISTIL = r"agents|none|all|last:[1-9]\d*", r"agents|all|bm25:[1-9]\d*", "none|agents"
 NAMED = (
-    "agents, none, all, last:K, bm25:K, or a dict with write (agents, none, all, last:K) and read (agents, all, bm25:K)"
+    "agents, none, all, last:K, bm25:K, or a dict with write (agents, none, all, last:K), read (agents, all, bm25:K) "
+    "and distil (none, agents)"
 )
 
 
 @dataclass(frozen=True)
 class Memory:
-    """How a game writes and reads its store.
+    """How a game writes and reads its store, and whether an agent distils what was read.
 
     Attributes:
         write: "agents", "none", "all", or "last:K": the last K lines of the sessions.
         read: "agents", "all", or "bm25:K": the K entries that BM25 ranks first for the question.
+        distil: "none", or "agents": an agent writes a note of the entries, and the answering agent sees it alone.
     """
 
     write: str = "agents"
     read: str = "agents"
+    distil: str = "none"
 
     @classmethod
     def of(cls, spec: str | Mapping[str, Any] | Memory) -> Memory:
-        """Return a policy by its name, or from both parts.
+        """Return a policy by its name, or from its parts.
 
         Raises:
             ValueError: It is none.
@@ -42,10 +45,10 @@ class Memory:
             parts = {}
         elif isinstance(spec, str) and spec.startswith("bm25:"):
             parts = {"write": "all", "read": spec}
-        if not isinstance(parts, Mapping) or not parts.keys() <= {"write", "read"}:
+        if not isinstance(parts, Mapping) or not parts.keys() <= {"write", "read", "distil"}:
             raise ValueError(f"memory: found {spec!r}, wanted {NAMED}")
         made = cls(**parts)
-        for part, pattern in ((made.write, _WRITE), (made.read, _READ)):
+        for part, pattern in ((made.write, _WRITE), (made.read, _READ), (made.distil, _DISTIL)):
             if not isinstance(part, str) or not re.fullmatch(pattern, part, re.ASCII):
                 raise ValueError(f"memory: found {spec!r}, wanted {NAMED} with K >= 1")
         if made.read.startswith("bm25:"):

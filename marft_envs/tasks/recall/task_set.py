@@ -17,7 +17,7 @@ from marft_envs.tasks.recall.store import Entry, Store, words
 from marft_envs.tasks.recall.wording import Sentences, Terse, Wording, value_told
 from marft_envs.teams.profile import ENVIRONMENT
 
-WRITE, QUERY, ANSWER = range(3)
+WRITE, QUERY, ANSWER, DISTIL = range(4)  # phases; DISTIL is played before ANSWER
 Event = dict[str, Any]
 
 
@@ -27,7 +27,7 @@ class RecallTasks(TaskList):
     Args:
         tasks: Sessions and questions, all with as many sessions.
         size: Store and wording; its other fields describe how the tasks were drawn.
-        memory: "agents", "none", "all", "last:K", "bm25:K", or a dict with "write" and "read".
+        memory: "agents", "none", "all", "last:K", "bm25:K", or a dict with "write", "read" and "distil".
 
     Raises:
         ValueError: A task without sessions or with an answer that is no choice, tasks of different lengths, or an
@@ -50,7 +50,7 @@ class RecallTasks(TaskList):
         if len(lengths) > 1:
             raise ValueError(f"recall: tasks with {sorted(lengths)} sessions, wanted one number")
         writing = max(lengths, default=0) if self.memory.write == "agents" else 0
-        self.rounds = writing + (self.memory.read == "agents") + 1
+        self.rounds = writing + (self.memory.read == "agents") + (self.memory.distil == "agents") + 1
 
     @classmethod
     def load(cls, data: Any, split: str, *, size: Any = "small", memory: Any = "agents") -> RecallTasks:
@@ -62,7 +62,7 @@ class RecallTasks(TaskList):
             size: "tiny", "small", "medium", "large", or a dict with fields of `RecallSize`: sessions, facts, distance,
                 keys, values, capacity, results, chatter, terse.
             memory: Who writes and reads the store: "agents", a fixed policy ("none", "all", "last:K", "bm25:K"), or a
-                dict with "write" and "read".
+                dict with "write", "read" and "distil".
 
         Raises:
             ValueError: Other data, or an unknown split, size or memory.
@@ -86,7 +86,10 @@ class RecallTasks(TaskList):
     @property
     def settings(self) -> Mapping[str, Any]:
         """Size and memory."""
-        return {"size": asdict(self.size), "memory": asdict(self.memory)}
+        memory = asdict(self.memory)
+        if self.memory.distil == "none":
+            del memory["distil"]  # as in records that are older than it
+        return {"size": asdict(self.size), "memory": memory}
 
     def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> RecallSession:
         """Start a game with an empty store; nothing in it is random."""
@@ -116,7 +119,8 @@ class RecallSession:
         store: Memories of the game.
         told: Sessions that were told.
         phase: Phase of the running round.
-        shown: Entries that the answering agent is shown.
+        shown: Entries that were read.
+        note: Note about them, where an agent distils.
     """
 
     tasks: RecallTasks
@@ -126,6 +130,7 @@ class RecallSession:
     told: int = 0
     phase: int = WRITE
     shown: tuple[Entry, ...] = ()
+    note: str = ""
 
     def __post_init__(self) -> None:
         if self.tasks.memory.write != "agents":
@@ -146,11 +151,15 @@ class RecallSession:
         return self._next(())
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome:
-        """Write the store, search it, or judge the answer."""
+        """Write the store, search it, take the note, or judge the answer."""
         if self.phase == ANSWER:
             return self._judged(turns)
         if self.phase == QUERY:
             events = self._query(turns)
+            self.phase = self._after_reading
+            return self._next(events)
+        if self.phase == DISTIL:
+            events = self._distil(turns)
             self.phase = ANSWER
             return self._next(events)
         events = [event for turn in turns for event in self._write(turn)]
@@ -162,17 +171,27 @@ class RecallSession:
     def _ask(self) -> None:
         """Enter the phase after the last session."""
         memory, wording = self.tasks.memory, self.tasks.wording
-        self.phase = QUERY if memory.read == "agents" else ANSWER
-        if self.phase == ANSWER:
+        self.phase = QUERY if memory.read == "agents" else self._after_reading
+        if self.phase != QUERY:
             self.shown = tuple(memory.read_by_rule(self.store.entries, wording.question(self.task)))
+
+    @property
+    def _after_reading(self) -> int:
+        return DISTIL if self.tasks.memory.distil == "agents" else ANSWER
 
     def _next(self, events: Sequence[Event]) -> Outcome:
         """Return the outcome of a round after which the game goes on: the text of the next round for all agents."""
         wording = self.tasks.wording
         if self.phase == WRITE:
             text = wording.session(self.task, self.told, self.store)
+        elif self.phase == QUERY:
+            text = wording.question(self.task)
+        elif self.phase == DISTIL:
+            text = wording.to_distil(self.task, self.shown)
+        elif self.tasks.memory.distil == "agents":
+            text = wording.distilled(self.task, self.note)
         else:
-            text = wording.question(self.task) if self.phase == QUERY else wording.found(self.task, self.shown)
+            text = wording.found(self.task, self.shown)
         return Outcome(
             reward=0.0,
             terminated=False,
@@ -204,10 +223,19 @@ class RecallSession:
         event = {"kind": "query", "agent": turns[-1].agent, "round": turns[-1].round}
         return [event | {"found": len(self.shown), "status": "ok" if words(query) else "unreadable"}]
 
+    def _distil(self, turns: Sequence[Turn]) -> list[Event]:
+        """Take the last note of the round."""
+        if not turns:
+            return []
+        self.note = self.tasks.wording.note(turns[-1].action, self.task)
+        event = {"kind": "distil", "agent": turns[-1].agent, "round": turns[-1].round}
+        return [event | {"status": "ok" if self.note else "unreadable"}]
+
     def _judged(self, turns: Sequence[Turn]) -> Outcome:
         said = [turn.action for turn in turns if turn.agent in self.roster.answering]
         answer = self.tasks.wording.answer(said[-1], self.task) if said else None
         right = answer == self.task.answer
+        distilled = self.tasks.wording.answer(self.note, self.task) == self.task.answer
         return Outcome(
             reward=float(right),
             terminated=True,
@@ -217,6 +245,7 @@ class RecallSession:
             detail={
                 "stored": self._tells(self.store.entries),
                 "found": self._tells(self.shown),
+                **({"distilled": distilled} if self.tasks.memory.distil == "agents" else {}),
                 **({} if answer is None else {"extracted": answer}),
             },
         )

@@ -21,6 +21,9 @@ _TOLD = {
 }
 _COMMAND = re.compile(r"\s*(add|update|delete|keep)\b[ \t]*(?:([^:\n]+?)[ \t]*(?::[ \t]*(.+?))?)?\s*", re.IGNORECASE)
 _SESSION = re.compile(r"Session (\d+) of ")
+_NOTE = re.compile(r"^\s*note\b:?(.*)", re.IGNORECASE | re.DOTALL)
+_NOTED = re.compile(r"Note: (.*)\n\nQuestion:", re.DOTALL)
+_TO_DISTIL = "Write one sentence, as note: TEXT. The question is then answered from the note alone."
 _QUERY = re.compile(r"^\s*query\b:?", re.IGNORECASE)
 
 
@@ -39,11 +42,20 @@ class Wording(Protocol):
     def found(self, task: RecallTask, entries: Sequence[Entry]) -> str:
         """Return the text of the last round: the question, and the entries that were read."""
 
+    def to_distil(self, task: RecallTask, entries: Sequence[Entry]) -> str:
+        """Return the text for the agent that distils: the question, and the entries that were read."""
+
+    def distilled(self, task: RecallTask, note: str) -> str:
+        """Return the text of the last round after a distillation: the question, and the note alone."""
+
     def commands(self, action: str, facts: Sequence[Fact]) -> list[Command | None]:
         """Read what to write; None for each line that cannot be read."""
 
     def query(self, action: str, task: RecallTask) -> str:
         """Read what to look up."""
+
+    def note(self, action: str, task: RecallTask) -> str:
+        """Read a note; empty if there is none."""
 
     def answer(self, action: str, task: RecallTask) -> str | None:
         """Read which of the choices is answered; None if none, or more than one."""
@@ -84,6 +96,14 @@ class Sentences:
         held = "\n".join(f"- {entry.text}" for entry in entries) or "(nothing found)"
         return f"Memory, oldest first:\n{held}\n\n{self.question(task)}"
 
+    def to_distil(self, task: RecallTask, entries: Sequence[Entry]) -> str:
+        """Return the text of `found` and what to do: the profiles of the smaller teams do not tell of notes."""
+        return f"{self.found(task, entries)}\n\n{_TO_DISTIL}"
+
+    def distilled(self, task: RecallTask, note: str) -> str:
+        """Return the question below the note."""
+        return f"Note: {note or '(empty)'}\n\n{self.question(task)}"
+
     def commands(self, action: str, facts: Sequence[Fact]) -> list[Command | None]:
         """Read one command from each line that is not empty."""
         read: list[Command | None] = []
@@ -99,6 +119,11 @@ class Sentences:
         """Return the action, without the word "query" at its start."""
         return _QUERY.sub("", action)
 
+    def note(self, action: str, task: RecallTask) -> str:
+        """Return the text after the word "note" at the start."""
+        found = _NOTE.match(action)
+        return found[1].strip() if found else ""
+
     def answer(self, action: str, task: RecallTask) -> str | None:
         """Return the only choice whose words occur in the action."""
         said = f" {' '.join(words(action))} "
@@ -106,7 +131,7 @@ class Sentences:
         return named[0] if len(named) == 1 else None
 
     def play(self, text: str, task: RecallTask) -> str:
-        """Write all facts, update those that the store holds, look up the asked key, or answer from the entries."""
+        """Write and update all facts, look up the asked key, tell its value in a note, or answer from what is shown."""
         held = [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ")]
         if session := _SESSION.match(text):
             facts = task.sessions[int(session[1]) - 1]
@@ -114,7 +139,10 @@ class Sentences:
             return "\n".join(f"{'update' if fact.key in known else 'add'} {fact.key}: {fact.value}" for fact in facts)
         if text.startswith("Question:"):
             return f"query {task.key}"
-        return value_told(held, task) or task.choices[0]
+        if told := _NOTED.match(text):
+            return self.answer(told[1], task) or task.choices[0]
+        value = value_told(held, task) or task.choices[0]
+        return f"note: {task.key} is {value}" if text.endswith(_TO_DISTIL) else value
 
 
 class Terse:
@@ -137,6 +165,14 @@ class Terse:
         """Return the question and the entries, or "?" for none."""
         return " ".join([self.question(task), *([f"{entry.key} {entry.value}" for entry in entries] or "?")])
 
+    def to_distil(self, task: RecallTask, entries: Sequence[Entry]) -> str:
+        """Return the text of `found`: the note is a digit, as an answer is."""
+        return self.found(task, entries)
+
+    def distilled(self, task: RecallTask, note: str) -> str:
+        """Return the question and the digit of the note, or "?" for none."""
+        return f"{self.question(task)} heard {note or '?'}"
+
     def commands(self, action: str, facts: Sequence[Fact]) -> list[Command | None]:
         """Read an operation: a is add, b update, c delete, d keep, and so on in a circle."""
         place = _first(action, "a", len(OPERATIONS))
@@ -148,18 +184,24 @@ class Terse:
         place = _first(action, "a", len(keys))
         return "" if place is None else keys[place]
 
+    def note(self, action: str, task: RecallTask) -> str:
+        """Read a digit."""
+        return self.answer(action, task) or ""
+
     def answer(self, action: str, task: RecallTask) -> str | None:
         """Read a digit."""
         place = _first(action, "0", len(task.choices))
         return None if place is None else task.choices[place]
 
     def play(self, text: str, task: RecallTask) -> str:
-        """Update the key where the store holds it, else add it; look up the asked key; or answer from the entries."""
+        """Update a known key, add another; look up the asked key; or tell its value, from the entries or the note."""
         said = text.split()
         if said[2] == "value":
             return "b" if said[-1] == "heard" else "a"
         if said == self.question(task).split():
             return task.key
+        if said[3] == "heard":
+            return said[4] if said[4] in task.choices else task.choices[0]
         held = [f"{key} {value}" for key, value in zip(said[3::2], said[4::2], strict=False)]
         return value_told(held, task) or task.choices[0]
 

@@ -20,7 +20,7 @@ from marft_envs.tasks.recall.store import OPERATIONS, Command
 from marft_envs.tasks.recall.wording import Sentences, Terse
 from marft_envs.testing import check_environment
 
-TEAMS = ("solo", "duo", "trio")
+TEAMS = ("solo", "duo", "trio", "quartet")
 ONE_BLOCK = 12  # tasks: whole blocks of every size
 
 
@@ -127,6 +127,66 @@ def test_one_part_may_be_fixed_and_its_rounds_are_left_out(memory, agents):
     assert [turn.agent for turn in env.unwrapped.episode().turns] == agents
 
 
+# ------------------------------------------------------------------ distilling
+
+DISTILLERS = {"solo": "keeper_0", "duo": "reader_0", "trio": "answerer_0", "quartet": "distiller_0"}
+ALL_AGENTS = {"write": "agents", "read": "agents", "distil": "agents"}
+
+
+@pytest.mark.parametrize("team", TEAMS)
+@pytest.mark.parametrize("size", ["tiny", "small"])
+def test_with_distil_the_oracle_solves_it_and_the_round_before_the_last_is_the_distillers(team, size):
+    env = new_game(team, size=size, memory=ALL_AGENTS)
+    assert solved(env, ONE_BLOCK) == 1.0
+    record = env.unwrapped.episode()
+    assert len(record.outcomes) == SIZES[size].sessions + 3
+    assert record.turns[-2].agent == DISTILLERS[team]
+    assert [outcome.detail["phase"] for outcome in record.outcomes[-3:-1]] == [3, 2]
+    assert record.outcomes[-1].detail["distilled"]
+    assert {event["status"] for outcome in record.outcomes for event in outcome.events} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    "memory", [{**ALL_AGENTS, "write": "all"}, {"write": "all", "read": "bm25:3"}, {"read": "all"}]
+)
+@pytest.mark.parametrize("size", ["tiny", "small"])
+def test_who_answers_sees_the_question_and_the_note_alone(size, memory):
+    env = new_game("quartet", size=size, memory=memory | {"distil": "agents"})
+    task, oracle = env.unwrapped.tasks[0], oracle_of(env)
+    wrong = next(choice for choice in task.choices if choice != task.answer)
+    said = f"note: {wrong}" if size == "small" else wrong
+    record = play(env, 0, lambda agent, seen: said if agent == "distiller_0" else oracle(env.unwrapped, agent, seen))
+    distiller, answerer = (turn.observation.messages[-1]["content"] for turn in record.turns[-2:])
+    read = "Memory, oldest first:" if size == "small" else f" {task.key} {task.answer}"
+    note = f"Note: {wrong}\n" if size == "small" else f"topic {task.key} ? heard {wrong}"
+    assert (read in distiller, read in answerer) == (True, False)
+    assert note in answerer
+    assert record.turns[-1].action == wrong  # the answering agent has nothing else to go by
+    assert record.outcomes[-1].detail == {"stored": True, "found": True, "distilled": False, "extracted": wrong}
+    assert not record.success
+
+
+@pytest.mark.parametrize(("size", "shown"), [("small", "Note: (empty)\n"), ("tiny", "? heard ?")])
+def test_no_note_is_a_fault_and_shows_nothing(size, shown):
+    env = new_game("quartet", size=size, memory=ALL_AGENTS)
+    record = play(env, 0, lambda agent, seen: " " if size == "tiny" else "Gus lives in Lima.")
+    assert shown in record.turns[-1].observation
+    assert [dict(event) for event in record.outcomes[-2].events] == [
+        {"kind": "distil", "agent": "distiller_0", "round": SIZES[size].sessions + 1, "status": "unreadable"}
+    ]
+    assert record.outcomes[-2].invalid
+
+
+def test_without_distil_nothing_tells_of_it():
+    env = new_game("quartet")
+    assert env.unwrapped.settings["memory"] == {"write": "agents", "read": "agents"}
+    assert solved(env, 1) == 1.0
+    record = env.unwrapped.episode()
+    assert "distiller_0" not in [turn.agent for turn in record.turns]
+    assert "distilled" not in record.outcomes[-1].detail
+    assert [outcome.detail.get("phase") for outcome in record.outcomes] == [0, 0, 0, 1, 2, None]
+
+
 # ------------------------------------------------------------------ tasks
 
 
@@ -195,7 +255,7 @@ def test_nobody_sees_an_earlier_session():
 
 
 def test_episodes_replay_and_records_rebuild_them():
-    for memory in ("agents", "bm25:1"):
+    for memory in ("agents", "bm25:1", {"distil": "agents"}):
         env = new_game(memory=memory)
         oracle = oracle_of(env)
         record = play(env, 5, lambda agent, seen, env=env, oracle=oracle: oracle(env.unwrapped, agent, seen))
@@ -209,7 +269,13 @@ def test_episodes_replay_and_records_rebuild_them():
         assert [turn.observation for turn in rebuilt.turns] == [turn.observation for turn in record.turns]
 
 
-@pytest.mark.parametrize("keywords", [{}, {"size": "tiny"}, {"memory": "all"}, {"dependency": "chain"}])
+DISTILLED = {"memory": {"distil": "agents"}}
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [{}, {"size": "tiny"}, {"memory": "all"}, {"dependency": "chain"}, DISTILLED, {"team": "quartet", **DISTILLED}],
+)
 def test_it_conforms(keywords):
     report = check_environment(partial(new_game, **keywords), cycles=10, thorough=False)
     left_out = {"random text wins nothing"} if keywords.get("size") == "tiny" else set()
@@ -299,6 +365,9 @@ def test_terse_actions_are_read_by_their_first_character():
         ({"memory": {"write": "bm25:2"}}, "memory: found"),
         ({"memory": {"wrote": "all"}}, "memory: found"),
         ({"memory": 3}, "memory: found 3"),
+        ({"memory": {"distil": "all"}}, "memory: found {'distil': 'all'}, wanted agents, none"),
+        ({"memory": {"distil": True}}, "memory: found {'distil': True}"),
+        ({"memory": {"distil": "agents"}, "horizon": 6}, "horizon: found 6, wanted at least 7"),
         ({"size": "huge"}, "size: found 'huge', wanted tiny, small"),
         ({"size": {"session": 3}}, "size: found 'session'"),
         ({"size": {"sessions": 2, "distance": 2}}, "size.sessions: found 2, wanted a whole number from 3"),
