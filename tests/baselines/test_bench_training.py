@@ -13,7 +13,7 @@ from baselines.benchmarks.training import __main__ as command
 from baselines.benchmarks.training import contenders
 from baselines.benchmarks.training import plan as benchmark_plan
 from baselines.benchmarks.training.contender_process import Contender, Row
-from baselines.benchmarks.training.meter import measure, resident_mb, settle
+from baselines.benchmarks.training.meter import held_mb, measure, settle
 from baselines.benchmarks.training.page import BEGIN, END, write_page
 from baselines.benchmarks.training.plan import SMALL, Axis, Plan, Results, execute
 from baselines.benchmarks.training.preparation import prepare
@@ -157,10 +157,10 @@ def test_rivals_are_handed_the_same_samples(work):
 
 
 def test_the_peak_of_memory_is_that_of_the_work():
-    if resident_mb("VmHWM") is None:
+    if held_mb("VmHWM") is None:
         pytest.skip("this system tells no peak of memory")
     settle()
-    resting = resident_mb()
+    resting = held_mb()
     assert measure(lambda: {"sum": float(np.ones(20_000_000).sum())}, resting).peak_mb > 150
     small = measure(lambda: None, resting)
     assert small.peak_mb < 50

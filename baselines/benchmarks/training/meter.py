@@ -20,7 +20,7 @@ class Figures:
     Attributes:
         wall_s: Wall time in seconds.
         cpu_s: CPU time of all threads of this process in seconds.
-        peak_mb: Peak resident memory above that at rest, in 10^6 bytes; None if the system does not report it.
+        peak_mb: Peak memory above that at rest, in 10^6 bytes; None if the system does not report it.
         extra: Further values that the function returned.
     """
 
@@ -35,7 +35,7 @@ def measure(work: Callable[[], Mapping[str, float] | None], resting_mb: float | 
 
     Args:
         work: Function to measure; it may return further values by name.
-        resting_mb: Resident memory after loading, in 10^6 bytes; None if unknown.
+        resting_mb: Memory held after loading, see `held_mb`; None if unknown.
     """
     settle()
     try:
@@ -46,7 +46,7 @@ def measure(work: Callable[[], Mapping[str, float] | None], resting_mb: float | 
     wall, cpu = time.perf_counter(), time.process_time()
     extra = work() or {}
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    peak = resident_mb("VmHWM") if can_reset else None
+    peak = held_mb("VmHWM") if can_reset else None
     above = None if peak is None or resting_mb is None else peak - resting_mb
     settle()  # others wait their turn beside this process
     return Figures(wall, cpu, above, dict(extra))
@@ -61,10 +61,14 @@ def settle() -> None:
             getattr(process, release)(*arguments)
 
 
-def resident_mb(field: str = "VmRSS") -> float | None:
-    """Return a memory field of /proc/self/status in 10^6 bytes; None if it does not exist."""
+def held_mb(field: str = "VmRSS") -> float | None:
+    """Return a field of /proc/self/status, with what is swapped out now, in 10^6 bytes; None if it does not exist.
+
+    Memory that is swapped out stays held. At a peak (VmHWM) it is what was swapped out by the time of this call.
+    """
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:
         return None
-    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field + ":")), None)
+    kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if "kB" in rest}
+    return None if field not in kilobytes else (kilobytes[field] + kilobytes.get("VmSwap", 0)) * 1024 / 1e6

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from baselines.benchmarks.training.contenders import CONTENDERS, Phase
-from baselines.benchmarks.training.meter import measure, resident_mb, settle
+from baselines.benchmarks.training.meter import held_mb, measure, settle
 from baselines.benchmarks.training.workload import Workload
 
 PACKAGES = ("torch", "transformers", "peft", "trl", "comlrl")
@@ -57,7 +57,7 @@ class Service:
             traceback.print_exc()
             return {"refused": f"{type(error).__name__}: {error}", "versions": versions()}
         settle()
-        self._resting = resident_mb()
+        self._resting = held_mb()
         return {"phases": list(self._phases), "resting_mb": self._resting, "versions": versions()}
 
 
