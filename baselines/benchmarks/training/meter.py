@@ -70,5 +70,5 @@ def held_mb(field: str = "VmRSS") -> float | None:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:
         return None
-    kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if "kB" in rest}
+    kilobytes = {name: int(size.split()[0]) for name, size in (line.split(":") for line in lines) if name[:2] == "Vm"}
     return None if field not in kilobytes else (kilobytes[field] + kilobytes.get("VmSwap", 0)) * 1024 / 1e6
