@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.bench.probe_games import DIGITS, read
+from baselines.bench.probe_games import DIGITS, read, refuse_data
 from marft_envs.dependency import by_state, independent, schedule
 from marft_envs.dependency.base import Roster
 from marft_envs.records.turn import Turn
@@ -165,8 +165,7 @@ def _task(split: str, told: int, block: int, drawn: int, digit: int) -> Compacti
 
 
 def _load(data: Any, split: str, *, told: int = TOLD[0]) -> CompactionTasks:
-    if data != "embedded":
-        raise ValueError(f"compaction: data = {data!r}: the tasks are drawn, leave it out")
+    refuse_data(data, "compaction")
     return CompactionTasks(split, told)
 
 

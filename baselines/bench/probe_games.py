@@ -150,9 +150,14 @@ class ProbeTasks(TaskList):
         return said[-1] if said else "0"
 
 
-def _load(data: Any, split: str, *, game: str, players: int) -> ProbeTasks:
+def refuse_data(data: Any, name: str = "probe") -> None:
+    """Raise ValueError if a probe game, whose tasks are drawn, is given data."""
     if data != "embedded":
-        raise ValueError(f"probe: data = {data!r}: the tasks are drawn, leave it out")
+        raise ValueError(f"{name}: data = {data!r}: the tasks are drawn, leave it out")
+
+
+def _load(data: Any, split: str, *, game: str, players: int) -> ProbeTasks:
+    refuse_data(data)
     return ProbeTasks(game, players, split)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.bench.probe_games import DIGITS, ProbeSession, ProbeTasks, read
+from baselines.bench.probe_games import DIGITS, ProbeSession, ProbeTasks, read, refuse_data
 from marft_envs.dependency import routed
 from marft_envs.dependency.base import Roster
 from marft_envs.records.turn import Turn
@@ -74,8 +74,7 @@ class AskTasks(ProbeTasks):
 
 
 def _load(data: Any, split: str, *, mute: bool = False) -> AskTasks:
-    if data != "embedded":
-        raise ValueError(f"probe: data = {data!r}: the tasks are drawn, leave it out")
+    refuse_data(data)
     return AskTasks(split, mute)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from marft_agents.learning.parts import (
     Averaging,
@@ -34,6 +34,16 @@ def _not_negative(value: float) -> bool:
 
 def _share(value: float) -> bool:
     return 0 <= value <= 1
+
+
+def recomputed_share() -> Any:
+    """Declare the field `gradient_checkpointing`, which training and fine-tuning have."""
+    return knob(
+        0.5,
+        "share of the layers that the backward pass recomputes instead of storing them; 0: fastest, 1: least memory",
+        _share,
+        "in [0, 1]",
+    )
 
 
 @dataclass(frozen=True)
@@ -141,12 +151,7 @@ class LearnerSettings:
     ppo_epochs: int = knob(1, "PPO epochs: passes over a batch", _positive, ">= 1")
     mini_batches: int = knob(1, "mini-batches: optimizer steps per pass", _positive, ">= 1")
     micro_batch: int = knob(16, "sequences per forward pass (changes memory, not results)", _positive, ">= 1")
-    gradient_checkpointing: bool | float = knob(
-        0.5,
-        "share of the layers that the backward pass recomputes instead of storing them; 0: fastest, 1: least memory",
-        _share,
-        "in [0, 1]",
-    )
+    gradient_checkpointing: bool | float = recomputed_share()
     kl_stop: float | None = knob(
         None,
         "early stopping: end an agent's passes when its KL to the old policy exceeds this (nats per decision)",

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from marft_agents.learning.settings import DEFAULTS, LearnerSettings
+from marft_agents.learning.settings import DEFAULTS, LearnerSettings, recomputed_share
 from marft_agents.learning.supervised import SupervisedLearner
 from marft_agents.metric_names import metric_prefix
 from marft_agents.policies.language_model import LanguageModelTeam
@@ -42,12 +42,7 @@ class SupervisedSettings:
     adam_epsilon: float = knob(DEFAULTS["adam_epsilon"], "epsilon of Adam", _positive, "> 0")
     max_grad_norm: float = knob(1.0, "gradient clipping: largest norm of a gradient", _positive, "> 0")
     micro_batch: int = knob(16, "turns per forward pass (changes memory, not results)", _positive, ">= 1")
-    gradient_checkpointing: bool | float = knob(
-        0.5,
-        "share of the layers that the backward pass recomputes instead of storing them; 0: fastest, 1: least memory",
-        lambda value: 0 <= value <= 1,
-        "in [0, 1]",
-    )
+    gradient_checkpointing: bool | float = recomputed_share()
     seed: int = knob(0, "seed of the adapters' initial weights and of the batches", lambda v: v >= 0, ">= 0")
 
     def __post_init__(self) -> None:
