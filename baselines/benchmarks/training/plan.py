@@ -64,11 +64,12 @@ OURS = ("ours", "ours-marft")
 OTHERS = ("reference", "trl", "comlrl")
 FULL = Plan(
     axes=(
-        Axis("problems", {n: Shape(groups=n) for n in (4, 8)}, ("ours", "hf"), ("rollout",)),
+        Axis("problems", {n: Shape(groups=n) for n in (4, 8)}, ("ours", "hf"), ("rollout",), repetitions=5),
         Axis(
             "solo group",
             {n: Shape(agents=1, group_size=n) for n in (8, 16)},
             (*OURS, "ours-lean", "ours-plain", "reference", "trl", "trl-plain", "hf"),
+            repetitions=5,
         ),
         Axis("team", {n: replace(SMALL, agents=n) for n in (1, 2, 4, 8)}, (*OURS, *OTHERS, "hf")),
         Axis("per agent", {n: replace(SMALL, agents=n) for n in (2, 8)}, OURS, repetitions=5),
