@@ -64,15 +64,6 @@ def product_rate(dtype: str) -> float:
     return round(2 * SIZE**3 / min(seconds[1:] or seconds) / 1e9, 1)
 
 
-def multiplies_bfloat16() -> bool:
-    """Return True if the CPU has bfloat16 products; another one emulates them, which takes several times as long."""
-    import torch
-
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
-    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
 def described(found: Mapping[str, Any]) -> str:
     """Return a machine as a line of text."""
     parts = [found.get("processor") or "unknown processor", f"{found['cores']} cores"]

@@ -78,7 +78,7 @@ class Slots:
         self._shared: list[int] = []  # shared prefix length per family
         self._family: list[int] = []  # family of each row
         self._width = 0  # shared tokens allocated per family
-        self._pass: _Pass | None = None
+        self._pass: _DecodingPass | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -141,7 +141,7 @@ class Slots:
     def grow(self, tokens: int = 1) -> Tensor:
         """Reserve the positions of the next tokens in every row, and count the first one; int64 [n, tokens]."""
         if self._pass is None:
-            self._pass = _Pass(self._shared, self._family, self._width, self.positions)
+            self._pass = _DecodingPass(self._shared, self._family, self._width, self.positions)
         positions = self.positions[:, None] + torch.arange(tokens, device=self._device)
         self._pass.next(positions)
         self.positions = self.positions + 1
@@ -181,8 +181,8 @@ class Slots:
         return total.view(n, heads, new, size).transpose(1, 2)  # [n, H_kv, g * S, d] -> [n, S, H, d]
 
 
-class _Pass:
-    """Row and family indices shared by all layers of a decoding pass."""
+class _DecodingPass:
+    """Row and family indices that all layers of a pass share."""
 
     def __init__(self, shared: Sequence[int], family: Sequence[int], width: int, positions: Tensor) -> None:
         device = positions.device

@@ -21,7 +21,7 @@ CONTINUED = 0.8  # a prompt is dropped once a later one repeats this share of it
 
 
 @dataclass
-class _Pass:
+class _Prefill:
     """Keys and values of one prefill, and its prompts that are still looked up: sort key -> (ids, path)."""
 
     kept: Kept
@@ -37,14 +37,14 @@ class PromptCache:
     """Keys and values of earlier prompts under the same weights.
 
     Args:
-        limit: Most bytes to keep; the oldest passes are dropped first.
+        limit: Most bytes to keep; the oldest prefills are dropped first.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._passes: list[tuple[str | None, _Pass]] = []
+        self._prefills: list[tuple[str | None, _Prefill]] = []
         self._keys: dict[str | None, list[bytes]] = {}  # sorted, so that neighbours share the longest prefixes
-        self._where: dict[tuple[str | None, bytes], _Pass] = {}
+        self._where: dict[tuple[str | None, bytes], _Prefill] = {}
 
     def find(self, adapter: str | None, prompts: Sequence[IntArray]) -> list[KnownPrefix | None]:
         """Return the longest known prefix of each prompt under an adapter; None selects the bare base."""
@@ -59,7 +59,7 @@ class PromptCache:
             paths: Indices of each prompt's tokens among the N of `kept`, int64 [its length] each.
             kept: Layer -> (keys, values), [N, H_kv, d] each.
         """
-        new = _Pass(kept, {_key(ids): (ids, path.cpu().numpy()) for ids, path in zip(prompts, paths, strict=True)})
+        new = _Prefill(kept, {_key(ids): (ids, path.cpu().numpy()) for ids, path in zip(prompts, paths, strict=True)})
         keys = self._keys.setdefault(adapter, [])
         for key, (ids, _) in new.prompts.items():
             for old in self._neighbours(adapter, key):
@@ -69,10 +69,10 @@ class PromptCache:
         for key in new.prompts:
             insort(keys, key)
             self._where[adapter, key] = new
-        self._passes.append((adapter, new))
-        self._passes = [(owner, old) for owner, old in self._passes if old.prompts]
-        while sum(old.size for _, old in self._passes) > self._limit:
-            owner, oldest = self._passes.pop(0)
+        self._prefills.append((adapter, new))
+        self._prefills = [(owner, old) for owner, old in self._prefills if old.prompts]
+        while sum(old.size for _, old in self._prefills) > self._limit:
+            owner, oldest = self._prefills.pop(0)
             for key in list(oldest.prompts):
                 self._forget(owner, key)
 

@@ -11,9 +11,11 @@ import contextlib
 import hashlib
 import io
 import os
+import platform
 import stat
 import sys
 import tempfile
+import warnings
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -65,6 +67,13 @@ def default_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def multiplies_bfloat16() -> bool:
+    """Return True if the CPU has bfloat16 products; another one emulates them, which takes several times as long."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 def dtype_on(device: torch.device, wanted: Dtype = "auto") -> torch.dtype:
     """Return the dtype of frozen weights on a device.
 
@@ -72,11 +81,20 @@ def dtype_on(device: torch.device, wanted: Dtype = "auto") -> torch.dtype:
 
     Raises:
         SettingsError: No such dtype.
+
+    Warns:
+        UserWarning: This processor would emulate them.
     """
     if wanted not in get_args(Dtype):
         raise SettingsError(f"dtype = {wanted!r}, wanted one of {', '.join(get_args(Dtype))}")
     if wanted == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
+    if wanted == "bfloat16" and device.type == "cpu" and not multiplies_bfloat16():
+        warnings.warn(
+            "this processor has no bfloat16 products: they are emulated and take about five times as long as those of "
+            "float32",
+            stacklevel=2,
+        )
     return torch.bfloat16 if wanted == "bfloat16" else torch.float32
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from baselines.benchmarks.machine import described, machine
 from baselines.benchmarks.training import __main__ as command
-from baselines.benchmarks.training import contenders
 from baselines.benchmarks.training import plan as benchmark_plan
 from baselines.benchmarks.training.contender_process import Contender, Row
 from baselines.benchmarks.training.meter import held_mb, measure, settle
@@ -299,15 +298,14 @@ def test_unknown_contenders_are_refused(capsys):
     assert "found magic" in capsys.readouterr().err
 
 
-def test_bfloat16_is_refused_where_it_would_be_emulated(path, monkeypatch):
-    monkeypatch.setattr(contenders, "multiplies_bfloat16", lambda: False)
-    assert "would be emulated" in Service("ours-bf16").answer({"load": str(path)})["refused"]
+def test_bfloat16_is_refused_where_it_would_be_emulated(tmp_path, monkeypatch):
+    monkeypatch.setattr(benchmark_plan, "multiplies_bfloat16", lambda: False)
+    results = execute(Plan(), ["ours-bf16"], "tiny", tmp_path, print)
+    assert "would be emulated" in results.refused["ours-bf16"]
+    assert results.rows == []
 
 
-def test_contenders_in_bfloat16_update(path, monkeypatch):
-    monkeypatch.setattr(
-        contenders, "_require_bfloat16_products", lambda: None
-    )  # slow where emulated; the model is tiny
+def test_contenders_in_bfloat16_update(path):
     service = Service("ours-marft-bf16")
     assert service.answer({"load": str(path)})["phases"] == ["update"]
     assert service.answer({"run": "update"})["cpu_s"] > 0

@@ -1,5 +1,7 @@
 """Agents of one team on several devices; `cpu` and `cpu:0` stand for two of them."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from fakes import Market
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
+from marft_agents.models import pretrained
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.pretrained import dtype_on, load
 from marft_agents.policies import language_model
@@ -48,6 +51,18 @@ def test_the_dtype_of_frozen_weights_is_that_of_the_device_unless_it_is_given():
     assert {tensor.dtype for tensor in half.parameters(AGENTS[0]).values()} == {torch.float32}
     with pytest.raises(SettingsError, match="dtype = 'float16', wanted one of auto, float32, bfloat16"):
         team(ONE, dtype="float16")
+
+
+def test_bfloat16_on_a_processor_that_emulates_it_is_warned_of(monkeypatch):
+    monkeypatch.setattr(pretrained, "multiplies_bfloat16", lambda: False)
+    with pytest.warns(UserWarning, match="no bfloat16 products: they are emulated"):
+        dtype_on(torch.device("cpu"), "bfloat16")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dtype_on(torch.device("cpu"), "float32")
+        dtype_on(torch.device("cuda"), "bfloat16")
+        monkeypatch.setattr(pretrained, "multiplies_bfloat16", lambda: True)
+        dtype_on(torch.device("cpu"), "bfloat16")
 
 
 @pytest.mark.parametrize("credit", ["chain", "own"])

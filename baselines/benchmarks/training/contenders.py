@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from baselines.benchmarks.machine import multiplies_bfloat16
 from baselines.benchmarks.training.workload import Workload
 
 Phase = Callable[[], Mapping[str, float] | None]  # runs the whole workload once; may return further values by name
@@ -32,13 +31,7 @@ class Recipe:
     foreign: bool = False
 
     def load(self, workload: Workload) -> dict[str, Phase]:
-        """Load the model; return the phases by name.
-
-        Raises:
-            RuntimeError: The contender multiplies in bfloat16, and this processor cannot.
-        """
-        if self.settings.get("dtype") == "bfloat16":
-            _require_bfloat16_products()
+        """Load the model; return the phases by name."""
         module = importlib.import_module(f"baselines.benchmarks.training.{self.module}")
         found: Mapping[str, Phase] = module.load(workload, **self.settings)
         return {name: phase for name, phase in found.items() if name in self.phases}
@@ -61,8 +54,3 @@ CONTENDERS: Mapping[str, Recipe] = {
     "comlrl": Recipe("comlrl_magrpo", foreign=True),
     "comlrl-bf16": Recipe("comlrl_magrpo", HALF, foreign=True),
 }
-
-
-def _require_bfloat16_products() -> None:
-    if not multiplies_bfloat16():
-        raise RuntimeError("this processor has no bfloat16 products; they would be emulated")

@@ -11,10 +11,12 @@ from itertools import product
 from pathlib import Path
 
 from baselines.benchmarks.training.contender_process import Contender, Row
+from baselines.benchmarks.training.contenders import CONTENDERS
 from baselines.benchmarks.training.preparation import Preparation
 from baselines.benchmarks.training.virtual_environment import folder as environment
 from baselines.benchmarks.training.virtual_environment import interpreter
 from baselines.benchmarks.training.workload import Shape, Workload
+from marft_agents.models.pretrained import multiplies_bfloat16
 
 ORDER = ("score", "update", "rollout")  # update before rollout: memory left by a rollout must not count
 SMALL = Shape(agents=1, group_size=4, answer=24, cap=32)
@@ -121,7 +123,7 @@ def execute(plan: Plan, contenders: Sequence[str], model: str, folder: Path, say
     """
     results = Results()
     measurements = Measurements(folder, f"{model}: {plan}")
-    contenders = _installed(contenders, results, say)
+    contenders = _runnable(contenders, results, say)
     paths = _workloads(plan, contenders, model, folder, results)
     for threads, repetitions in plan.rounds.items():
         with ExitStack() as stack:
@@ -176,10 +178,13 @@ class Measurements:
         self.rows.append(row)
 
 
-def _installed(contenders: Sequence[str], results: Results, say: Callable[[str], None]) -> list[str]:
-    """Make the virtual environments; return the contenders whose packages are installed."""
+def _runnable(contenders: Sequence[str], results: Results, say: Callable[[str], None]) -> list[str]:
+    """Make the virtual environments; return the contenders that this processor and their packages let run."""
     found = []
     for name in contenders:
+        if CONTENDERS[name].settings.get("dtype") == "bfloat16" and not multiplies_bfloat16():
+            results.refused[name] = "this processor has no bfloat16 products; they would be emulated"
+            continue
         try:
             say(f"{name} runs in {interpreter(name)}")
             found.append(name)
