@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from baselines.cohorts import Cohort, Cohorts, Mask
 from baselines.statistics import PairedDifference, holm, paired_difference
+from marft_agents.runs.run_folder import EVALUATION_FILE
 
-FILE = "evaluation.json"
 METRICS = ("success", "tokens", "violations", "failures")
 
 Grid = npt.NDArray[np.float64]
@@ -119,8 +119,8 @@ def find_evaluation(text: str) -> Path:
     path = Path(text).expanduser()
     if path.is_file():
         return path
-    if (path / FILE).is_file():
-        return path / FILE
+    if (path / EVALUATION_FILE).is_file():
+        return path / EVALUATION_FILE
     base, sign, name = text.rpartition("@")
     run = Path(base if sign and not path.exists() else text).expanduser()
     name = name if sign and not path.exists() else ""
@@ -129,9 +129,16 @@ def find_evaluation(text: str) -> Path:
     if (run / "state.json").is_file():  # a checkpoint, in RUN/checkpoints
         run, name = run.resolve().parent.parent, run.resolve().name
     if not (run / "config.json").is_file():
-        raise ComparisonError(f"{text} is neither an evaluation ({FILE}) nor a run (config.json) nor a checkpoint")
+        raise ComparisonError(
+            f"{text} is neither an evaluation ({EVALUATION_FILE}) nor a run (config.json) nor a checkpoint"
+        )
     checkpoint = _checkpoint(run, name, text)
-    found = [file for pattern in (f"*/{FILE}", f"*/*/{FILE}") for file in run.glob(pattern) if _is_of(file, checkpoint)]
+    found = [
+        file
+        for pattern in (f"*/{EVALUATION_FILE}", f"*/*/{EVALUATION_FILE}")
+        for file in run.glob(pattern)
+        if _is_of(file, checkpoint)
+    ]
     if found:
         return max(found, key=lambda file: file.stat().st_mtime)
     config = json.loads((run / "config.json").read_text(encoding="utf-8"))

@@ -121,7 +121,9 @@ class Rebuilt:
             raise ValueError(f"{config} is no record of a run: {type(error).__name__}: {error}") from error
         self.env = marft_envs.make(self.env_id, **self.keywords)
         if dependency_game(self.env) is None:
-            raise ValueError(f"{self.env_id} is no Flex-MG: its short records cannot be rebuilt")
+            raise ValueError(
+                f"{self.env_id} is no Flex-MG: its short records cannot be rebuilt; `marft report` shows them"
+            )
 
     def __call__(self, record: Mapping[str, Any]) -> Episode:
         """Return the whole record of a line.

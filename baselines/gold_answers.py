@@ -13,6 +13,8 @@ from marft_envs.dependency.routed import Routed
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game import FlexMG
 from marft_envs.graders import bare_tasks
+from marft_envs.tasks.base import JudgingTasks
+from marft_envs.tasks.math import MathTasks
 from marft_envs.tasks.tools.bfcl import oracle_policy as bfcl
 from marft_envs.tasks.tools.bfcl.multi_turn import MultiTurnTasks
 from marft_envs.tasks.tools.bfcl.single_turn import BfclTasks
@@ -25,12 +27,13 @@ class NoOracleError(ValueError):
 
 
 def gold_answer(game: FlexMG) -> str:
-    """Return an action with the gold answer of the task being played.
+    """Return an action with the gold answer of the task being played: in a box, or bare where only that is accepted.
 
     Raises:
         NoOracleError: The task is a program without an embedded solution.
     """
-    own = _own_oracle(bare_tasks(game.tasks))
+    tasks = bare_tasks(game.tasks)
+    own = _own_oracle(tasks)
     if own is not None:
         agent = sorted(game.team.roster.answering)[-1]
         return own(game, agent, game.observe(agent))
@@ -39,7 +42,11 @@ def gold_answer(game: FlexMG) -> str:
     golds = game.task.answer
     if game.task.meta.get("gold_mode", "single") != "single":
         golds = ", ".join(json.loads(golds))
-    return f"\\boxed{{{golds}}}"
+    boxed = f"\\boxed{{{golds}}}"
+    if isinstance(tasks, MathTasks) or not isinstance(tasks, JudgingTasks) or getattr(tasks, "slow_step", False):
+        return boxed
+    solved = [tasks.judge(game.task, said, round=0, last_round=True).success for said in (boxed, golds)]
+    return golds if solved == [False, True] else boxed
 
 
 def _gold_program(task_id: str) -> str:

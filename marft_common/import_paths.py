@@ -1,4 +1,4 @@
-"""Functions named by import path, `module:function`, as flags and config files give them."""
+"""Modules and functions named by import path, as flags and config files give them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import os
 import sys
 from collections.abc import Callable
 from typing import Any
+
+
+def search_working_directory() -> None:
+    """Let imports search the working directory too, after all other places; a console script does not."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
 
 
 def imported(path: str, wanted: str) -> Callable[..., Any]:
@@ -22,8 +28,7 @@ def imported(path: str, wanted: str) -> Callable[..., Any]:
     module, colon, names = path.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *names.split("."))):
         raise ValueError(f"found {path!r}, wanted {wanted} as MODULE:FUNCTION")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # a console script does not search it
+    search_working_directory()
     try:
         found: Any = importlib.import_module(module)
     except Exception as error:

@@ -333,7 +333,7 @@ def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _advice(found: Any, wanted: str) -> str:
     if wanted == "eval" and found in ("train", SFT):
-        return f"; to evaluate a run: marft eval {flag('checkpoint')} RUN"
+        return f"; to evaluate a run: marft eval {flag('env')} ID {flag('checkpoint')} RUN {flag('out')} DIR"
     if (found, wanted) == (SFT, "train"):
         return f"; to train on from it: marft train {flag('start_from')} RUN"
     return ""

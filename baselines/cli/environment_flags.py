@@ -203,7 +203,12 @@ def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
         env: Environment to evaluate on.
         limit: Maximum number of scenarios. Tasks are spread evenly, since data sets are often sorted by subject.
             None means all tasks, or 100 seeds for environments without a list of tasks.
+
+    Raises:
+        ValueError: The limit is below 1.
     """
+    if limit is not None and limit < 1:
+        raise ValueError(f"--limit = {limit}, wanted >= 1")
     game = listing_game(env)
     if game is not None:
         total = len(game.tasks)

@@ -54,7 +54,14 @@ from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, Interval, evaluate
-from marft_agents.runs.run_folder import episode_record, replacing, versions, write_json
+from marft_agents.runs.run_folder import (
+    EVALUATION_FILE,
+    check_free,
+    episode_record,
+    replacing,
+    versions,
+    write_json,
+)
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_envs.tasks.tools.tool_access import check_surface
 
@@ -127,7 +134,11 @@ def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _seeds(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
+    parts = [part.strip() for part in text.split(",")]
+    seeds = {int(part) for part in parts if part.isascii() and part.isdigit()}
+    if len(seeds) < len(parts):
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted different whole numbers >= 0, like 0,1,2")
+    return tuple(map(int, parts))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -136,6 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("marft eval needs --env ID and --out DIR")
     if arguments.retain and arguments.endpoint is not None:
         raise ValueError("--retain measures adapters that run here: leave out --endpoint")
+    check_free(arguments.out)
     seeds = arguments.seeds or (0,)
     schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
     limits = {"max_turns": schedule.max_turns, "num_envs": schedule.num_envs}
@@ -188,7 +200,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_details(result, cohorts)
     if kept is not None:
         _console().print(retained_table(kept))
-    print(f"results: {arguments.out / 'evaluation.json'}")
+    print(f"results: {arguments.out / EVALUATION_FILE}")
     return 0
 
 
@@ -296,7 +308,7 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
     with replacing(out / "episodes.jsonl") as stream:
         stream.writelines(lines)
     summary = {
-        "accuracy": result.accuracy.mean,
+        "accuracy": None if math.isnan(result.accuracy.mean) else result.accuracy.mean,
         "interval_95": [result.accuracy.low, result.accuracy.high],
         "return": result.mean_return,
         "terms": result.terms,
@@ -314,7 +326,7 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
         "violation": None if result.violation is None else _grid(result.violation),
         "versions": versions(),
     }
-    write_json(out / "evaluation.json", {**record, **summary})
+    write_json(out / EVALUATION_FILE, {**record, **summary})
 
 
 def _grid(values: npt.NDArray[np.float64]) -> list[list[float | None]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import sys
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
@@ -56,11 +57,15 @@ def list_environments(arguments: argparse.Namespace) -> int:
         fields = ("id", "task", "team", "description", "plugin", "deprecated")
         print(json.dumps([{name: getattr(s, name) for name in fields} for s in specs], indent=1, ensure_ascii=False))
         return 0
-    table = Table("id", "task", "team", "description")
+    table = Table(Column("id", no_wrap=True), "task", "team", "description")
     for found in specs:
         outdated = f" (out of date: {found.deprecated})" if found.deprecated else ""
-        table.add_row(found.id, found.task, found.team, found.description + outdated)
-    Console().print(table)
+        cells = (found.id, found.task, found.team, found.description + outdated)
+        table.add_row(*cells)
+        if not sys.stdout.isatty():
+            print(*cells, sep="\t")
+    if sys.stdout.isatty():
+        Console().print(table)
     return 0
 
 

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from marft_common.import_paths import search_working_directory
+
 
 class Command(NamedTuple):
     """A command of the table.
@@ -89,6 +91,7 @@ def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.Argume
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    search_working_directory()  # for environments named MODULE:ID
 
     def work() -> int:
         parsed = build_parser(given[:1]).parse_args(given)  # the command comes first: marft itself has no flags

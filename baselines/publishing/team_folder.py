@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
-from baselines.comparison import FILE as EVALUATION_FILE
 from baselines.comparison import find_evaluation, read_evaluation
 from baselines.publishing.model_card import PICTURE, CardFacts, model_card
 from baselines.publishing.private_content import PrivateContent, replaced, search
 from baselines.trained_team import run_of
 from marft_agents.models.random_models import RANDOM_MODELS
 from marft_agents.runs import checkpoint
+from marft_agents.runs.run_folder import EVALUATION_FILE
 from marft_envs.dependency import drawing
 from marft_envs.environment_capabilities import dependency_game
 

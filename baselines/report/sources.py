@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from baselines.bench.table import RECORDS_SCHEMA, RecordsError, TaskTable, read_records, tables_of
-from baselines.comparison import FILE as EVALUATION_FILE
 from baselines.report.episode_set import EpisodeSet, TextLimit
+from marft_agents.runs.run_folder import EVALUATION_FILE
 
 Kind = Literal["run", "evaluation", "bench", "attribution"]
 ATTRIBUTION_SCHEMA = "marft.attribution/1"
@@ -84,9 +84,9 @@ def read_source(path: Path, limit: TextLimit | None = None, keep: int | None = N
     """
     kind = kind_of(path)
     if kind is None:
-        found = "a file" if path.is_file() else "a folder" if path.is_dir() else "nothing"
+        found = f"a {'folder' if path.is_dir() else 'file'} without records" if path.exists() else "nothing"
         raise SourceError(
-            f"{path}: found {found} without records, wanted a run of `marft train` (config.json), an evaluation "
+            f"{path}: found {found}, wanted a run of `marft train` (config.json), an evaluation "
             f"({EVALUATION_FILE}), a folder or export of `marft bench` (cells/), or a result of `marft attribute`"
         )
     limit = limit or TextLimit()

@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # it imports torch, which readers of run folders do not need
 PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
 
 
+EVALUATION_FILE = "evaluation.json"
+
+
 class RunFolderError(RuntimeError):
     """Error for a run folder that cannot be used or written; says what to do."""
 
@@ -47,21 +50,24 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def check_free(path: Path) -> None:
-    """Check that a fresh run can use a folder; nothing is left on disk.
+    """Check that a fresh run or an evaluation can use a folder; nothing is left on disk.
 
     Raises:
-        RunFolderError: The folder holds a run of at least one whole update, or it cannot be made or written.
+        RunFolderError: The folder holds a run of at least one whole update, or an evaluation; or it cannot be made or
+            written.
     """
     missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     try:
         if _holds_updates(path):
             raise RunFolderError(f"{path} already holds a run; give another --out, or --resume to go on with this one")
+        if (path / EVALUATION_FILE).exists():
+            raise RunFolderError(f"{path} already holds an evaluation; give another --out, or remove it first")
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
         found = "it is a file" if path.is_file() else f"it cannot be made or written ({error.strerror})"
-        raise RunFolderError(f"{path} cannot be the folder of a run: {found}; give another --out") from error
+        raise RunFolderError(f"{path} cannot be the folder of results: {found}; give another --out") from error
     finally:
         for folder in missing:
             with contextlib.suppress(OSError):

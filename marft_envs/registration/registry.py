@@ -54,9 +54,18 @@ class UnknownEnvironmentError(KeyError):
     """No environment of that id; the message names the close ones."""
 
     def __init__(self, env_id: str) -> None:
-        close = difflib.get_close_matches(env_id, _REGISTRY, n=4, cutoff=0.5)
-        named = f"did you mean {', '.join(close)}?" if close else f"there are {', '.join(sorted(_REGISTRY))}"
-        self.message = f"no environment has the id {env_id!r}; {named} (all: marft_envs.envs())"
+        module, colon, short = env_id.rpartition(":")
+        spaces = sorted({known.partition("/")[0] for known in _REGISTRY})
+        space, slash, _ = short.partition("/")
+        if slash and space not in spaces:
+            named = f"there are {', '.join(spaces)}, and an id of a module that is not imported is MODULE:{short}"
+            named = f"no id begins with {space}/; {named}"
+        elif close := difflib.get_close_matches(short, _REGISTRY, n=4, cutoff=0.5):
+            own = [f"{module}{colon}{known}" if known.startswith(f"{space}/") else known for known in close]
+            named = f"did you mean {', '.join(own)}?"
+        else:
+            named = f"there are {len(_REGISTRY)}, which begin with {', '.join(f'{known}/' for known in spaces)}"
+        self.message = f"no environment has the id {env_id!r}; {named} (all: `marft envs` or marft_envs.envs())"
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -89,7 +98,10 @@ def spec(id: str) -> EnvSpec:
         raise TypeError(f"the id of an environment is a string, got {type(id).__name__}")
     module, _, short = id.rpartition(":")
     if module:
-        importlib.import_module(module)
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise ImportError(f"{id!r}: {module} cannot be imported ({type(error).__name__}: {error})") from error
     load_plugins()
     if found := _find(short):
         return found

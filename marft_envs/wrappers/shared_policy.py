@@ -49,19 +49,28 @@ class SharedPolicyEnv(gymnasium.Env[Any, Any]):
                 )
         self.observation_space = self.place.space(seen, self.action_space)
         self._numeric = NumericInfos()
+        self._over = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin a game; arguments as in the game."""
         super().reset(seed=seed)
         self.env.reset(seed=seed, options=options)
+        self._over = False
         self._numeric.of(self.env.infos)
         return self._look()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take one turn."""
+        """Take one turn.
+
+        Raises:
+            RuntimeError: The game is over.
+        """
+        if self._over:
+            raise RuntimeError("the game is over: call reset() before the next step()")
         self.env.step(action)
         reward = team_reward(self.env.rewards, len(self.env.possible_agents))
         terminated, truncated = ending(self.env)
+        self._over = terminated or truncated
         let_go(self.env)
         observation, info = self._look()
         return observation, reward, terminated, truncated, info

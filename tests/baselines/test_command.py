@@ -1,8 +1,11 @@
 """The `marft` command as a user meets it: what it prints, its exit codes, and one clear line for each bad input."""
 
 import json
+import os
 import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -40,7 +43,28 @@ def test_envs_lists_every_registered_id(capsys):
     code, out, _ = run(capsys, "envs", "--json")
     assert code == 0
     assert [entry["id"] for entry in json.loads(out)] == marft_envs.envs()
-    assert run(capsys, "envs")[0] == 0
+    code, out, _ = run(capsys, "envs")  # no terminal: a line for each, nothing cut off
+    assert code == 0
+    assert [line.split("\t")[0] for line in out.splitlines()] == marft_envs.envs()
+
+
+def test_an_environment_of_a_module_in_the_working_directory_is_found(tmp_path):
+    """By the console script too, which does not search that folder by itself; nor does Python with -P."""
+    (tmp_path / "own_game.py").write_text(
+        "import marft_envs\n"
+        "marft_envs.register('own/game-v0', lambda **kwargs: marft_envs.make('marft/math_duo-v0', **kwargs))\n"
+    )
+    start = "from baselines.cli.main import main; raise SystemExit(main(['show', 'own_game:own/game-v0']))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", start],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "what reasoner_0 sees" in done.stdout
 
 
 def test_show_prints_prompts_dependency_and_settings(capsys, tmp_path):
@@ -139,6 +163,38 @@ def test_resume_goes_on_as_if_it_had_never_stopped(capsys, tmp_path, dtype):
         name = f"checkpoints/update-00004/{agent}/adapter_model.safetensors"
         assert (short / name).read_bytes() == (whole / name).read_bytes()
     assert (short / "episodes.jsonl").read_bytes() == (whole / "episodes.jsonl").read_bytes()
+
+
+def test_results_of_others_are_not_overwritten(capsys, trained, tmp_path):
+    evaluation = ["eval", "--env", DUO, "--data", "embedded:stories", "--policy", "scripted", "--limit", 1]
+    episodes = (trained / "episodes.jsonl").read_bytes()
+    code, _, error = run(capsys, *evaluation, "--out", trained)
+    assert code == 1
+    assert "already holds a run" in error
+    assert (trained / "episodes.jsonl").read_bytes() == episodes
+    assert run(capsys, *evaluation, "--out", tmp_path / "played")[0] == 0
+    for arguments in (evaluation, TINY_TRAINING):
+        code, out, error = run(capsys, *arguments, "--out", tmp_path / "played")
+        assert code == 1
+        assert "already holds an evaluation" in error
+        assert "episodes" not in out
+    (tmp_path / "file").touch()
+    assert "it is a file" in run(capsys, *evaluation, "--out", tmp_path / "file")[2]
+
+
+@pytest.mark.parametrize("seeds", ["0,0", "-1", "a,b", "", "1,"])
+def test_evaluation_seeds_are_different_numbers(capsys, seeds):
+    with pytest.raises(SystemExit):
+        main(["eval", "--env", DUO, f"--seeds={seeds}", "--out", "unused"])
+    assert f"found {seeds!r}, wanted different whole numbers >= 0" in capsys.readouterr().err
+
+
+def test_an_evaluation_has_a_scenario(capsys, tmp_path):
+    arguments = ["eval", "--env", DUO, "--policy", "random", "--out", tmp_path / "played"]
+    for limit in (0, -1):
+        code, _, error = run(capsys, *arguments, "--limit", limit)
+        assert code == 1
+        assert f"--limit = {limit}, wanted >= 1" in error
 
 
 def test_eval_of_a_checkpoint_uses_its_law_and_keeps_scores(capsys, trained, tmp_path):

@@ -314,7 +314,7 @@ def test_a_run_is_no_config_of_an_evaluation(capsys, tmp_path):
     write_json(tmp_path / "config.json", experiment("--env", DUO).to_dict())
     error = error_of(capsys, "eval", "--config", tmp_path / "config.json", "--out", tmp_path / "x")
     assert "is a config of marft train, not of marft eval" in error
-    assert "marft eval --checkpoint RUN" in error
+    assert "marft eval --env ID --checkpoint RUN --out DIR" in error
     error = error_of(capsys, "eval", "--config", write(tmp_path / "c.toml", "[learner]\nlevel = 'token'"), "--out", "x")
     assert "'level' is a setting of marft train" in error
 

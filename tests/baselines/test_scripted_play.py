@@ -9,7 +9,9 @@ import pytest
 import marft_envs
 from baselines.cli.main import main
 from baselines.gold_answers import NoOracleError, oracle_of
+from marft_envs.game import FlexMG
 from marft_envs.sandbox.shared_judges import close_shared_judges
+from marft_envs.tasks.base import Outcome, Task, TaskList
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")  # codeforces v0
 OURS = [name for name in marft_envs.envs() if name.startswith("marft/") and not marft_envs.spec(name).plugin]
@@ -94,6 +96,18 @@ def test_an_orchestrator_routes_to_an_agent_that_answers():
 def test_a_team_of_ones_own_plays(capsys):
     assert main(["play", "marft/math_duo-v0", "--team", "paper_duo", "--index", "0"]) == 0
     assert "team reward 1;" in capsys.readouterr().out
+
+
+class Backwards(TaskList):
+    """A set of one's own that takes bare answers only."""
+
+    def judge(self, task, answer, *, round, last_round):
+        return Outcome(reward=0.0, terminated=True, success=answer == task.answer, invalid=False)
+
+
+def test_the_gold_answer_is_bare_where_no_box_is_accepted():
+    env = FlexMG(Backwards("words", [Task("a", "lamp", "pmal", "test")]), marft_envs.Team.preset("duo"))
+    assert_won(play(env, 0))
 
 
 def test_tasks_without_gold_answers_have_no_script():

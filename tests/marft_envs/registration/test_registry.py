@@ -79,7 +79,9 @@ def test_ids_may_leave_out_the_version_or_write_it_otherwise():
     [
         ("marft/math_dou-v0", "did you mean marft/math_duo-v0"),
         ("marft/math_duo-v7", "marft/math_duo-v0"),
-        ("nonsense", "marft/math_solo-v0"),
+        ("nonsense", r"there are \d+, which begin with .*marft/"),
+        ("json:marft/math_dou-v0", "did you mean json:marft/math_duo-v0"),
+        ("mine/math_duo-v0", "no id begins with mine/; .* a module that is not imported is MODULE:mine/math_duo-v0"),
         ("", "no environment has the id ''"),
     ],
 )
@@ -88,6 +90,11 @@ def test_an_unknown_id_names_close_ones(name, message):
         marft_envs.make(name)
     with pytest.raises(TypeError, match="string"):
         marft_envs.make(3)
+
+
+def test_a_module_that_cannot_be_imported_is_named_with_the_id():
+    with pytest.raises(ImportError, match="'no_such_module:my/game-v0': no_such_module cannot be imported"):
+        marft_envs.make("no_such_module:my/game-v0")
 
 
 def test_an_unknown_keyword_names_close_ones():

@@ -98,6 +98,18 @@ def test_asynchronous_vectors_fail_loudly_instead_of_returning_zeros():
         gymnasium.make_vec("marft_envs:marft/math_duo-v0", num_envs=2, vectorization_mode="async", data=toy_tasks())
 
 
+def test_a_shared_game_that_is_over_asks_for_a_reset():
+    env = SharedPolicyEnv(marft_envs.make("marft/math_duo-v0", data=toy_tasks()))
+    env.reset(seed=0)
+    env.step("a")
+    assert any(env.step("b")[2:4])
+    for action in ("c", None):
+        with pytest.raises(RuntimeError, match=r"the game is over: call reset\(\)"):
+            env.step(action)
+    env.reset(seed=0)
+    env.step("a")
+
+
 def test_unequal_spaces_cannot_be_shared():
     game = toy_game()
     game.action_spaces["b_0"] = marft_envs.UnicodeText(3)
