@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Literal
 
 
@@ -36,5 +37,7 @@ def check_knobs(settings: Any) -> None:
         choices = typing.get_args(hints[field.name]) if typing.get_origin(hints[field.name]) is Literal else ()
         if choices and value not in choices:
             raise SettingsError(f"{field.name} = {value!r}, wanted {' or '.join(choices)}")
+        if hints[field.name] is int and not isinstance(value, Integral):
+            raise SettingsError(f"{field.name} = {value!r}, wanted a whole number")
         if check is not None and not check(value):
             raise SettingsError(f"{field.name} = {value!r}, wanted {field.metadata['wanted']}")

@@ -117,7 +117,10 @@ def _example(where: str, line: str) -> Example:
         texts = [record["agent"], said, *(value for one in plain for value in one.values())]
         if not plain or not all(isinstance(text, str) for text in texts) or any(len(one) < 2 for one in plain):
             raise ValueError("roles, contents and agents must be texts")
-        turn = RecordedTurn(record["agent"], plain, record.get("fixed_messages"), said, bool(record.get("ended", True)))
+        ended = bool(record.get("ended", True))
+        if not said and not ended:
+            raise ValueError("a completion that is empty and did not end has no tokens")
+        turn = RecordedTurn(record["agent"], plain, record.get("fixed_messages"), said, ended)
         split = record.get("split", TRAIN)
         return Example(turn, str(record.get("task", where)), int(record.get("episode", 0)), str(split))
     except (KeyError, TypeError, ValueError, RecursionError) as error:

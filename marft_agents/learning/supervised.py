@@ -56,6 +56,7 @@ def demonstration(team: LanguageModelTeam, agent: str, observation: str, text: s
 
     Raises:
         ContextOverflowError: The prompt does not fit, see `LanguageModelTeam.prompt`.
+        ValueError: The action has no tokens.
     """
     base = team.seat(agent).base
     prompt = team.prompt(agent, observation)
@@ -63,6 +64,8 @@ def demonstration(team: LanguageModelTeam, agent: str, observation: str, text: s
         "input_ids"
     ]
     ids = [*ids, *([end_of_turn_id(base.tokenizer)] if ended else [])]
+    if not ids:
+        raise ValueError(f"{agent}: an action that is empty and did not end has no tokens to imitate")
     action = base.action(prompt.ids, ids, [0.0] * len(ids), exact=False)
     return replace(action, shortened=prompt.shortened)
 

@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,11 +155,11 @@ class AdaptedBase:
         older = "gradient_checkpointing_enable"  # its older name in transformers
         enable = getattr(self.trunk, "activation_checkpointing_enable", None) or getattr(self.trunk, older)
         enable({"use_reentrant": False})
-        layers = [module for module in self.trunk.modules() if getattr(module, "gradient_checkpointing", False)]
-        for number, layer in enumerate(layers):
+        parts = (module for module in self.trunk.modules() if module is not self.trunk)
+        for number, layer in enumerate(part for part in parts if getattr(part, "gradient_checkpointing", False)):
             layer.gradient_checkpointing = math.floor((number + 1) * share) > math.floor(number * share)
-            layer.training = layer.gradient_checkpointing  # needed by it; its parts stay in eval mode, without dropout
-            layer._gradient_checkpointing_func = _checkpointed
+            layer.training = layer.gradient_checkpointing  # transformers checkpoints in training mode only
+            layer._gradient_checkpointing_func = partial(_checkpointed, layer)
 
     def action(
         self,
@@ -195,11 +196,22 @@ class AdaptedBase:
         return self.peft.peft_config[self.peft_name(adapter)]
 
 
-def _checkpointed(layer: Callable[..., Any], *inputs: Any) -> Any:
-    """Call a layer, and let the backward pass recompute it. It draws no random numbers, so their state is not saved."""
+def _checkpointed(layer: nn.Module, call: Callable[..., Any], *inputs: Any) -> Any:
+    """Call a layer in eval mode, without dropout, and let the backward pass recompute it.
+
+    It draws no random numbers, so their state is not saved.
+    """
+
+    def run(*given: Any) -> Any:
+        layer.training = False
+        try:
+            return call(*given)
+        finally:
+            layer.training = True
+
     if not torch.is_grad_enabled():
-        return layer(*inputs)
-    return checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=False)
+        return run(*inputs)
+    return checkpoint(run, *inputs, use_reentrant=False, preserve_rng_state=False)
 
 
 def _check_targets(pretrained: Pretrained, targets: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ once over exactly the distinct tokens, without padding. Only here does each toke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -45,19 +46,66 @@ def install(model: Any) -> None:
     probe = torch.tensor([[1, 2, 3, 4, 5, 6], [1, 2, 3, 7, 8, 9]], device=model.device)
     probe = 37 * probe % model.config.vocab_size  # the first ids are control tokens: bfloat16 logits of those are noise
     sequences = list(probe.cpu().numpy())  # they diverge: no state of one may leak into the other
+    tree = TreeAttention(build_levels(sequences, [3]), model.device)
+    paths = torch.as_tensor(np.stack(tree.paths_of(sequences)), device=model.device)
+    calls = _Calls(tree)
     with torch.no_grad():
         wanted = model(probe).logits
-        model.set_attn_implementation(NAME)
-        trunk, head = getattr(model, model.base_model_prefix), model.get_output_embeddings()
-        tree = TreeAttention(build_levels(sequences, [3]), model.device)
-        paths = torch.as_tensor(np.stack(tree.paths_of(sequences)), device=model.device)
-        found = head(run(trunk, tree.tokens, tree.positions, tree)[0][paths])
+        try:
+            model.set_attn_implementation(NAME)
+            trunk, head = getattr(model, model.base_model_prefix), model.get_output_embeddings()
+            found = head(run(trunk, tree.tokens, tree.positions, calls)[0][paths])
+        except (AttributeError, RuntimeError) as error:
+            raise ModelError(f"{type(model).__name__} has another form ({error}): {_WANTED}") from error
+    calls.check(model)
     tolerance = 1e-3 if wanted.dtype == torch.float32 else 5e-2
     if not torch.allclose(found, wanted, rtol=0, atol=tolerance * max(1.0, wanted.abs().max().item())):
         raise ModelError(
             f"{type(model).__name__} computes more than attention, feed-forward layers and a linear head (it caps or "
             f"scales its logits, or keeps a state beside its attention): {_WANTED}"
         )
+
+
+class _Calls:
+    """Attention of the probe, which also records who calls it.
+
+    Args:
+        tree: Computes the attention.
+    """
+
+    def __init__(self, tree: TreeAttention) -> None:
+        self._tree = tree
+        self._layers: list[int] = []
+        self._windows: set[int | None] = set()
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
+        """Attend, see `LayerAttention`."""
+        self._layers.append(layer)
+        self._windows.add(window)
+        return self._tree.attend(layer, query, key, value, scale, window)
+
+    def check(self, model: Any) -> None:
+        """Refuse what the probe's logits cannot show: it caches no keys, and is shorter than any window.
+
+        Raises:
+            ModelError: A layer attends twice, or leaves its sliding window to the mask, which is not built here.
+        """
+        if len(set(self._layers)) < len(self._layers):
+            raise ModelError(f"{type(model).__name__} attends more than once in a layer: {_WANTED}")
+        if _has_window(model.config) and self._windows == {None}:
+            raise ModelError(f"{type(model).__name__} does not pass its sliding window to its attention: {_WANTED}")
+
+
+def _has_window(config: Any) -> bool:
+    """Return True if some layer of a model sees less than its whole context."""
+    config = config.get_text_config()
+    if not getattr(config, "use_sliding_window", True):
+        return False
+    kinds = getattr(config, "layer_types", None)
+    if kinds is not None and "sliding_attention" not in kinds:
+        return False
+    window = getattr(config, "sliding_window", None) or math.inf
+    return bool(window < (getattr(config, "max_position_embeddings", None) or math.inf))
 
 
 def _attention(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -294,10 +294,12 @@ def build_team(
     Raises:
         ModelError: A model cannot be loaded, an agent has no model, or an agent's id is not text.
         SettingsError: The context window does not fit a model, an unknown or remote agent has a device, or agents of
-            one shared adapter have several, or no such dtype; found before any weights are loaded.
+            one shared adapter have several, or no such dtype or sharing; found before any weights are loaded.
         RemoteError: A package for a remote agent is missing, or it does not know the sampling parameters.
     """
     _check_agent_ids(agents)
+    if sharing not in get_args(Sharing):
+        raise SettingsError(f"sharing = {sharing!r}, wanted {' or '.join(get_args(Sharing))}")
     chosen = models_of(agents, models)
     placed = _devices_of([agent for agent, model in chosen.items() if model.local], device)
     members: dict[tuple[str, torch.device], list[str]] = {}

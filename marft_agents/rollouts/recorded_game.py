@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.policies.policy import Request, encodable
 from marft_agents.trajectory import Action, EpisodeStart, IntArray, SampledTurn, Trajectory
 from marft_common.moved_modules import renamed
@@ -134,11 +135,8 @@ class RecordedGame(RunningGame):
 
     def trajectory(self) -> Trajectory:
         """Return the record of the game."""
-        final_agent, final_prompt = "", NO_TOKENS
-        if self.encode is not None and self.failure is None and self._following[0]:
-            encoded = self.attempt("observation after the last round", self.encode, *self._following)
-            if encoded is not None:
-                final_agent, final_prompt = self._following[0], encoded
+        final_agent, final_prompt = self.attempt("observation after the last round", self._final) or ("", NO_TOKENS)
+        game = self.attempt("record of the game", self._record)
         return Trajectory(
             seed=self.episode.seed,
             group=self.episode.group,
@@ -149,10 +147,19 @@ class RecordedGame(RunningGame):
             final_prompt_ids=final_prompt,
             infos=self._infos,
             failure=self.failure,
-            game=self._record(),
+            game=game,
             unplayed=self._not_played(),
             step_seconds=self._step_seconds,
         )
+
+    def _final(self) -> tuple[str, IntArray]:
+        """Return the agent to bootstrap with its prompt; no agent where the prompt does not fit its context window."""
+        if self.encode is None or self.failure is not None or not self._following[0]:
+            return "", NO_TOKENS
+        try:
+            return self._following[0], self.encode(*self._following)
+        except ContextOverflowError:
+            return "", NO_TOKENS
 
     def _step(self, action: Action) -> None:
         self._round, self._layer = self._round_of(self.agent), self._layer_of(self.agent)

@@ -124,10 +124,15 @@ def collect(
         max_turns: Number of turns after which an unfinished episode fails; 0: no limit.
         valued: Agents that may be bootstrapped; None for all that play tokens.
 
+    Raises:
+        ValueError: `num_envs` is below 1.
+
     Returns:
         Trajectories in the order of `episodes`. A trajectory has a `failure` if the environment raises, does not end,
         or returns an observation that is not text.
     """
+    if num_envs < 1:
+        raise ValueError(f"num_envs: found {num_envs}, wanted at least 1")
     policy = session_of(policy)
     spare = [make_env()] if episodes else []
     jobs = BackgroundJobs(threads_for(spare[0] if spare else None, step_threads, num_envs), "marft-step")
@@ -143,7 +148,8 @@ def collect(
             if asked:
                 requests[index] = asked
                 return
-            done[index] = games.leave(index).trajectory()
+            done[index] = games[index].trajectory()  # may fail the game: before its environment is used again
+            games.leave(index)
             if on_end is not None:
                 on_end(done[index])
 

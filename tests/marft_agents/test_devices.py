@@ -53,6 +53,11 @@ def test_the_dtype_of_frozen_weights_is_that_of_the_device_unless_it_is_given():
         team(ONE, dtype="float16")
 
 
+def test_agents_share_an_adapter_or_do_not():
+    with pytest.raises(SettingsError, match="sharing = 'Shared', wanted separate or shared"):
+        team(ONE, sharing="Shared")
+
+
 def test_bfloat16_on_a_processor_that_emulates_it_is_warned_of(monkeypatch):
     monkeypatch.setattr(pretrained, "multiplies_bfloat16", lambda: False)
     with pytest.warns(UserWarning, match="no bfloat16 products: they are emulated"):

@@ -11,10 +11,14 @@ from transformers import (
     AutoModelForCausalLM,
     BloomConfig,
     CohereConfig,
+    DeepseekV3Config,
+    DiffLlamaConfig,
     Gemma2Config,
     Lfm2Config,
     LlamaConfig,
     LlamaForCausalLM,
+    OPTConfig,
+    PhimoeConfig,
 )
 
 from marft_agents.generation.continuous_batching import Prompt, generate
@@ -205,6 +209,28 @@ def test_layers_computed_again_give_the_same_gradients_from_less_memory():
     assert all_layers < half < 0.7 * none
 
 
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_layers_computed_again_have_no_dropout(share):
+    """OPT's layers call the function `dropout` in their own mode; transformers checkpoints in training mode only."""
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 4, "num_attention_heads": 4}
+    model = AutoModelForCausalLM.from_config(OPTConfig(vocab_size=259, word_embed_proj_dim=32, dropout=0.5, **shape))
+    pretrained = Pretrained("opt", "", model.eval().requires_grad_(False), byte_tokenizer())
+    base = AdaptedBase(pretrained, ["a_0"], LoraSettings(), seed=0)
+    prompts, actions = ragged(5)
+
+    def gradients():
+        hidden = action_hidden(base.trunk, prompts, actions, CPU)
+        return torch.autograd.grad(hidden.square().sum(), list(base.parameters("a_0").values()))
+
+    plain = gradients()
+    base.recompute_layers(share)
+    recomputed = [layer.gradient_checkpointing for layer in base.trunk.decoder.layers]
+    assert sum(recomputed) == share * len(recomputed)
+    for _ in range(2):
+        assert all(map(torch.equal, plain, gradients()))
+
+
 def test_actions_with_and_without_a_recorded_support_are_scored_together(base):
     prompts, actions = ragged(6, rows=2)
     law, kept = SamplingParams(), np.asarray([0, 1, 2, 7], np.int32)
@@ -347,6 +373,27 @@ def test_a_model_that_would_be_another_one_is_refused(config):
     model = AutoModelForCausalLM.from_config(config).eval()
     with pytest.raises(ModelError, match="wanted a decoder like Llama"):
         install(model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keywords", "reason"),
+    [
+        (PhimoeConfig, {"sliding_window": 8, "num_local_experts": 2}, "does not pass its sliding window"),
+        (DiffLlamaConfig, {}, "attends more than once in a layer"),
+        (
+            DeepseekV3Config,
+            {"v_head_dim": 8, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "kv_lora_rank": 8, "q_lora_rank": 8},
+            "has another form",
+        ),
+    ],
+)
+def test_attention_of_another_form_is_refused(kind, keywords, reason):
+    torch.manual_seed(0)
+    config = kind(
+        vocab_size=259, num_key_value_heads=4, max_position_embeddings=256, pad_token_id=0, **keywords, **SHAPE
+    )
+    with pytest.raises(ModelError, match=f"{reason}.*wanted a decoder like Llama"):
+        install(AutoModelForCausalLM.from_config(config).eval())
 
 
 @pytest.mark.parametrize(("given", "scale"), [({}, 0.5), ({"scaling": None}, 0.5), ({"scaling": 3.0}, 3.0)])

@@ -592,6 +592,9 @@ def test_contradicting_settings_are_refused():
         LearnerSettings(compounding="bounded", agent_interval=1)
     with pytest.raises(SettingsError, match="token level"):
         LearnerSettings(level="token", normalisation="word")
+    for number in (0.5, 1.5):
+        with pytest.raises(SettingsError, match=rf"ppo_epochs = {number}, wanted a whole number"):
+            LearnerSettings(ppo_epochs=number)
     with pytest.raises(SettingsError, match="kl_stop = -1"):
         LearnerSettings(kl_stop=-1)
 

@@ -14,6 +14,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.chat_template import encode
+from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.monitoring.cost_ledger import ledger_of
 from marft_agents.policies.policy import Request, failed_action, text_action
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
@@ -101,6 +102,15 @@ def test_truncation_records_the_prompt_of_who_would_act_next(make_env, turns, fi
     wanted = encode(team.seat(final_agent).base.tokenizer, env.observe(final_agent)).ids
     assert trajectory.final_prompt_ids.tolist() == wanted.tolist()
     assert trajectory.final_prompt_ids.dtype == np.int32
+
+
+def test_a_truncated_episode_whose_next_prompt_is_too_long_is_not_bootstrapped():
+    def encode(agent, observation):
+        raise ContextOverflowError("too long")
+
+    trajectory = one(market(cut=True), word_team(MARKET), encode=encode)
+    assert (trajectory.truncated, trajectory.failure, trajectory.final_agent) == (True, None, "")
+    assert len(trajectory.final_prompt_ids) == 0
 
 
 def test_what_terminates_and_truncates_at_once_has_terminated():
@@ -280,6 +290,25 @@ def test_the_limit_of_turns_holds_within_a_layer():
 
 
 # ------------------------------------------------------------------ broken games
+
+
+class Forgetful(Market):
+    """A game whose own record is broken."""
+
+    metadata: ClassVar = {**Market.metadata, "records_episodes": True}
+
+    def episode(self):
+        raise OSError("no space left")
+
+
+def test_a_broken_record_of_a_game_fails_its_episode_alone():
+    found = collect(Forgetful, ALWAYS_A, [EpisodeStart(i, i, i) for i in range(2)], seed=0)
+    assert [t.failure for t in found] == ["record of the game: OSError: no space left"] * 2
+
+
+def test_no_games_at_once_are_refused():
+    with pytest.raises(ValueError, match="num_envs: found 0, wanted at least 1"):
+        collect(Market, ALWAYS_A, [EpisodeStart(0, 0, 0)], seed=0, num_envs=0)
 
 
 @pytest.mark.parametrize("where", ["reset", "observe", "step", "last step"])

@@ -57,6 +57,11 @@ def test_demonstrations_have_the_tokens_that_rollouts_record():
         assert (made.text, made.stopped, made.exact) == (action.text, action.stopped, False)
 
 
+def test_an_action_without_tokens_cannot_be_shown():
+    with pytest.raises(ValueError, match="buyer_0: an action that is empty and did not end has no tokens"):
+        demonstration(word_team(MARKET), "buyer_0", "digit 1", "", ended=False)
+
+
 def test_a_step_follows_the_plain_gradient_of_the_mean_nll_of_own_tokens():
     team = word_team(MARKET, law=WARM, stir=0.3)
     wanted, fits = {}, {}

@@ -166,7 +166,14 @@ def test_a_file_that_is_not_that_of_its_manifest_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", ['{"agent": "a"', "[]", '{"agent": "a", "prompt": [], "completion": "x"}', '{"a": "hf_secret"}']
+    "line",
+    [
+        '{"agent": "a"',
+        "[]",
+        '{"agent": "a", "prompt": [], "completion": "x"}',
+        '{"agent": "a", "prompt": "p", "completion": "", "ended": false}',
+        '{"a": "hf_secret"}',
+    ],
 )
 def test_a_line_that_is_no_example_is_named_and_not_shown(tmp_path, line):
     (tmp_path / "t.jsonl").write_text('{"agent": "a", "prompt": "p", "completion": "x"}\n' + line + "\n")
