@@ -79,7 +79,7 @@ def test_a_place_that_can_not_be_had(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
     for name in ("file", "file/run", "nowhere"):
-        with pytest.raises(RunFolderError, match=f"{tmp_path / name} cannot be the folder of a run: .*another --out"):
+        with pytest.raises(RunFolderError, match=f"{tmp_path / name} cannot be the folder of results: .*another --out"):
             check_free(tmp_path / name)
     with pytest.raises(RunFolderError, match="it is a file"):
         RunFolder(tmp_path / "file", {})
