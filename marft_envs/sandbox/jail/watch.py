@@ -16,7 +16,7 @@ MOST_THREADS = 256  # if the kernel cannot count a program's own ones; checked e
 _TICK_S = 0.02
 _SHORT_S = 0.001
 _CHILD = {signal.SIGCHLD}
-_PATIENCE_S = 5.0
+_PATIENCE_S = 30.0  # a killed process that held much memory takes seconds to end on a busy machine
 _PAGES_IN_TABLE = 512
 # the kernel's counts of out-of-memory kills: of this container (cgroup v2, v1), of the machine
 _OOM_COUNTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control", "/proc/vmstat")
