@@ -109,6 +109,7 @@ bench-all: $(STAMP)  ## all benchmarks of speed, hours on a quiet machine; write
 	$(TRAINING) baselines.benchmarks.training --out runs/bench-train --json docs/benchmarks/training.json
 	$(TRAINING) baselines.benchmarks.prompt_cache --json docs/benchmarks/prompt_cache.json
 	$(BIN)/python -m baselines.benchmarks.judge --rounds 5 --json docs/benchmarks/judge.json
+	$(BIN)/python -m baselines.benchmarks.judge_latency --json docs/benchmarks/judge_latency.json
 	$(BIN)/python -m baselines.benchmarks.envs --rounds 5 --json docs/benchmarks/envs.json
 	$(TRAINING) baselines.benchmarks.guard --record
 	$(BIN)/python -m baselines.benchmarks.ratios

@@ -2,8 +2,8 @@
 
     python -m baselines.benchmarks.ratios [--folder docs/benchmarks]
 
-It reads the records of `make bench-train`, `make bench-judge`, `make bench-envs` and of kept prompts in the folder, and
-writes `ratios.md` and a picture of each group there. `make bench-all` makes the records first.
+It reads the records in the folder, see `SOURCES`, and writes `ratios.md` and a picture of each group there. `make
+bench-all` makes the records first.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def of_judge(record: Mapping[str, Any]) -> Iterator[Claim]:
         beside = plain["subprocess", language, workers]
         ratios = [own / other for own, other in zip(costs, beside, strict=True)]
         what = f"{how.removeprefix('judge: ')}, {language}, {workers} at once"
-        spread = (len(ratios), median(ratios), min(ratios), max(ratios))
-        yield Claim("CPU time of a judged test, relative to a subprocess", what, *spread, _bound(language), below=True)
+        group = "CPU time of a judged test, relative to a subprocess"
+        yield Claim(group, what, *_spread(ratios), _bound(language), below=True)
 
 
 def _bound(language: str) -> float | None:
@@ -104,22 +104,49 @@ def of_environments(record: Mapping[str, Any]) -> Iterator[Claim]:
         if row["what"].endswith("make (AEC)"):
             speeds.setdefault(row["what"], []).append(row["turns_per_cpu_s"] / 1000)
     for what, found in speeds.items():
+        yield Claim("Thousands of turns per CPU-second in an environment", what, *_spread(found), 40.0)
+
+
+def of_judge_latency(record: Mapping[str, Any]) -> Iterator[Claim]:
+    """Yield the seconds of a C++ build and test, and how much sooner a verdict comes by each of the two means."""
+    seconds: dict[tuple[str, str, str], list[float]] = {}
+    for row in record["rows"]:
+        seconds.setdefault((row["what"], row["backend"], row["way"]), []).append(row["seconds"])
+    backends = list(dict.fromkeys(row["backend"] for row in record["rows"]))
+    for backend in backends:
+        found = seconds["headers", backend, "with"]
         spread = (len(found), median(found), min(found), max(found))
-        yield Claim("Thousands of turns per CPU-second in an environment", what, *spread, 40.0)
+        yield Claim(
+            "Seconds to build a C++ program and run a test", f"{backend}, bits/stdc++.h", *spread, 0.5, below=True
+        )
+    for what, slow, fast, means in (
+        ("headers", "without", "with", "a C++ program, header precompiled"),
+        ("slots", "one", "two", "one submission of many tests, two slots"),
+    ):
+        for backend in backends:
+            pairs = zip(seconds[what, backend, slow], seconds[what, backend, fast], strict=True)
+            spread = _spread([long / short for long, short in pairs])
+            yield Claim("Verdicts: how many times as soon", f"{backend}: {means}", *spread)
 
 
 def of_prompt_cache(record: Mapping[str, Any]) -> Iterator[Claim]:
     """Yield the CPU time of a rollout of many turns without kept prompts, relative to one with them."""
     costs = record["cpu_seconds"]
     found = [without / kept for without, kept in zip(costs["not_kept"], costs["kept"], strict=True)]
-    spread = (len(found), median(found), min(found), max(found))
-    yield Claim(_training_group("rollout")[0], "rollout of 8 games and 8 rounds: speed with kept prompts", *spread)
+    what = "rollout of 8 games and 8 rounds: speed with kept prompts"
+    yield Claim(_training_group("rollout")[0], what, *_spread(found))
+
+
+def _spread(figures: Sequence[float]) -> tuple[int, float, float, float]:
+    """Return the number of repetitions, their median, and the smallest and largest of them."""
+    return len(figures), median(figures), min(figures), max(figures)
 
 
 SOURCES = {
     "training.json": of_training,
     "prompt_cache.json": of_prompt_cache,
     "judge.json": of_judge,
+    "judge_latency.json": of_judge_latency,
     "envs.json": of_environments,
 }
 

@@ -1,7 +1,9 @@
-"""The table of `make bench-judge`: medians of rounds, and ratios to the subprocess of the same round."""
+"""The benchmarks of the judge: medians of rounds, ratios to the same round, and seconds to a verdict."""
 
+import pytest
 from rich.console import Console
 
+from baselines.benchmarks import judge_latency
 from baselines.benchmarks.judge import Row, table
 
 
@@ -19,3 +21,22 @@ def test_ratios_are_taken_within_a_round():
     assert "300" in line
     assert "33" in line
     assert "0.80 (0.50 to 1.00)" in line
+
+
+@pytest.mark.long
+def test_a_verdict_is_timed_both_ways_in_turn():
+    rows = judge_latency.measure("landlock", "", rounds=2, tests=4)
+    assert [(row.what, row.way) for row in rows] == [
+        ("headers", "with"),
+        ("headers", "without"),
+        ("slots", "two"),
+        ("slots", "one"),
+    ] * 2
+    assert all(0 < row.seconds < 60 for row in rows)
+
+
+def test_no_program_is_built_twice():
+    programs = [judge_latency.cpp(precompiled=True) for _ in range(3)] + [judge_latency.python() for _ in range(3)]
+    assert len(set(programs)) == 6
+    assert judge_latency.cpp(precompiled=True).startswith("#include <bits/stdc++.h>")
+    assert not judge_latency.cpp(precompiled=False).startswith("#include")

@@ -7,7 +7,14 @@ import json
 import pytest
 
 from baselines.benchmarks import guard
-from baselines.benchmarks.ratios import main, of_environments, of_judge, of_prompt_cache, of_training
+from baselines.benchmarks.ratios import (
+    main,
+    of_environments,
+    of_judge,
+    of_judge_latency,
+    of_prompt_cache,
+    of_training,
+)
 
 MACHINE = {"processor": "A", "cores": 2, "system": "Linux", "flags": ["avx2"]}
 WHERE = {"command": "python -m x", "commit": "abc", "machine": MACHINE}
@@ -37,6 +44,19 @@ TURNS = WHERE | {
         for what, speed in (("duo, make (AEC)", 41_000), ("duo, make (AEC)", 43_000), ("duo, bare", 90_000))
     ]
 }
+SECONDS = {
+    ("headers", "with"): [0.4, 0.5, 0.6],
+    ("headers", "without"): [1.2, 2.0, 1.2],
+    ("slots", "two"): [1.0, 1.0, 1.0],
+    ("slots", "one"): [1.5, 2.0, 1.0],
+}
+LATENCY = WHERE | {
+    "rows": [
+        {"what": what, "backend": "landlock", "way": way, "seconds": seconds}
+        for (what, way), found in SECONDS.items()
+        for seconds in found
+    ]
+}
 KEPT = WHERE | {"cpu_seconds": {"kept": [10.0, 10.0, 20.0], "not_kept": [20.0, 24.0, 46.0]}}
 
 
@@ -52,15 +72,23 @@ def test_ratios_are_judged_by_their_targets():
     assert (kept.median, kept.low, kept.high) == (2.3, 2.0, 2.4)
 
 
+def test_waits_for_a_verdict_are_compared_within_a_round():
+    wait, headers, slots = of_judge_latency(LATENCY)
+    assert (wait.median, wait.low, wait.high, wait.met) == (0.5, 0.4, 0.6, True)
+    assert (headers.median, headers.low, headers.high) == pytest.approx((3.0, 2.0, 4.0))
+    assert (slots.median, slots.low, slots.high, slots.repetitions) == (1.5, 1.0, 2.0, 3)
+
+
 def test_the_page_shows_every_ratio_with_machine_and_commit_and_a_picture_of_each_group(tmp_path):
-    for name, record in (("training", TRAINING), ("prompt_cache", KEPT), ("judge", JUDGE), ("envs", TURNS)):
+    records = {"training": TRAINING, "prompt_cache": KEPT, "judge": JUDGE, "judge_latency": LATENCY, "envs": TURNS}
+    for name, record in records.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(record))
     main(["--folder", str(tmp_path)])
     text = (tmp_path / "ratios.md").read_text()
     assert "| update: speed against TRL | 4.00 [3.00, 5.00] | 5 | at least 3 | yes |" in text
     assert "| docker, python, 1 at once | 0.50 [0.40, 0.60] | 3 | at most 0.5 | yes |" in text
-    assert text.count("| abc | A, 2 cores, avx2, Linux |") == 4
-    assert len(list(tmp_path.glob("ratios_*.png"))) == text.count("\n## ") == 5
+    assert text.count("| abc | A, 2 cores, avx2, Linux |") == len(records)
+    assert len(list(tmp_path.glob("ratios_*.png"))) == text.count("\n## ") == 7
 
 
 def test_a_missing_record_is_named(tmp_path):
