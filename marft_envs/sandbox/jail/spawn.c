@@ -219,8 +219,8 @@ static void serve(void) {
             return;
         }
         struct answer answer = {0, pid, pid < 0 ? errno : 0, ""};
+        close_others(CHANNEL + 1); /* first: once the runner has its answer, this process holds nothing of a test */
         if (write(CHANNEL, &answer, sizeof answer) != sizeof answer) _exit(NOT_STARTED);
-        close_others(CHANNEL + 1);
     }
 }
 
