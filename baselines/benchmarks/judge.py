@@ -106,11 +106,11 @@ def judged(backend: str, image: str, language: str, workers: int, tests: int) ->
         submissions = [Submission(SOURCES[language], language, batch) for _ in range(workers)]
         warm = [Submission(SOURCES[language], language, batch[:2]) for _ in range(workers)]
         for judgement in judge.run_many(warm):
-            _require_ok(judgement.verdict, f"{backend}, {language}")
+            require_ok(judgement.verdict, f"{backend}, {language}")
 
         def work() -> None:
             for judgement in judge.run_many(submissions):
-                _require_ok(judgement.verdict, f"{backend}, {language}")
+                require_ok(judgement.verdict, f"{backend}, {language}")
 
         return measure(f"judge: {backend}", language, workers, workers * len(batch), work)
 
@@ -120,7 +120,7 @@ def spawned(how: str, argv: list[str], language: str, workers: int, tests: int) 
 
     def one(_: int) -> None:
         found = subprocess.run(argv, input=INPUT, capture_output=True, check=True).stdout
-        _require_ok(Verdict.OK if found == OUTPUT else Verdict.WA, how)
+        require_ok(Verdict.OK if found == OUTPUT else Verdict.WA, how)
 
     def work() -> None:
         with ThreadPoolExecutor(workers) as pool:
@@ -129,7 +129,8 @@ def spawned(how: str, argv: list[str], language: str, workers: int, tests: int) 
     return measure(how, language, workers, tests, work)
 
 
-def _require_ok(verdict: Verdict, where: str) -> None:
+def require_ok(verdict: Verdict, where: str) -> None:
+    """Raise RuntimeError unless an honest program passed."""
     if verdict is not Verdict.OK:
         raise RuntimeError(f"{where}: an honest program got {verdict}; a benchmark of failures means nothing")
 

@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 
-from baselines.benchmarks.judge import INPUT, OUTPUT, PYTHON
+from baselines.benchmarks.judge import INPUT, OUTPUT, PYTHON, require_ok
 from baselines.benchmarks.machine import write_record
-from marft_envs.sandbox import Judge, Submission, Test, Verdict
+from marft_envs.sandbox import Judge, Submission, Test
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 
 _INCLUDE = "#include <bits/stdc++.h>\n"
@@ -61,13 +61,12 @@ def seconds(judge: Judge, submission: Submission) -> float:
     """Return the wall time of one submission.
 
     Raises:
-        RuntimeError: It did not pass; a benchmark of failures means nothing.
+        RuntimeError: It did not pass.
     """
     started = time.perf_counter()
     judgement = judge.submit(submission).result()
     spent = time.perf_counter() - started
-    if judgement.verdict is not Verdict.OK:
-        raise RuntimeError(f"{judge.backend}: an honest program got {judgement.verdict}")
+    require_ok(judgement.verdict, judge.backend)
     return spent
 
 

@@ -114,11 +114,8 @@ def of_judge_latency(record: Mapping[str, Any]) -> Iterator[Claim]:
         seconds.setdefault((row["what"], row["backend"], row["way"]), []).append(row["seconds"])
     backends = list(dict.fromkeys(row["backend"] for row in record["rows"]))
     for backend in backends:
-        found = seconds["headers", backend, "with"]
-        spread = (len(found), median(found), min(found), max(found))
-        yield Claim(
-            "Seconds to build a C++ program and run a test", f"{backend}, bits/stdc++.h", *spread, 0.5, below=True
-        )
+        group, spread = "Seconds to build a C++ program and run a test", _spread(seconds["headers", backend, "with"])
+        yield Claim(group, f"{backend}, bits/stdc++.h", *spread, 0.5, below=True)
     for what, slow, fast, means in (
         ("headers", "without", "with", "a C++ program, header precompiled"),
         ("slots", "one", "two", "one submission of many tests, two slots"),

@@ -124,12 +124,12 @@ def collect(
         max_turns: Number of turns after which an unfinished episode fails; 0: no limit.
         valued: Agents that may be bootstrapped; None for all that play tokens.
 
-    Raises:
-        ValueError: `num_envs` is below 1.
-
     Returns:
         Trajectories in the order of `episodes`. A trajectory has a `failure` if the environment raises, does not end,
         or returns an observation that is not text.
+
+    Raises:
+        ValueError: `num_envs` is below 1.
     """
     if num_envs < 1:
         raise ValueError(f"num_envs: found {num_envs}, wanted at least 1")

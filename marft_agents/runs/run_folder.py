@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # it imports torch, which readers of run folders do not need
     from marft_agents.runs.token_records import TokenRecorder
 
 PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
-
-
 EVALUATION_FILE = "evaluation.json"
 
 

@@ -157,10 +157,8 @@ def test_eval_saves_and_plays_a_list(tmp_path, capsys):
     assert again.pop("ledger")["episodes"] == record.pop("ledger")["episodes"]  # its seconds differ
     assert again == record, "an evaluation of a list repeats it"
     capsys.readouterr()
-    assert (
-        main(["eval", "--env", DUO, *TINY, "--scenarios", str(file), "--limit", "1", "--out", str(tmp_path / "four")])
-        == 1
-    )
+    both = ["--scenarios", str(file), "--limit", "1", "--out", str(tmp_path / "four")]
+    assert main(["eval", "--env", DUO, *TINY, *both]) == 1
     assert "leave out --limit" in capsys.readouterr().err
     other = ["--split", "train", "--scenarios", str(file), "--out", str(tmp_path / "no")]
     assert main(["eval", "--env", TRIO, *TINY, *other]) == 1
