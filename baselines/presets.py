@@ -37,9 +37,10 @@ TABLES: Mapping[str, Any] = MappingProxyType(
         "groups": 4,  # rollout threads: each plays one episode of one problem per update
         "group_size": 1,
         "num_envs": 4,
-        # code in appendix A: one normalisation over all agents, values clipped with the policies' bound
+        # code in appendix A: one normalisation over all agents, values clipped with the policies' bound. It leaves out
+        # zeros, which are padding there; here a zero is a decision (docs/algorithms.md)
         "centring": "none",
-        "scaling": "batch-nonzero",
+        "scaling": "batch",
         "value_clip": 0.2,
         "kl_stop": 0.02,  # "not a fixed value"
     }

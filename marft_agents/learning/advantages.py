@@ -105,8 +105,9 @@ def normalise_nonzero(advantages: Array) -> Array:
     .. math::
         A'_k = \frac{A_k - \mu}{\sigma + 10^{-8}}, \qquad \mu, \sigma \text{ over } \{A_k \ne 0\}
 
-    Source: MARFT, arXiv 2504.16129, appendix A. There the zeros are padding. Here they are decisions without a learning
-    signal, such as those of an unsuccessful episode before the critic has learned anything.
+    Source: MARFT, arXiv 2504.16129, appendix A. There the zeros are padding. Here they are decisions, such as those of
+    a failed episode while V = 0. Leaving them out compares solved actions with each other alone, so the presets use
+    `normalise`.
 
     Args:
         advantages: Float64 [N]; all become zero where the nonzero ones are all equal.

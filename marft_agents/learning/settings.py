@@ -81,7 +81,8 @@ class LearnerSettings:
     scaling: Scaling = knob(
         "agent",
         "normalise advantages per agent (agent), divide by the standard deviation of their group (group), normalise "
-        "over all agents (batch), the same over nonzero advantages only (batch-nonzero), or none",
+        "over all agents (batch), the same over nonzero advantages only (batch-nonzero; while V = 0 solved actions are "
+        "then compared with each other alone), or none",
     )
     averaging: Averaging = knob(
         "decision",

@@ -91,7 +91,7 @@ def plain_advantages(head, trajectory):
 @pytest.mark.parametrize("cut", [False, True])
 def test_an_update_of_marft_t_is_the_papers_with_a_critic_that_knows_something(cut):
     team = word_team(MARKET, law=LAW, stir=0.3)
-    wanted_settings = LearnerSettings(level="token", centring="none", scaling="batch-nonzero", **(DESCENT | PER_TOKEN))
+    wanted_settings = LearnerSettings(level="token", centring="none", scaling="batch", **(DESCENT | PER_TOKEN))
     learner = Learner(team, wanted_settings)
     [head] = learner.critic.heads
     torch.nn.init.normal_(head.layers[-1].weight, generator=torch.Generator().manual_seed(1))
@@ -133,16 +133,23 @@ def test_nothing_is_made_of_advantages_that_do_not_differ(advantages):
     assert normalise_nonzero(np.array(advantages)).tolist() == [0.0] * len(advantages)
 
 
-def test_it_is_over_all_agents_together():
+@pytest.mark.parametrize(
+    ("scaling", "normalised"),
+    [
+        ("batch", [-1 / 14**0.5, -4 / 14**0.5, 5 / 14**0.5]),  # mean 4/3, standard deviation sqrt(14) / 3
+        ("batch-nonzero", [-1, 0, 1]),
+    ],
+)
+def test_it_is_over_all_agents_together(scaling, normalised):
     turns = (
         SampledTurn("a_0", action(1), 1.0),
         SampledTurn("b_0", action(1), 0.0, 1),
         SampledTurn("b_0", action(1), 3.0, 2),
     )
     played = [Trajectory(0, 0, (turn,), True, False) for turn in turns]
-    knobs = LearnerSettings(centring="none", scaling="batch-nonzero")
+    knobs = LearnerSettings(centring="none", scaling=scaling)
     samples = credited(played, [np.zeros(1)] * 3, {}, knobs)
-    assert [s.advantages.item() for s in samples] == pytest.approx([-1, 0, 1])
+    assert [s.advantages.item() for s in samples] == pytest.approx(normalised)
     assert [s.credit.item() for s in samples] == [1, 0, 3]
 
 
