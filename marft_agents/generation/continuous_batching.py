@@ -102,7 +102,7 @@ class Generation:
         uniform = torch.as_tensor(uniforms.reshape(-1), device=self._base.device)
         tokens, logprobs, support = choose(self._logits.flatten(0, 1), uniform, self._law)
         sampled, logprob = tokens.view(-1, new).tolist(), logprobs.view(-1, new).tolist()
-        allowed = None if support is None else support.view(len(self._rows), new, -1)
+        allowed = None if support is None else support.view(len(self._rows), new, -1).cpu().numpy().astype(np.int32)
         confirmed = [_right(row.draft[: new - 1], own) for row, own in zip(self._rows, sampled, strict=True)]
         self._draft_length.observe(
             sum(row.draft[:1] == own[:1] for row, own in zip(self._rows, sampled, strict=True)), len(self._rows)
@@ -120,13 +120,13 @@ class Generation:
         self._logits = self._next() if self._rows else None
         return finished
 
-    def _append(self, row: _Row, token: int, logprob: float, support: Tensor | None) -> None:
+    def _append(self, row: _Row, token: int, logprob: float, support: IntArray | None) -> None:
         row.tokens.append(token)
         row.logprobs.append(logprob)
         row.lookup.extend([token])
         row.stopped = token in self._base.end_ids
         if support is not None:
-            row.support.append(support.nonzero().squeeze(-1).cpu().numpy().astype(np.int32))
+            row.support.append(support[support >= 0])
 
     def _ended(self, row: _Row) -> bool:
         return row.stopped or len(row.tokens) == self._law.max_new_tokens

@@ -14,6 +14,7 @@ from torch import Tensor
 from marft_agents.setting_fields import check_knobs, knob
 from marft_common.moved_modules import renamed
 
+NUCLEUS = 1024  # most tokens that top-p looks at before it orders the whole vocabulary
 BLOCK = 256  # block size of the two-step sum: a 49k vocabulary has 192 blocks, a fifth of the cost of one sum
 
 
@@ -56,21 +57,36 @@ def scale(logits: Tensor, law: SamplingParams) -> Tensor:
     return logits if law.greedy or law.temperature == 1 else logits / law.temperature
 
 
-def support_mask(logits: Tensor, law: SamplingParams) -> Tensor:
-    """Return bool [..., V]: True for tokens kept by top-k and top-p.
+def support_ids(logits: Tensor, law: SamplingParams) -> Tensor:
+    """Return int64 [B, k]: ids of the tokens kept by top-k and top-p in ascending order, with -1 for those left out.
+
+    Only the most likely tokens are ordered, not the vocabulary. Top-k alone decides k, so nothing is read from the
+    device. Top-p reads the size of the largest nucleus; one of more than `NUCLEUS` tokens is found by ordering all.
 
     Args:
-        logits: Scaled logits [..., V].
-        law: Sampling parameters. Top-p is applied after top-k, as in transformers.
+        logits: Scaled logits [B, V].
+        law: Sampling parameters that restrict the support. Top-p is applied after top-k, as in transformers.
     """
-    ordered, index = logits.sort(dim=-1, descending=True)
-    keep = torch.ones_like(ordered, dtype=torch.bool)
-    if law.top_k:
-        keep[..., law.top_k :] = False
-    if law.top_p < 1:
-        mass = ordered.masked_fill(~keep, -torch.inf).softmax(-1)
-        keep &= mass.cumsum(-1) - mass < law.top_p  # the token that crosses the mass stays
-    return torch.zeros_like(keep).scatter(-1, index, keep)
+    vocabulary = logits.shape[-1]
+    width = min(law.top_k or NUCLEUS, vocabulary)
+    ids, keep = _most_likely(logits, law, width)
+    if not law.top_k:
+        largest = int(keep.sum(-1).max())
+        if largest == width < vocabulary:
+            ids, keep = _most_likely(logits, law, vocabulary)
+            largest = int(keep.sum(-1).max())
+        ids, keep = ids[:, :largest], keep[:, :largest]
+    ordered = ids.masked_fill(~keep, vocabulary).sort(-1).values
+    return ordered.masked_fill_(ordered == vocabulary, -1)
+
+
+def _most_likely(logits: Tensor, law: SamplingParams, width: int) -> tuple[Tensor, Tensor]:
+    """Return ids [B, width] of the most likely tokens, the likeliest first, and True where top-p keeps them."""
+    largest, ids = logits.topk(width, dim=-1)
+    if law.top_p == 1:
+        return ids, torch.ones_like(ids, dtype=torch.bool)
+    mass = (largest - (largest if law.top_k else logits).logsumexp(-1, keepdim=True)).exp()
+    return ids, mass.cumsum(-1) - mass < law.top_p  # the token that crosses the mass stays
 
 
 def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
@@ -113,16 +129,18 @@ def choose(logits: Tensor, uniforms: Tensor, law: SamplingParams) -> tuple[Tenso
         law: Sampling parameters of all rows.
 
     Returns:
-        Tokens int64 [B], their log-probs float32 [B] under the sampling parameters, and the support bool [B, V].
-        The support is None if every token can be sampled.
+        Tokens int64 [B], their log-probs float32 [B] under the sampling parameters, and the support int64 [B, k], see
+        `support_ids`. The support is None if every token can be sampled.
     """
     scaled = scale(logits, law)
-    support = support_mask(scaled, law) if law.restricts_support else None
-    if support is not None:
-        scaled = scaled.masked_fill(~support, -torch.inf)
+    support = support_ids(scaled, law) if law.restricts_support else None
+    if support is not None:  # the draw runs over k tokens, in the order of the vocabulary
+        scaled = scaled.gather(-1, support.clamp(min=0)).masked_fill_(support < 0, -torch.inf)
     weights = (scaled - scaled.amax(-1, keepdim=True)).exp_()
     tokens = scaled.argmax(-1) if law.greedy else draw(weights, uniforms)
     logprobs = (weights.gather(-1, tokens[:, None]) / weights.sum(-1, keepdim=True)).log()
+    if support is not None:
+        tokens = support.gather(-1, tokens[:, None]).squeeze(-1)
     return tokens, logprobs.squeeze(-1), support
 
 

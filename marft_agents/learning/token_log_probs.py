@@ -7,7 +7,7 @@ the next chunk, so memory grows neither with the length nor with the vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any
 
@@ -93,28 +93,41 @@ def score_tokens(
         support: Per position the ids that could be sampled; None, as a whole or at a position, means all.
         entropy_gradient: True to keep the graph of the entropy (for an entropy bonus).
     """
+    with_support = [] if support is None else [i for i, ids in enumerate(support) if ids is not None]
+    if support is not None and 0 < len(with_support) < len(support):
+        without = [i for i, ids in enumerate(support) if ids is None]
+        parts = [(with_support, [support[i] for i in with_support]), (without, None)]
+        found = [
+            score_tokens(head, hidden[rows], tokens[rows], law, own, entropy_gradient=entropy_gradient)
+            for rows, own in parts
+        ]
+        order = torch.as_tensor(np.argsort([*with_support, *without]), device=hidden.device)
+        return TokenScores(*(torch.cat(both)[order] for both in zip(*map(astuple, found), strict=True)))
+    kept = _padded(support, hidden.device) if support is not None and with_support else None
 
     def chunk(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
-        ids, allowed = tokens[part], _mask(support[part], head, hidden.device) if support is not None else None
         logits = scale(head(states), law)  # [rows, V]
-        if allowed is not None:
-            logits = logits.masked_fill(~allowed, -torch.inf)
+        chosen, left_out = tokens[part, None], None
+        if kept is not None:  # [rows, k]
+            chosen, left_out = (kept[part] == chosen).int().argmax(-1, keepdim=True), kept[part] < 0
+            logits = logits.gather(-1, kept[part].clamp(min=0)).masked_fill(left_out, -torch.inf)
         logprobs = logits.log_softmax(-1)
         with torch.set_grad_enabled(torch.is_grad_enabled() and entropy_gradient):
             # outside the support p log p is 0: masking the log (not the product) keeps its gradient 0, not NaN
-            finite = logprobs if allowed is None else logprobs.masked_fill(~allowed, 0.0)
+            finite = logprobs if left_out is None else logprobs.masked_fill(left_out, 0.0)
             entropy = -(logprobs.exp() * finite).sum(-1)
-        return logprobs.gather(-1, ids[:, None]).squeeze(-1), entropy  # [rows] each
+        return logprobs.gather(-1, chosen).squeeze(-1), entropy  # [rows] each
 
     return TokenScores(*by_rows(head, hidden, chunk))
 
 
-def _mask(support: Sequence[IntArray | None], head: Any, device: torch.device) -> Tensor:
-    """Return bool [rows, V]: True for the ids that could be sampled at each position."""
-    mask = torch.zeros(len(support), head.out_features, dtype=torch.bool)
-    for i, ids in enumerate(support):
-        mask[i, slice(None) if ids is None else torch.as_tensor(ids, dtype=torch.long)] = True
-    return mask.to(device)
+def _padded(support: Sequence[IntArray | None], device: torch.device) -> Tensor:
+    """Return int64 [N, k]: the ids that could be sampled at each position, with -1 behind them."""
+    ids = [own for own in support if own is not None]
+    sizes = np.fromiter(map(len, ids), np.int64, len(ids))
+    padded = np.full((len(ids), sizes.max()), -1, np.int64)
+    padded[np.arange(sizes.max()) < sizes[:, None]] = np.concatenate(ids)
+    return torch.as_tensor(padded, device=device)
 
 
 def by_rows(

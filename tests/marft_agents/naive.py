@@ -47,6 +47,18 @@ def logprobs(base, adapter, action, law):
     return law_logprobs[range(len(action.token_ids)), action.token_ids.tolist()], entropy
 
 
+def support_mask(logits, law):
+    """Return bool [..., V]: True for tokens kept by top-k and top-p, by ordering the whole vocabulary."""
+    ordered, index = logits.sort(dim=-1, descending=True)
+    keep = torch.ones_like(ordered, dtype=torch.bool)
+    if law.top_k:
+        keep[..., law.top_k :] = False
+    if law.top_p < 1:
+        mass = ordered.masked_fill(~keep, -torch.inf).softmax(-1)
+        keep &= mass.cumsum(-1) - mass < law.top_p
+    return torch.zeros_like(keep).scatter(-1, index, keep)
+
+
 def credits(trajectories, members, settings: LearnerSettings):
     """Return (episode, turn, advantages) of some agents' turns for a critic that says 0 everywhere.
 

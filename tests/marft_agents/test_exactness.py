@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from adapted_models import SHAPE, adapted, windowed_model
+from naive import support_mask
 from transformers import (
     AttentionInterface,
     AutoModelForCausalLM,
@@ -23,7 +24,7 @@ from transformers import (
 
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.kv_cache import PrefixFamily, Slots, families
-from marft_agents.generation.sampling import SamplingParams, scale, support_mask
+from marft_agents.generation.sampling import SamplingParams, scale
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_rows, plan_micro_batches, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from naive import support_mask
 
-from marft_agents.generation.sampling import SamplingParams, choose, draw, support_mask
+from marft_agents.generation import sampling
+from marft_agents.generation.sampling import SamplingParams, choose, draw, support_ids
 from marft_agents.setting_fields import SettingsError
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0, -30.0]])
@@ -53,7 +55,7 @@ def test_shares_are_those_of_the_law(law):
     assert (logprobs - wanted.log()[tokens]).abs().max() < 1e-5
     assert (support is None) == (not law.restricts_support)
     if support is not None:
-        assert support[0].tolist() == (wanted > 0).tolist()
+        assert support[0][support[0] >= 0].tolist() == wanted.nonzero()[:, 0].tolist()
 
 
 def test_greedy_takes_the_most_likely_and_records_the_plain_law():
@@ -97,15 +99,27 @@ def test_an_unlikely_token_has_its_exact_logprob():
 
 def test_support_keeps_the_token_that_crosses_the_mass():
     logits = torch.tensor([[0.5, 0.3, 0.2]]).log()
-    assert support_mask(logits, SamplingParams(top_p=0.6)).tolist() == [[True, True, False]]
-    assert support_mask(logits, SamplingParams(top_p=0.01)).tolist() == [[True, False, False]]
+    assert support_ids(logits, SamplingParams(top_p=0.6)).tolist() == [[0, 1]]
+    assert support_ids(logits, SamplingParams(top_p=0.01)).tolist() == [[0]]
 
 
 def test_top_p_is_a_share_of_what_top_k_left():
     logits = torch.tensor([[0.2, 0.1, 0.4, 0.3]]).log()
     # of the two most likely the first has 4/7 > 0.5 by itself; of the whole vocabulary it would have 0.4
-    assert support_mask(logits, SamplingParams(top_k=2, top_p=0.5)).tolist() == [[False, False, True, False]]
-    assert support_mask(logits, SamplingParams(top_k=2, top_p=0.6)).tolist() == [[False, False, True, True]]
+    assert support_ids(logits, SamplingParams(top_k=2, top_p=0.5)).tolist() == [[2, -1]]
+    assert support_ids(logits, SamplingParams(top_k=2, top_p=0.6)).tolist() == [[2, 3]]
+
+
+@pytest.mark.parametrize("nucleus", [3, 40, 299])  # smaller than all nuclei, than some, than none
+@pytest.mark.parametrize(
+    "law", [SamplingParams(top_k=7), SamplingParams(top_p=0.9), SamplingParams(top_k=9, top_p=0.5)]
+)
+def test_support_is_that_of_the_ordered_vocabulary(monkeypatch, law, nucleus):
+    monkeypatch.setattr(sampling, "NUCLEUS", nucleus)
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(50, 300, generator=generator) * torch.linspace(0.1, 6, 50)[:, None]
+    for row, wanted in zip(support_ids(logits, law), support_mask(logits, law), strict=True):
+        assert row[row >= 0].tolist() == wanted.nonzero()[:, 0].tolist()
 
 
 @pytest.mark.parametrize(
