@@ -22,7 +22,7 @@ TRAINING := env $(if $(TCMALLOC),LD_PRELOAD=$(TCMALLOC),THP_MEM_ALLOC_ENABLE=1) 
 QUICK := not slow and not long and not attacks and not probes and not browser and not ray and not vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party vllm test lint test-long test-attacks test-probes test-ray test-chaos test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft bench-all bench-guard data docs dist mutation install hooks clean
+.PHONY: help quickstart third-party vllm test lint test-backends test-long test-attacks test-probes test-ray test-chaos test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft bench-all bench-guard data docs dist mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,10 @@ endef
 test: lint  ## lint, then all quick tests
 	@marks="$(QUICK)"; $(LEAVE_OUT); \
 	$(PYTEST) -n 2 --dist worksteal -m "$$marks" $(if $(COVERAGE),--cov --cov-report=term) --durations=15
+
+test-backends: $(STAMP)  ## the quick tests of the Docker judge, the bubblewrap judge and TextWorldExpress alone
+	@marks="(docker or bubblewrap or java) and $(QUICK)"; $(LEAVE_OUT); \
+	$(PYTEST) -n 2 --dist worksteal -m "$$marks"
 
 test-long: $(STAMP)  ## runs killed in the middle, and pages and notebooks that train: seconds each
 	@marks="long and not slow"; $(LEAVE_OUT); \

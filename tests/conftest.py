@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,22 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", _PATIENT, derandomize=True)
 settings.register_profile("random", _PATIENT, derandomize=False, max_examples=300, database=None, print_blob=True)
 settings.load_profile("same")
+
+_ITEMS = pytest.StashKey[list[pytest.Item]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Keep the list of all tests, before marks leave any out."""
+    config.stash[_ITEMS] = list(items)
+
+
+@pytest.fixture
+def collected(request):
+    """All tests that were collected, also those that marks leave out; None if this was only a part of the suite."""
+    folders = {Path(argument).resolve() for argument in request.config.args}
+    whole = folders & {request.config.rootpath, request.config.rootpath / "tests"}
+    return request.config.stash[_ITEMS] if whole else None
 
 
 def pytest_collection_finish():

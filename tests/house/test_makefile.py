@@ -81,7 +81,7 @@ def test_ci_can_run_its_script():
     assert "make test" in script.read_text(encoding="utf-8")
 
 
-def _with_ci(folder, engine, recipe, failing="none"):
+def _with_ci(folder, engine="true", recipe="@echo '==== 3 passed in 1.23s ===='", failing="none"):
     """Make a folder with CI's script, an engine that starts or not, a browser, and a Makefile whose suites may fail."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
@@ -89,47 +89,82 @@ def _with_ci(folder, engine, recipe, failing="none"):
         (folder / ".ci" / name).write_text(f"#!/bin/sh\n{does}\n")
         (folder / ".ci" / name).chmod(0o755)
     (folder / "Makefile").write_text(
-        "install sandbox test-attacks test-long test-probes test-browser test-ray docs lint:\n"
+        "install sandbox test-backends test-attacks test-long test-probes test-browser test-ray docs:\n"
         f"\t@test $@ != {failing}\n\ntest:\n\t{recipe}\n"
     )
 
 
+def _run_ci(folder, **variables):
+    environment = _environment() | variables
+    return subprocess.run([folder / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False)
+
+
 @needs_make
 def test_ci_fails_without_an_engine(tmp_path):
-    _with_ci(tmp_path, engine="false", recipe="@echo tested")
-    done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
-    assert done.returncode
-    assert "tested" not in done.stdout
+    _with_ci(tmp_path, engine="exit 3")
+    assert _run_ci(tmp_path).returncode == 3
+
+
+@needs_make
+def test_ci_first_runs_make_test_as_a_newcomer(tmp_path):
+    """Who is without an engine, bwrap, java and settings, and is not told that this is CI."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("docker", "bwrap", "java", "other"):
+        (programs / name).write_text("#!/bin/sh\nexit 1\n")
+        (programs / name).chmod(0o755)
+    find = "for i in docker bwrap java other; do command -v $i; done"
+    look = f"echo seen ${{CI-none}} $DOCKER_HOST $(ls -A $HOME | wc -l) $({find})"
+    _with_ci(tmp_path, engine=look, recipe="@" + look.replace("$", "$$"))
+    (tmp_path / "a file of the user").touch()
+    own = {"HOME": str(tmp_path), "DOCKER_HOST": "unix:///an/engine"}
+    done = _run_ci(tmp_path, PATH=f"{programs}{os.pathsep}{os.environ['PATH']}", **own)
+    newcomer, later = [line.removeprefix("seen ") for line in done.stdout.splitlines() if line.startswith("seen ")]
+    assert re.fullmatch(r"none unix:///nowhere 0 \S+/other", newcomer)
+    assert re.fullmatch(rf"true unix:///an/engine [1-9] {programs}/docker {programs}/bwrap .+/java .+/other", later)
 
 
 @needs_make
 @pytest.mark.parametrize(("make_says", "expected"), [("true", 0), ("false", 2)])
 def test_ci_ends_with_pytests_line_and_makes_status(make_says, expected, tmp_path):
     closing = "==== 3 passed, 1 skipped in 1.23s ===="
-    _with_ci(tmp_path, engine="true", recipe=f"@echo '{closing}'\n\t@echo later\n\t@{make_says}")
-    done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
+    _with_ci(tmp_path, recipe=f"@echo '{closing}'\n\t@echo later\n\t@{make_says}")
+    done = _run_ci(tmp_path)
     assert done.returncode == expected
     assert done.stdout.splitlines()[-1] == closing
 
 
 @needs_make
 @pytest.mark.parametrize(
-    "suite", ["test-attacks", "test-long", "test-probes", "test-ray", "test-browser", "docs", "lint"]
+    "suite", ["test-backends", "test-attacks", "test-long", "test-probes", "test-ray", "test-browser", "docs"]
 )
 def test_ci_runs_everything_and_fails_when_one_suite_failed(suite, tmp_path):
-    closing = "==== 3 passed in 1.23s ===="
-    _with_ci(tmp_path, engine="true", recipe=f"@echo '{closing}'", failing=suite)
-    done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
+    _with_ci(tmp_path, failing=suite)
+    done = _run_ci(tmp_path)
     assert done.returncode == 2
-    assert done.stdout.splitlines()[-1] == closing
+    assert done.stdout.splitlines()[-1] == "==== 3 passed in 1.23s ===="
 
 
 @needs_make
 def test_ci_fails_where_no_browser_can_be_installed(tmp_path):
-    _with_ci(tmp_path, engine="true", recipe="@echo '==== 3 passed in 1.23s ===='")
+    _with_ci(tmp_path)
     (tmp_path / ".ci" / "browser").write_text("#!/bin/sh\nexit 3\n")
-    done = subprocess.run([tmp_path / ".ci" / "run"], env=_environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 3
+    assert _run_ci(tmp_path).returncode == 3
+
+
+@needs_make
+def test_the_tests_of_backends_are_left_out_where_nothing_can_run_them_but_not_in_ci(tmp_path):
+    stamp = tmp_path / ".marft-installed"
+    stamp.touch()
+    command = [shutil.which("make"), "test-backends", "PYTEST=echo", f"VENV={tmp_path}"]
+    missing = {"PATH": "/nowhere", "DOCKER_HOST": "unix:///nowhere"}
+    shown = {
+        ci: subprocess.check_output(command, cwd=ROOT, env=_environment() | missing | {"CI": ci}, text=True)
+        for ci in ("", "true")
+    }
+    left_out = " and not docker and not bubblewrap and not java"
+    assert [left_out in shown[ci] for ci in shown] == [True, False]
+    assert all("(docker or bubblewrap or java) and not slow" in text for text in shown.values())
 
 
 @needs_make

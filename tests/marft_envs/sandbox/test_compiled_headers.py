@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from local_backends import LOCAL
+from judge_backends import LOCAL
 
 from marft_envs.sandbox import Judge, Test
 from marft_envs.sandbox.compiled_headers import CompiledHeaders

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from jail_client import NOBODY, SYSTEM_PYTHON, JailClient, needs_root
-from local_backends import needs_bubblewrap
+from judge_backends import BUBBLEWRAP, DOCKER
 
 from marft_envs.sandbox import Judge, Test, machine
 from marft_envs.sandbox.jail import wire
@@ -101,7 +101,7 @@ def test_no_capability_of_the_runner_reaches_a_program(use_native):
         assert jail.run(SYSTEM_PYTHON, "-I", "-S", "-c", f"print(*{kept})").stdout.split() == [b"0" * 16] * 3
 
 
-@pytest.mark.parametrize("judge", ["docker", "bubblewrap"], indirect=True)
+@pytest.mark.parametrize("judge", [DOCKER, BUBBLEWRAP], indirect=True)
 def test_programs_see_copies_in_memory_and_four_devices(judge):
     found = judge.run(LOOK, tests=[Test(b"", b"")]).tests[0].output.decode().split()
     assert set(found[: found.index("/box")]) <= {"usr", "lib", "lib64", "etc", "dev", "box", "marft"}
@@ -110,7 +110,7 @@ def test_programs_see_copies_in_memory_and_four_devices(judge):
     assert judge.run(uses, tests=[Test(b"", b"8")]).verdict == "OK"
 
 
-@needs_bubblewrap
+@pytest.mark.bubblewrap
 def test_without_a_file_system_in_memory_bubblewrap_judges_and_says_what_stays_open(monkeypatch, caplog):
     monkeypatch.setattr(machine, "_IN_MEMORY", ("/nowhere", "/proc"))
     with caplog.at_level(logging.WARNING), Judge(backend="bubblewrap", workers=1) as judge:

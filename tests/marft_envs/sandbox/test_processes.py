@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from interruption import interrupted, is_running
-from local_backends import LOCAL, needs_bubblewrap
+from judge_backends import LOCAL
 
 from marft_envs.sandbox import Judge, Limits, Submission, Test, machine
 from marft_envs.sandbox.local_runner import ProcessJail
@@ -118,7 +118,7 @@ def blocked_jails(folder):
     return []
 
 
-@needs_bubblewrap
+@pytest.mark.bubblewrap
 def test_a_jail_whose_owner_was_killed_while_it_started_ends_with_the_next_judge():
     with subprocess.Popen(["sleep", "inf"]) as owner:  # alive at first, or a judge beside us would remove the folder
         folder = make_folder(owner_mark(owner.pid))
