@@ -29,7 +29,7 @@ from marft_envs.environment_capabilities import dependency_game
 SCENARIOS = "scenarios.json"
 CARD = "README.md"
 EPISODES = "episodes.jsonl"
-STATE_KEYS = ("updates", "team", "settings", "context", "folders", "notes", "best")  # of state.json, without the guard
+STATE_KEYS = ("updates", "team", "settings", "context", "notes", "best")  # of state.json, without the guard
 
 
 class PublishError(ValueError):
@@ -90,10 +90,11 @@ class PublishedTeam:
 
     def _write(self, out: Path, source: Path, files: Mapping[str, Path]) -> None:
         run = run_of(source)
-        state = self._json(source / checkpoint.STATE_FILE)
-        state = {key: state[key] for key in STATE_KEYS if key in state}
+        folders = checkpoint.adapter_folders(source)
+        told = checkpoint.read_state(source)
+        state = replaced({key: told[key] for key in STATE_KEYS if key in told}, self._replace) | {"folders": folders}
         config = self._json(run / "config.json")
-        bases = self._adapters(out, source, state["folders"])
+        bases = self._adapters(out, source, folders)
         evaluations = {label: self._evaluation(file) for label, file in files.items()}
         first, file = next(iter(evaluations.values())), next(iter(files.values()))
         published = checkpoint.name_of(state["updates"])
@@ -105,14 +106,14 @@ class PublishedTeam:
         scenarios = self._scenarios(out, file, first)
         for label, record in evaluations.items():
             _put_json(out / (EVALUATION_FILE if record is first else f"evaluation-{label}.json"), record)
-        _put_json(out / checkpoint.STATE_FILE, state)
+        checkpoint.write_state(out, state | {"sha256": checkpoint.hashes_of(out)})
         _put_json(out / "config.json", config)
         facts = CardFacts(
             repo=self.repo,
             config=config,
             checkpoint=published,
             team=_team(out, config),
-            folders=state["folders"],
+            folders=folders,
             bases=bases,
             evaluations=evaluations,
             scenarios=scenarios,
@@ -127,7 +128,7 @@ class PublishedTeam:
         bases: dict[str, str | None] = {}
         for agent, folder in folders.items():
             (out / folder).mkdir()
-            shutil.copyfile(source / folder / "adapter_model.safetensors", out / folder / "adapter_model.safetensors")
+            shutil.copyfile(source / folder / checkpoint.WEIGHTS_FILE, out / folder / checkpoint.WEIGHTS_FILE)
             config = self._json(source / folder / "adapter_config.json")
             _put_json(out / folder / "adapter_config.json", config)
             base = config["base_model_name_or_path"]
@@ -152,6 +153,7 @@ class PublishedTeam:
     def _episodes(self, out: Path, file: Path) -> None:
         if not file.is_file():
             raise PublishError(f"--episodes: {file} is missing")
+        _refuse_link(file)
         with file.open(encoding="utf-8") as lines, (out / EPISODES).open("w", encoding="utf-8") as stream:
             for line in lines:
                 stream.write(json.dumps(replaced(json.loads(line), self._replace), ensure_ascii=False) + "\n")
@@ -162,6 +164,7 @@ class PublishedTeam:
         return text
 
     def _json(self, file: Path) -> dict[str, Any]:
+        _refuse_link(file)
         try:
             record: dict[str, Any] = replaced(json.loads(file.read_text(encoding="utf-8")), self._replace)
         except (OSError, ValueError) as error:
@@ -191,6 +194,12 @@ def _team(out: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
     _put_json(out / "team.json", team)
     drawing.picture(game.dependency, game.team.roster, out / PICTURE)
     return team
+
+
+def _refuse_link(file: Path) -> None:
+    """Refuse a link in a run that somebody else made: it could publish any file of this machine."""
+    if file.is_symlink():
+        raise PublishError(f"{file} is a link to {file.resolve()}: wanted a file; put a copy in its place")
 
 
 def _put_json(path: Path, record: Any) -> None:

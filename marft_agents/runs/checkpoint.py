@@ -15,7 +15,7 @@ import json
 import os
 import pickle
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from marft_agents.runs.validation import Best
 
 STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
+WEIGHTS_FILE = "adapter_model.safetensors"  # in the folder of each adapter
 STATE_KEYS = {"updates", "team", "settings"}
 SAME_RESULTS = {"gradient_checkpointing"}  # settings that change memory and time, but no bit of an update
 BEST = "best"  # a link to the checkpoint of the best validated update
@@ -139,7 +140,7 @@ def resume_best(folder: Path, updates: int) -> Best | None:
 
 
 def _best_of(path: Path) -> Best | None:
-    best = _read_state(path).get(BEST)
+    best = read_state(path).get(BEST)
     return None if best is None else Best(best["updates"], best["success"])
 
 
@@ -161,15 +162,31 @@ def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mappin
         "settings": dataclasses.asdict(learner.settings),
         "context": {**dataclasses.asdict(team.context), "windows": team.windows},
         "folders": folders,
-        "sha256": {file.relative_to(part).as_posix(): _sha256(file) for file in _weights(part)},
+        "sha256": hashes_of(part),
         **beside,
     }
-    with (part / STATE_FILE).open("w", encoding="utf-8") as stream:
-        json.dump(state, stream, indent=1)
+    write_state(part, state)
 
 
-def _weights(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.suffix in (".safetensors", ".pt"))
+def write_state(folder: Path, state: Mapping[str, Any]) -> None:
+    """Write `state.json`; beside the hashes of the weights it gets its own, that of everything else in it."""
+    plain = json.loads(json.dumps(state))  # keys as a reader finds them
+    hashes = {**plain.get("sha256", {}), STATE_FILE: _state_sha256(plain)}
+    with (folder / STATE_FILE).open("w", encoding="utf-8") as stream:
+        json.dump({**plain, "sha256": hashes}, stream, indent=1)
+
+
+def _state_sha256(state: Mapping[str, Any]) -> str:
+    """Return the hash of a state without its own hash, whatever the order of its keys and its white space."""
+    hashes = {name: value for name, value in state.get("sha256", {}).items() if name != STATE_FILE}
+    text = json.dumps({**state, "sha256": hashes}, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hashes_of(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of all files of weights in a folder, by their path in it."""
+    files = sorted(file for file in folder.rglob("*") if file.suffix in (".safetensors", ".pt"))
+    return {file.relative_to(folder).as_posix(): _sha256(file) for file in files}
 
 
 def _sha256(file: Path) -> str:
@@ -177,20 +194,63 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _check_contents(path: Path, state: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Compare files and folders of a checkpoint with their recorded hashes; older checkpoints have none."""
-    for file, wanted in state.get("sha256", {}).items():
-        if file.split("/")[0] not in names:
+def _check_contents(path: Path, state: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Check the files of a checkpoint that are about to be read.
+
+    Where any file has a recorded hash, each must have one and agree with it; older checkpoints have none. A file
+    without a hash must lie in the checkpoint: behind a link to another place could be anything.
+
+    Args:
+        path: Path of the checkpoint.
+        state: Content of its `state.json`.
+        names: Paths of the files in the checkpoint.
+    """
+    hashes = state.get("sha256", {})
+    for name in names:
+        file = path / name
+        if not hashes:
+            if not file.resolve().is_relative_to(path.resolve()):
+                raise CheckpointError(f"{file} is a link to {file.resolve()}: wanted a file in {path}")
             continue
-        try:
-            found = _sha256(path / file)
-        except OSError as error:
-            raise CheckpointError(f"{path / file} is damaged: {error}") from error
-        if found != wanted:
+        if name not in hashes:
             raise CheckpointError(
-                f"{path / file} is damaged, or was changed later: found sha256 {found[:12]}, wanted {wanted[:12]}; "
+                f"{file} has no sha256 in {STATE_FILE}, though other files have: it was added or renamed later; load "
+                "another checkpoint, or a whole copy of this one"
+            )
+        try:
+            found = _sha256(file)
+        except OSError as error:
+            raise CheckpointError(f"{file} is damaged: {error}") from error
+        if found != hashes[name]:
+            raise CheckpointError(
+                f"{file} is damaged, or was changed later: found sha256 {found[:12]}, wanted {hashes[name][:12]}; "
                 f"without {path} a run continues from the checkpoint before it"
             )
+
+
+def adapter_folders(path: Path, agents: Sequence[str] | None = None) -> dict[str, str]:
+    """Return the folder of the adapter of each agent in a checkpoint, with its weights checked.
+
+    Args:
+        path: Path of the checkpoint.
+        agents: Agents whose adapters are wanted; None: all that have one.
+
+    Raises:
+        CheckpointError: A folder is not one plain name, or lies behind a link; or its weights are not those recorded.
+    """
+    state = read_state(path)
+    folders = state.get("folders", {})
+    if agents is None:
+        agents = list(folders) or [agent for agent, told in state["team"].items() if told.get("adapter") is not None]
+    found = {agent: folders.get(agent, agent) for agent in agents}  # older checkpoints: each agent's own id
+    for agent, folder in found.items():
+        place = f"{path / STATE_FILE}: folders: {agent!r}: found {folder!r}"
+        if folder in ("", ".", "..") or any(sign in folder for sign in "/\\\0"):
+            raise CheckpointError(f"{place}, wanted the name of a folder in {path}, without any path")
+        if (path / folder).is_symlink():
+            raise CheckpointError(f"{place}, which is a link: wanted a folder in {path}")
+    _check_contents(path, state, [f"{folder}/{WEIGHTS_FILE}" for folder in found.values()])
+    return found
 
 
 def _sync(folder: Path) -> None:
@@ -270,7 +330,7 @@ def notes_of(path: Path) -> dict[str, str]:
     Raises:
         CheckpointError: There is no complete checkpoint, or it is damaged.
     """
-    return dict(_read_state(resolve(path)).get("notes", {}))
+    return dict(read_state(resolve(path)).get("notes", {}))
 
 
 def guard_of(path: Path) -> dict[str, Any]:
@@ -279,7 +339,7 @@ def guard_of(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: There is no complete checkpoint, or it is damaged.
     """
-    return dict(_read_state(resolve(path)).get("guard", {}))
+    return dict(read_state(resolve(path)).get("guard", {}))
 
 
 def rollouts_of(path: Path) -> dict[str, Any]:
@@ -288,7 +348,7 @@ def rollouts_of(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: There is no complete checkpoint, or it is damaged.
     """
-    return dict(_read_state(resolve(path)).get("rollouts", {}))
+    return dict(read_state(resolve(path)).get("rollouts", {}))
 
 
 def tokens_of(path: Path) -> int | None:
@@ -297,7 +357,7 @@ def tokens_of(path: Path) -> int | None:
     Raises:
         CheckpointError: There is no complete checkpoint, or it is damaged.
     """
-    found = _read_state(resolve(path)).get(TOKENS_TOTAL)
+    found = read_state(resolve(path)).get(TOKENS_TOTAL)
     return None if found is None else int(found)
 
 
@@ -310,30 +370,25 @@ def load_adapters(path: Path, team: LanguageModelTeam) -> None:
         CheckpointError: The checkpoint is of another team or is damaged.
     """
     path = resolve(path)
-    state = _read_state(path)
+    state = read_state(path)
     trained = {agent: found for agent, found in describe(team).items() if found.get("adapter") is not None}
     check_agents(path, team.agents)
     _check_same_team(path, state["team"], trained)
-    _put(team, _read_adapters(path, state, team))
+    _put(team, _read_adapters(path, team))
 
 
-def _read_adapters(path: Path, state: Mapping[str, Any], team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
+def _read_adapters(path: Path, team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
     """Return the saved tensors of every trained agent; all are read and checked before any is loaded."""
-    folders = state.get("folders", {})  # older checkpoints: each agent's own id
-    agents = [agent for agent, seat in team.seats.items() if seat.adapter is not None]
-    _check_contents(path, state, [folders.get(agent, agent) for agent in agents])
-    return {
-        agent: _read_adapter(seat, path / folders.get(agent, agent))
-        for agent, seat in team.seats.items()
-        if seat.adapter is not None
-    }
+    seats = {agent: seat for agent, seat in team.seats.items() if seat.adapter is not None}
+    folders = adapter_folders(path, list(seats))
+    return {agent: _read_adapter(seat, path / folders[agent]) for agent, seat in seats.items()}
 
 
 def _read_adapter(seat: Seat, folder: Path) -> dict[str, Tensor]:
     from peft import get_peft_model_state_dict
     from safetensors.torch import load_file
 
-    file = folder / "adapter_model.safetensors"
+    file = folder / WEIGHTS_FILE
     try:
         found: dict[str, Tensor] = load_file(file)
     except (OSError, SafetensorError) as error:
@@ -364,11 +419,11 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
         CheckpointError: The checkpoint is of another team or other settings, or is damaged.
     """
     path = resolve(path)
-    state = _read_state(path)
+    state = read_state(path)
     _check_same_settings(path, state["settings"], learner.settings)
     check_agents(path, team.agents)
     _check_same_team(path, state["team"], describe(team))
-    adapters = _read_adapters(path, state, team)
+    adapters = _read_adapters(path, team)
     file = path / LEARNER_FILE
     _check_contents(path, state, [LEARNER_FILE])
     try:
@@ -379,13 +434,30 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
     return learner.updates
 
 
-def _read_state(path: Path) -> dict[str, Any]:
+def read_state(path: Path) -> dict[str, Any]:
+    """Read the `state.json` of a checkpoint.
+
+    Raises:
+        CheckpointError: It cannot be read, has another form, or is not as it was written.
+    """
+    file = path / STATE_FILE
     try:
-        state: dict[str, Any] = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path / STATE_FILE} is damaged: {error}") from error
+        state: Any = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{file} is damaged: {error}") from error
     if not isinstance(state, dict) or not state.keys() >= STATE_KEYS:
-        raise CheckpointError(f"{path / STATE_FILE} is damaged: wanted an object with {', '.join(sorted(STATE_KEYS))}")
+        raise CheckpointError(f"{file} is damaged: wanted an object with {', '.join(sorted(STATE_KEYS))}")
+    wanted = {"team": dict, "folders": str, "sha256": str}
+    for key, kind in wanted.items():
+        entries = state.get(key, {})
+        if not isinstance(entries, dict) or not all(isinstance(value, kind) for value in entries.values()):
+            raise CheckpointError(f"{file} is damaged: {key}: wanted an object of {kind.__name__} by name")
+    recorded = state.get("sha256", {}).get(STATE_FILE)  # older checkpoints: none
+    if recorded is not None and (found := _state_sha256(state)) != recorded:
+        raise CheckpointError(
+            f"{file} is damaged, or was changed later: found sha256 {found[:12]}, wanted {recorded[:12]}; without "
+            f"{path} a run continues from the checkpoint before it"
+        )
     return state
 
 
@@ -425,7 +497,7 @@ def _settings_of(path: Path, record: Any) -> dict[str, Any]:
             str(item.arg): float(item.value.id) if isinstance(item.value, ast.Name) else ast.literal_eval(item.value)
             for item in call.keywords
         }
-    except (SyntaxError, TypeError, ValueError) as error:
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
         raise CheckpointError(f"{path / STATE_FILE} is damaged: its settings are {record!r:.100}") from error
 
 
@@ -440,7 +512,7 @@ def check_agents(path: Path, agents: Sequence[str]) -> None:
         CheckpointError: The checkpoint is of another team, is damaged, or there is none.
     """
     path = resolve(path)
-    found = _read_state(path)["team"]
+    found = read_state(path)["team"]
     if list(found) != list(agents):
         raise CheckpointError(
             f"checkpoint {path} is of another team: found agents {', '.join(found)}, wanted {', '.join(agents)}"

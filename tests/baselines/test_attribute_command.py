@@ -7,6 +7,7 @@ import pytest
 
 from baselines.cli.main import main
 from baselines.trained_team import TeamSettings
+from marft_agents.runs import checkpoint
 
 DUO = "marft/gsm8k_duo-v0"
 
@@ -43,11 +44,11 @@ def error_of(capsys, *arguments):
     return error
 
 
-def edited(run, folder, file="config.json", **changes):
-    """Return a copy of a run with other entries in one of its JSON files."""
+def edited(run, folder, **changes):
+    """Return a copy of a run with other entries in its config.json."""
     copy = folder / "copy"
     shutil.copytree(run, copy)
-    path = next(copy.glob(f"**/{file}"))
+    path = copy / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     return copy
 
@@ -179,7 +180,9 @@ def test_exact_values_of_large_teams(capsys, tmp_path, trained, unloaded):
 
 
 def test_tool_surface(capsys, tmp_path, trained, unloaded):
-    copy = edited(trained, tmp_path, "state.json", notes={"tool_surface": "0" * 64})
+    copy = edited(trained, tmp_path)
+    newest = checkpoint.resolve(copy)
+    checkpoint.write_state(newest, checkpoint.read_state(newest) | {"notes": {"tool_surface": "0" * 64}})
     assert "tool" in error_of(capsys, copy, "--dry-run")
 
 

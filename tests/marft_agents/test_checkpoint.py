@@ -126,11 +126,16 @@ def test_folder_names_are_safe_and_distinct_and_plain_ids_keep_theirs(agents):
     assert all(names[agent] == agent for agent in plain)
 
 
+def edit(path, change):
+    """Change the state of a checkpoint in place, and seal it again: `change` is given the dictionary."""
+    state = checkpoint.read_state(path)
+    change(state)
+    checkpoint.write_state(path, state)
+
+
 def test_a_checkpoint_without_folders_is_of_agents_with_plain_ids(tmp_path):
     team, _, path = saved(tmp_path)
-    state = json.loads((path / "state.json").read_text())
-    del state["folders"]  # as older versions wrote it
-    (path / "state.json").write_text(json.dumps(state))
+    edit(path, lambda state: state.pop("folders"))  # as older versions wrote it
     other, _ = fresh()
     checkpoint.load_adapters(path, other)
     assert moved(adapters(team), adapters(other)) == set()
@@ -271,9 +276,7 @@ OLD_SETTINGS = (
 
 def with_settings(path, change):
     """Change what a checkpoint says of its settings."""
-    state = json.loads((path / "state.json").read_text())
-    state["settings"] = change(state["settings"])
-    (path / "state.json").write_text(json.dumps(state))
+    edit(path, lambda state: state.update(settings=change(state["settings"])))
 
 
 def without(settings, *names):
@@ -383,6 +386,80 @@ def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, file, da
     with pytest.raises(CheckpointError, match=str(path / file)) as caught:
         checkpoint.load(path, *fresh())
     assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("updates", 7), ("notes", {"tool_surface": "0" * 64}), ("folders", {"buyer_0": "seller_0"}), ("sha256", {})],
+)
+def test_a_changed_state_is_found_and_an_older_one_has_no_hash(tmp_path, key, value):
+    _, _, path = saved(tmp_path)
+    state = json.loads((path / "state.json").read_text())
+    kept = {"state.json": state["sha256"]["state.json"]}
+    changed = {**state, key: value | kept if key == "sha256" else value}
+    (path / "state.json").write_text(json.dumps(changed))
+    with pytest.raises(CheckpointError, match=r"state\.json is damaged, or was changed later: found sha256 "):
+        checkpoint.load(path, *fresh())
+    (path / "state.json").write_text(json.dumps(dict(reversed(state.items())), indent=4))  # the same content
+    assert checkpoint.load(path, *fresh()) == 1
+    del state["sha256"]  # as checkpoints were written before
+    (path / "state.json").write_text(json.dumps(state))
+    assert checkpoint.load(path, *fresh()) == 1
+
+
+def test_where_files_have_hashes_each_one_that_is_loaded_has_one(tmp_path):
+    for unhashed in ("learner.pt", "seller_0/adapter_model.safetensors"):
+        _, _, path = saved(tmp_path / unhashed.partition(".")[0])
+        edit(path, lambda state, name=unhashed: state["sha256"].pop(name))
+        with pytest.raises(CheckpointError, match=f"{path / unhashed} has no sha256 in state.json, though other"):
+            checkpoint.load(path, *fresh())
+
+
+OUTSIDE = ["../outside", "../../outside", "a/../../outside", "/etc", "..", ".", "", "seller_0/", "a\\b", "a\0b"]
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+@pytest.mark.parametrize("folder", OUTSIDE)
+def test_an_adapter_lies_in_a_folder_of_the_checkpoint(tmp_path, folder, hashed):
+    _, _, path = saved(tmp_path / "run")
+    shutil.copytree(path / "seller_0", tmp_path / "run" / "outside")
+    shutil.copytree(path / "seller_0", tmp_path / "outside")
+
+    def point_outside(state):
+        state["folders"]["seller_0"] = folder
+        state["sha256"][f"{folder}/adapter_model.safetensors"] = state["sha256"]["seller_0/adapter_model.safetensors"]
+
+    edit(path, point_outside)
+    if not hashed:
+        (path / "state.json").write_text(json.dumps(json.loads((path / "state.json").read_text()) | {"sha256": {}}))
+    team, _ = fresh()
+    before = adapters(team)
+    with pytest.raises(CheckpointError, match=r"folders: 'seller_0': found .*, wanted the name of a folder in"):
+        checkpoint.load_adapters(path, team)
+    assert moved(before, adapters(team)) == set()
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+def test_a_link_leads_to_no_other_place(tmp_path, hashed):
+    _, _, path = saved(tmp_path / "run")
+    if not hashed:
+        (path / "state.json").write_text(json.dumps(json.loads((path / "state.json").read_text()) | {"sha256": {}}))
+    (path / "seller_0").rename(tmp_path / "elsewhere")
+    (path / "seller_0").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match="'seller_0', which is a link: wanted a folder in"):
+        checkpoint.load(path, *fresh())
+    (path / "seller_0").unlink()
+    (tmp_path / "elsewhere").rename(path / "seller_0")
+    for name in ("seller_0/adapter_model.safetensors", "learner.pt"):  # the cache of the hub has such links
+        (path / name).rename(tmp_path / "blob")
+        (path / name).symlink_to(tmp_path / "blob")
+        if hashed:
+            assert checkpoint.load(path, *fresh()) == 1
+        else:
+            with pytest.raises(CheckpointError, match=f"{path / name} is a link to .*blob: wanted a file in"):
+                checkpoint.load(path, *fresh())
+        (path / name).unlink()
+        (tmp_path / "blob").rename(path / name)
 
 
 @pytest.mark.parametrize("file", ["learner.pt", "seller_0/adapter_model.safetensors"])

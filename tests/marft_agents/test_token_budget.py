@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 
 import pytest
@@ -159,9 +158,9 @@ def test_the_cosine_follows_what_comes_first():
 def test_a_checkpoint_without_a_count_cannot_go_on_with_a_budget(tmp_path):
     run(tmp_path, updates=1)
     for state in (tmp_path / "checkpoints").glob("*/state.json"):
-        record = json.loads(state.read_text())
+        record = checkpoint.read_state(state.parent)
         assert record.pop("tokens_total") == totals(tmp_path)[-1] == checkpoint.tokens_of(tmp_path)
-        state.write_text(json.dumps(record))
+        checkpoint.write_state(state.parent, record)
     assert checkpoint.tokens_of(tmp_path) is None
     with pytest.raises(SettingsError, match="budget_tokens = 100: found no count of the tokens of the 1 updates done"):
         run(tmp_path, budget_tokens=100)

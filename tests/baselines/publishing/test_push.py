@@ -19,6 +19,8 @@ from baselines.cli.main import main
 from baselines.publishing.model_card import CardFacts, environment_flags, model_card
 from baselines.publishing.private_content import replaced, search
 from marft_agents.models import pretrained
+from marft_agents.runs import checkpoint
+from marft_agents.runs.checkpoint import CheckpointError
 from marft_envs import Team
 
 GAME = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories", "--max-new-tokens", "4"]
@@ -256,6 +258,39 @@ def test_a_published_folder_can_be_published_again(capsys, replacing):
     assert files_of("second") == FILES
     for name in FILES - {"README.md"}:
         assert Path("second", name).read_bytes() == Path("first", name).read_bytes()
+
+
+def test_a_published_adapter_has_its_hash(capsys, replacing):
+    assert run(capsys, "push", "run", "--dry-run", "--repo", "me/sums", "--out", "sums", *replacing)[0] == 0
+    assert list(checkpoint.adapter_folders(Path("sums"))) == ["reasoner_0", "actor_0"]
+    weights = Path("sums/actor_0/adapter_model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(CheckpointError, match=r"adapter_model\.safetensors is damaged, or was changed later"):
+        checkpoint.adapter_folders(Path("sums"))
+
+
+def test_folders_outside_of_a_checkpoint_are_not_copied(capsys, replacing):
+    path = checkpoint.resolve(Path("run"))
+    shutil.copytree(path / "actor_0", "outside")
+    state = checkpoint.read_state(path)
+    checkpoint.write_state(path, state | {"folders": {"actor_0": "../../../outside"}, "sha256": {}})
+    code, _, error = run(capsys, "push", "run", "--dry-run", "--repo", "me/sums", "--out", "deep/sums", *replacing)
+    assert code == 1
+    assert "folders: 'actor_0': found '../../../outside', wanted the name of a folder" in error
+    assert not Path("deep/sums").exists()
+    assert files_of("outside") == set(ADAPTER)
+
+
+@pytest.mark.parametrize(
+    "file", ["config.json", "trained/evaluation.json", "checkpoints/update-00001/actor_0/adapter_config.json"]
+)
+def test_a_link_publishes_no_other_file(capsys, replacing, file):
+    Path("run", file).rename("private.json")
+    Path("run", file).symlink_to(Path("private.json").resolve())
+    code, _, error = run(capsys, "push", "run", "--dry-run", "--repo", "me/sums", "--out", "sums", *replacing)
+    assert code == 1
+    assert f"{file} is a link to {Path('private.json').resolve()}: wanted a file" in error
+    assert not Path("sums").exists()
 
 
 def test_an_evaluation_of_another_checkpoint_is_refused(capsys, replacing):
