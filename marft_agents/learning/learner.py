@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -331,12 +332,12 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for an exact resume, without the adapters' tensors."""
-        replay = {"replay": self.replay.state_dict()} if self.settings.replay_share else {}
+        replay = {"replay": _by_name(self.replay.state_dict())} if self.settings.replay_share else {}
         return replay | {
             "updates": self.updates,
             "generator": self.generator.bit_generator.state,
             "critic": None if self.critic is None else self.critic.state_dict(),
-            "optimizers": {name: optimizer.state_dict() for name, optimizer in self.optimizers.items()},
+            "optimizers": _by_name({name: optimizer.state_dict() for name, optimizer in self.optimizers.items()}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -379,6 +380,14 @@ class Pass(NamedTuple):
 
 
 NO_WORK: Work | Pass | None = None
+
+
+def _by_name(states: Mapping[str, Any]) -> dict[str, Any]:
+    """Return states by policy, each name as the one string object that all equal names share.
+
+    Pickle writes an equal string once more if it is another object, as after a resume: the file would have other bytes.
+    """
+    return {sys.intern(name): state for name, state in states.items()}
 
 
 def _refuse_non_finite_rewards(batch: Batch) -> None:

@@ -78,9 +78,9 @@ def _key(action: Action) -> bytes:
 
 def _state(action: Action) -> dict[str, Any]:
     return {
-        "prompt_ids": torch.as_tensor(action.prompt_ids),
-        "token_ids": torch.as_tensor(action.token_ids),
-        "support": None if action.support is None else [torch.as_tensor(ids) for ids in action.support],
+        "prompt_ids": torch.tensor(action.prompt_ids),
+        "token_ids": torch.tensor(action.token_ids),
+        "support": None if action.support is None else [torch.tensor(ids) for ids in action.support],
     }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +23,7 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
+from marft_agents.trajectory import Action
 
 MARKET = ("buyer_0", "seller_0")
 LAW = SamplingParams(temperature=0.7, max_new_tokens=4)
@@ -100,6 +104,25 @@ def test_pools_grow_with_solved_actions_distinct_and_newest(monkeypatch):
     assert unused.state_dict() == {}
 
 
+def test_an_action_that_is_solved_again_is_among_the_newest(monkeypatch):
+    monkeypatch.setattr(replay, "MOST_KEPT", 3)
+    pools = ReplayPools(1.0)
+    for tokens in "ABCAD":
+        pools.add(_solved(_action(np.array([ord(tokens)], np.int32))))
+    assert [chr(action.token_ids[0]) for action in pools.draw("a", 3, 0)] == ["C", "A", "D"]
+
+
+def _action(token_ids, prompt_ids=None, support=None):
+    prompt_ids = np.zeros(2, np.int32) if prompt_ids is None else prompt_ids
+    return Action("", prompt_ids, token_ids, np.zeros(len(token_ids), np.float32), True, support=support)
+
+
+def _solved(*actions):
+    """Return what `ReplayPools.add` reads of a batch whose actions are all of policy "a" and solved."""
+    count = len(actions)
+    return SimpleNamespace(positive=np.ones(count), policies=["a"], policy=[0] * count, actions=actions)
+
+
 def test_solved_episodes_are_replayed_in_later_updates_and_a_resume_is_exact(tmp_path):
     def run(folder, updates):
         team = word_team(CopyDigit.speakers, law=SamplingParams(top_k=12, max_new_tokens=2), stir=0.2)
@@ -107,16 +130,35 @@ def test_solved_episodes_are_replayed_in_later_updates_and_a_resume_is_exact(tmp
         learner = Learner(team, settings, seed=4, total_updates=4)
         done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
         records = RunFolder(folder, {}, resume_at=done)
-        Trainer(CopyDigit, team, learner, TrainingSchedule(updates=updates, groups=6), folder=records).run()
+        schedule = TrainingSchedule(updates=updates, groups=3, group_size=2)  # two actions per prompt
+        Trainer(CopyDigit, team, learner, schedule, folder=records).run()
         records.close()
+        return (checkpoint.resolve(folder) / checkpoint.LEARNER_FILE).read_bytes()
 
-    run(tmp_path / "whole", 3)
+    whole = run(tmp_path / "whole", 3)
     run(tmp_path / "halves", 2)
-    run(tmp_path / "halves", 3)
+    assert run(tmp_path / "halves", 3) == whole
     assert outcome(tmp_path / "whole") == outcome(tmp_path / "halves")
     first, *later = read_metrics(tmp_path / "whole")
     assert not any(name.endswith("replay_nll") for name in first)
     assert all(np.isfinite(line["actor_0/replay_nll"]) for line in later)
+
+
+def test_the_state_of_a_pool_is_the_same_bytes_however_its_arrays_lie_in_memory():
+    """Arrays of another process are read-only parts of one buffer."""
+
+    def state(alone):
+        buffer = np.arange(12, dtype=np.int32)
+        buffer.flags.writeable = False
+        parts = [buffer[start : start + 3] for start in (0, 3, 0, 6)]
+        prompt, first, other, support = [part.copy() for part in parts] if alone else parts
+        pools = ReplayPools(1.0)
+        pools.add(_solved(*(_action(token_ids, prompt, (support,) * 3) for token_ids in (first, other))))
+        file = io.BytesIO()
+        torch.save(pools.state_dict(), file)
+        return file.getvalue()
+
+    assert state(alone=False) == state(alone=True)
 
 
 def test_a_negative_share_is_refused():

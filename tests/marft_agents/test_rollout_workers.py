@@ -222,6 +222,23 @@ def test_a_straggler_holds_up_nobody_and_is_dropped_and_counted_when_too_old():
         assert 1 not in source.state_dict()["waiting"]
 
 
+@pytest.mark.parametrize("staleness", [1, 2])
+@pytest.mark.parametrize("too_old", [False, True])
+def test_the_oldest_prompt_groups_that_are_trained_on_are_of_the_largest_staleness(staleness, too_old):
+    workers = Scripted(held=[1])
+    with stream(workers, staleness) as source:
+        updates = staleness + too_old  # those that go by before prompt group 1 arrives
+        for update in range(updates):
+            source.rollout(update)
+        workers.held[1].set()
+        while not all(future.done() for future in source._flying):
+            time.sleep(0.001)
+        rollout = source.rollout(updates)
+    assert (1 in numbers_of(rollout)) == (not too_old)
+    assert rollout.metrics["team/episodes_dropped"] == too_old
+    assert rollout.metrics["team/staleness_max"] <= staleness
+
+
 def test_a_resume_loses_and_doubles_no_episode():
     workers = Scripted(held=[1])
     with stream(workers) as source:
