@@ -7,9 +7,13 @@
 | lines | the same lines except for trailing blanks and trailing empty lines |
 | yesno | like tokens, with "yes" and "no" in any case |
 | floats[:ABS[:REL]] | like tokens; numbers may differ by ABS, or relatively by REL (default ABS 1e-6, REL = ABS) |
+| values[:ABS[:REL]] | like floats, but an expected token is a number only if it has a point or an exponent; any other \
+is text, such as 7 or 007. nan and inf match nothing |
+| json[:ABS[:REL]] | the JSON text of an equal value; floats may differ as above, an integer may be an equal float |
 
 Outputs are hostile, so byte checkers execute and decode nothing. A token is parsed as a number only after it
-matches a regular expression on ASCII. An output is split no further than the length of the expected one.
+matches a regular expression on ASCII. An output is split no further than the length of the expected one. Integers are
+compared by their digits, of which they may have any number.
 """
 
 from __future__ import annotations
@@ -20,11 +24,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from itertools import islice
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 _FLOAT = re.compile(rb"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
+_FRACTION = re.compile(rb"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]{1,5})?")
+_JSON_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^\s,:\[\]{}"]++|[,:\[\]{}]', re.DOTALL)
+_NOT_FINITE = re.compile(rb"[+-]?(?:nan|NaN|inf|Inf|[Ii]nfinity)")  # as programs print such floats
+_EXACT_FLOATS = 2**53  # all integers up to here are floats
 _SCORE = re.compile(rb"[01](?:\.[0-9]{1,24})?(?:e-[0-9]{1,3})?")
-_MAX_NUMBER_BYTES = 400
 _SHOWN_BYTES = 40
 
 
@@ -101,7 +109,7 @@ class Floats:
     def __post_init__(self) -> None:
         for name, value in (("ABS", self.absolute), ("REL", self.relative)):
             if not 0 <= value <= 1:
-                raise ValueError(f"checker floats: {name} is {value!r}, wanted a number from 0 to 1, like floats:1e-6")
+                raise ValueError(f"checker: {name} is {value!r}, wanted a number from 0 to 1, like floats:1e-6")
 
     def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
         """Compare the outputs token by token."""
@@ -114,6 +122,66 @@ class Floats:
         if wanted is None or found is None:
             return False
         return abs(found - wanted) <= max(self.absolute, self.relative * abs(wanted))
+
+
+@dataclass(frozen=True)
+class Values(Floats):
+    """Checker for the values of a program's output; see "values" in the table of the module.
+
+    Attributes:
+        words: The words nan and inf belong to the problem, and equal themselves.
+    """
+
+    words: bool = False
+
+    def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
+        """Compare the outputs token by token."""
+        may_differ = not self.words and _may_have_not_finite(expected)
+        return _compare_tokens(output, expected, self._is_same, may_differ=may_differ)
+
+    def _is_same(self, token: bytes, want: bytes) -> bool:
+        if _FRACTION.fullmatch(want):
+            return self._is_close(token, want)
+        return token == want and (self.words or not _NOT_FINITE.fullmatch(want))
+
+
+@dataclass(frozen=True)
+class JsonValue(Floats):
+    """Checker for one JSON value, such as the result of a function.
+
+    Texts, integers, true, false and null are equal as JSON, so `true` is no 1. An expected float allows the
+    tolerances. An expected integer below 2^53 may be an equal float. NaN and Infinity match nothing. The keys of
+    objects must be in the same order: who writes the texts sorts them.
+
+    Attributes:
+        may_be_wrapped: A list of one element, the expected value, is right, too.
+    """
+
+    may_be_wrapped: bool = False
+
+    def check(self, input: bytes, output: bytes, expected: bytes) -> Check:
+        """Compare the JSON texts token by token."""
+        found = self._compare(output, expected)
+        if found.score == 0.0 and self.may_be_wrapped and output.startswith(b"["):
+            wrapped = self._compare(output, b"[" + expected + b"]")
+            return wrapped if wrapped.score else found
+        return found
+
+    def _compare(self, output: bytes, expected: bytes) -> Check:
+        if output.rstrip() == expected and not _may_have_not_finite(expected):
+            return _RIGHT
+        wanted = _JSON_TOKEN.findall(expected)
+        found = [match[0] for match in islice(_JSON_TOKEN.finditer(output), len(wanted) + 1)]
+        return _compare("JSON token", found, wanted, self._is_same)
+
+    def _is_same(self, token: bytes, want: bytes) -> bool:
+        if token == want:
+            return not _NOT_FINITE.fullmatch(want)
+        if _FRACTION.fullmatch(want):
+            return self._is_close(token, want)
+        wanted = _number(want)
+        is_exact = wanted is not None and abs(wanted) < _EXACT_FLOATS
+        return is_exact and _FRACTION.fullmatch(token) is not None and _number(token) == wanted
 
 
 @dataclass(frozen=True)
@@ -176,34 +244,37 @@ def read_checker(spec: str | AnyChecker) -> AnyChecker:
         if isinstance(spec, Checker | ProgramChecker):
             return spec
         raise ValueError(
-            f"checker: found {type(spec).__name__}, wanted a Checker or one of {', '.join(_NAMED)}, floats"
+            f"checker: found {type(spec).__name__}, wanted a Checker or one of {', '.join((*_NAMED, *_TOLERANT))}"
         )
     name, *numbers = spec.strip().split(":")
-    if name == "floats" and len(numbers) <= 2:
-        return _read_floats(spec, numbers)
+    if name in _TOLERANT and len(numbers) <= 2:
+        return _TOLERANT[name](*_read_tolerances(spec, numbers))
     if name in _NAMED and not numbers:
         return _NAMED[name]
-    close = difflib.get_close_matches(name, (*_NAMED, "floats"), n=1)
+    close = difflib.get_close_matches(name, (*_NAMED, *_TOLERANT), n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"checker: found {spec!r}, wanted {', '.join(_NAMED)} or floats[:ABS[:REL]]{hint}")
+    tolerant = " or ".join(f"{each}[:ABS[:REL]]" for each in _TOLERANT)
+    raise ValueError(f"checker: found {spec!r}, wanted {', '.join(_NAMED)}, {tolerant}{hint}")
 
 
-def _read_floats(spec: str, numbers: list[str]) -> Floats:
+def _read_tolerances(spec: str, numbers: list[str]) -> tuple[float, ...]:
     try:
         read = [float(number) for number in numbers]
     except ValueError as error:
         raise ValueError(f"checker: found {spec!r}, wanted numbers, like floats:1e-6 or floats:1e-6:1e-9") from error
-    if not read:
-        return Floats()
-    return Floats(absolute=read[0], relative=read[-1])
+    return (read[0], read[-1]) if read else ()
 
 
 _RIGHT = Check(1.0)
 _NAMED: Mapping[str, Checker] = {"tokens": Tokens(), "exact": Exact(), "lines": Lines(), "yesno": YesNo()}
+_TOLERANT: Mapping[str, type[Floats]] = {"floats": Floats, "values": Values, "json": JsonValue}
 
 
-def _compare_tokens(output: bytes, expected: bytes, same: Callable[[bytes, bytes], bool]) -> Check:
-    if output == expected:
+def _compare_tokens(
+    output: bytes, expected: bytes, same: Callable[[bytes, bytes], bool], *, may_differ: bool = False
+) -> Check:
+    """Compare token by token; `may_differ` if a token may differ from itself."""
+    if output == expected and not may_differ:
         return _RIGHT
     wanted = expected.split()
     return _compare("token", output.split(None, len(wanted)), wanted, same)
@@ -224,8 +295,13 @@ def _is_same_word(token: bytes, want: bytes) -> bool:
     return token == want or (want.lower() in (b"yes", b"no") and token.lower() == want.lower())
 
 
+def _may_have_not_finite(expected: bytes) -> bool:
+    """Quick test for a token like nan or inf; may be True without one."""
+    return any(part in expected for part in (b"nan", b"NaN", b"inf", b"Inf"))
+
+
 def _number(token: bytes) -> float | None:
-    if len(token) > _MAX_NUMBER_BYTES or not _FLOAT.fullmatch(token):
+    if not _FLOAT.fullmatch(token):
         return None
     value = float(token)
     return value if math.isfinite(value) else None

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from marft_envs.sandbox.jail.python_start import PYTHON_START
+from marft_envs.sandbox.jail.python_start import LONG_INTEGERS, PYTHON_START
 
 # Source is parsed once at build time, not once per test (`jail.python_start`). Tracebacks name main.py.
 _PYTHON_BUILD = """\
@@ -84,7 +84,7 @@ LANGUAGES: dict[str, Language] = {
     "python": Language(
         "python",
         "main.py",
-        build=("{python}", "-sSWignore", "-c", _PYTHON_BUILD, "main.py", "build/main.bin"),
+        build=("{python}", *LONG_INTEGERS, "-sSWignore", "-c", _PYTHON_BUILD, "main.py", "build/main.bin"),
         product="main.bin",
         run=("{python}", *PYTHON_START),
         extra_memory_mb=32,

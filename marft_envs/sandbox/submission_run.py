@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from marft_envs.sandbox.build_cache import Build, BuildCache
 from marft_envs.sandbox.checkers import Check, ProgramChecker
 from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.jail.python_start import LONG_INTEGERS
 from marft_envs.sandbox.jail.wire import KIND_BUILD, KIND_RUN, RunRequest, RunResult
 from marft_envs.sandbox.judge_data import Judgement, Limits, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import Language
@@ -32,7 +33,8 @@ _FLOOR_KB = 16 << 10  # smaller peaks are the runner's own, from which the progr
 _NEARLY_ALL = 0.95  # share of the memory limit at which a refused allocation explains a crash
 _COMPILER_KILLED = (b": fatal error: Killed signal terminated program ", b" terminated with signal 9 ")
 _CHECKER_LIMITS = Limits(cpu_s=15.0, memory_mb=1024, output_mb=0.01)
-_CHECKER_LANGUAGE = Language("checker", "main.py", (), "", ("{python}", "-I", "main.py"), extra_memory_mb=32)
+_CHECKER_RUN = ("{python}", *LONG_INTEGERS, "-I", "main.py")
+_CHECKER_LANGUAGE = Language("checker", "main.py", (), "", _CHECKER_RUN, extra_memory_mb=32)
 _ALONE = 4  # tests that are run before others may help
 _TOGETHER = 8  # tests that a slot takes at once: as many as its runner has requests in flight
 _LONG_S = 0.1  # of tests that are left; a slot must be made ready before and reset after its help

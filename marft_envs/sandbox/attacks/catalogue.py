@@ -210,7 +210,8 @@ CATALOGUE: tuple[Attack, ...] = (
     *_group("CE WA", "compiler_waits.cpp"),
     *_group("CE RE", "interpreter_is_itself.cpp huge_alignment.cpp"),
     *_group("WA", "early_code.cpp large_product.cpp own_library.cpp told_by_macros.cpp warning_bomb.py"),
-    *_group("CE", "slow_codec.py source_turned.py digits_bomb.py"),
+    *_group("CE", "slow_codec.py source_turned.py"),
+    *_group("CE WA", "digits_bomb.py"),
     *_group("CE RE", "attribute_chain.py elif_bomb.py format_bomb.py"),
 )
 

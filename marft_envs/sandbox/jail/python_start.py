@@ -3,6 +3,8 @@
 `-S` saves a quarter of the interpreter's start, but skips `site`, which defines `exit` and `quit`: the start code
 defines them. A zygote has one more argument, a library. The call that loads it returns in a fork for each test, with
 SystemError, and never in the zygote itself (see `zygote`).
+
+Programs convert integers of any number of digits, as in Python before 3.11. Their limits bound the time and memory.
 """
 
 _START = """\
@@ -26,4 +28,5 @@ def _start():
     return code
 exec(_start())
 """
-PYTHON_START = ("-sS", "-c", _START, "main.bin")
+LONG_INTEGERS = ("-X", "int_max_str_digits=0")
+PYTHON_START = (*LONG_INTEGERS, "-sS", "-c", _START, "main.bin")

@@ -10,12 +10,12 @@ input_file |
 | APPS, TACO | question, input_output; starter_code, time_limit, memory_limit |
 
 The first format with all of its first columns present is taken. Missing limits are 2 s and 256 MB (6 s for
-LiveCodeBench, as in its own judge). Memory is capped at 2048 MB, the memory of a slot of the judge.
+LiveCodeBench, as in its own judge). Memory is capped at 2048 MB, the memory of a slot of the judge. Without a
+checker of the row, outputs are compared by value (`marft_envs.tasks.code.tolerances`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,9 +27,11 @@ from marft_envs.data.files import Row
 from marft_envs.sandbox.checkers import AnyChecker, ProgramChecker, read_checker
 from marft_envs.sandbox.judge_data import MAX_TEST_BYTES, Test
 from marft_envs.tasks.code import function_tests
+from marft_envs.tasks.code.function_tests import LongInteger
 from marft_envs.tasks.code.limits import UnsuitedError, read_limits
 from marft_envs.tasks.code.packed_tests import unpack_tests
 from marft_envs.tasks.code.problem import Problem
+from marft_envs.tasks.code.tolerances import result_checker, value_checker
 
 
 class ProblemFormat(NamedTuple):
@@ -99,10 +101,12 @@ def _code_contests(row: Row, fields: Fields, default_id: str) -> Problem:
     _refuse(row, bool(fields.text("input_file") or fields.text("output_file")), "input from a file", "standard input")
     size = fields.get("memory_limit_bytes")
     hidden = [test for name in ("private_tests", "generated_tests") for test in _tests(row, fields, name)]
+    statement = _required(row, fields, "description")
     return _problem(
         row,
         id=fields.text("name") or default_id,
-        statement=_required(row, fields, "description"),
+        statement=statement,
+        checker=value_checker(statement),
         examples=_tests(row, fields, "public_tests"),
         tests=tuple(hidden),
         limits=read_limits(row, fields.get("time_limit"), f"{size} bytes" if size else None),
@@ -121,7 +125,8 @@ def _live_code_bench(row: Row, fields: Fields, default_id: str) -> Problem:
     statement = _required(row, fields, "question_content")
     if kinds != {"functional"}:
         shown, hidden = (tuple(_test(row, test) for test in tests) for tests in (public, private))
-        return _problem(row, statement=statement, examples=shown, tests=hidden, **about)
+        checker = value_checker(statement)
+        return _problem(row, statement=statement, examples=shown, tests=hidden, checker=checker, **about)
     name = _object(row, fields, "metadata").get("func_name")
     calls = []
     for test in public + private:
@@ -143,12 +148,13 @@ def _apps(row: Row, fields: Fields, default_id: str) -> Problem:
         "limits": read_limits(row, fields.get("time_limit"), fields.get("memory_limit")),
     }
     if name := given.get("fn_name"):
-        calls = function_tests.unwrap(
-            [function_tests.FunctionCall(list(i), o) for i, o in zip(inputs, outputs, strict=True)]
-        )
-        return _function_problem(row, fields, str(name), statement, calls, **about)
+        calls = [function_tests.FunctionCall(list(i), o) for i, o in zip(inputs, outputs, strict=True)]
+        wrapped = function_tests.are_wrapped(calls)
+        if wrapped:
+            calls = [call._replace(result=call.result[0]) for call in calls]
+        return _function_problem(row, fields, str(name), statement, calls, wrapped=wrapped, **about)
     tests = tuple(Test(_lines(row, i), _lines(row, o)) for i, o in zip(inputs, outputs, strict=True))
-    return _problem(row, statement=statement, tests=tests, **about)
+    return _problem(row, statement=statement, tests=tests, checker=value_checker(statement), **about)
 
 
 FORMATS = (
@@ -178,6 +184,7 @@ def _function_problem(
     calls: Sequence[function_tests.FunctionCall],
     *,
     examples: int = 0,
+    wrapped: bool = False,
     **about: Any,
 ) -> Problem:
     try:
@@ -192,7 +199,7 @@ def _function_problem(
         statement=f"{statement}\n\n{asked}",
         examples=tests[:examples],
         tests=tests[examples:],
-        checker=function_tests.checker(calls),
+        checker=result_checker(statement, may_be_wrapped=wrapped),
         languages=("python",),
         preamble=function_tests.PREAMBLE,
         driver=driver,
@@ -236,7 +243,7 @@ def _parsed(row: Row, fields: Fields, name: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value) if value.strip() else None
+        return function_tests.read_json(value) if value.strip() else None
     except (ValueError, RecursionError) as error:
         raise DataError(row.where, f"{name} that is no JSON ({error})", "JSON", "fix or remove the row") from error
 
@@ -270,7 +277,7 @@ def _test(row: Row, test: Mapping[str, Any]) -> Test:
 
 def _lines(row: Row, value: Any) -> bytes:
     """Return the text of a test as bytes; APPS has lists of lines too."""
-    if isinstance(value, list) and all(isinstance(line, str | int | float) for line in value):
+    if isinstance(value, list) and all(isinstance(line, str | int | float | LongInteger) for line in value):
         value = "\n".join(map(str, value))
     if not isinstance(value, str):
         raise DataError(row.where, f"a test of type {type(value).__name__}", "text", "fix or remove the row")
@@ -297,13 +304,14 @@ def _is_cut(test: Test) -> bool:
     return test.input.rstrip().endswith(b"...") or test.output.rstrip().endswith(b"...")
 
 
-def _checker(row: Row, fields: Fields) -> tuple[str | AnyChecker, bool]:
+def _checker(row: Row, fields: Fields) -> tuple[AnyChecker, bool]:
     """Return the checker, and True if other right answers than the given one exist, which it refuses."""
     if source := fields.text("generated_checker"):
         return ProgramChecker(source, "files"), False
-    spec = fields.text("checker") or "tokens"
-    if spec == "any":
-        return "tokens", True
+    spec = fields.text("checker")
+    if spec in ("", "any"):
+        texts = [fields.text(name) for name in ("description", "output_format", "note")]
+        return value_checker("\n".join(texts)), spec == "any"
     try:
         return read_checker(spec), False
     except ValueError as error:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marft_envs.sandbox.checkers import Check, Floats, ProgramChecker, Tokens, read_checker
+from marft_envs.sandbox.checkers import Check, Floats, JsonValue, ProgramChecker, Tokens, Values, read_checker
 
 INTEGER = b"7" * 100_000
 
@@ -72,7 +72,64 @@ TABLE = [
     ("floats:0:1e-2", b"100.5", b"100", True),
     ("floats:0:1e-2", b"0.001", b"0", False),
     ("floats:0:0", b"1.0", b"1", True),
+    ("values", b"5.0\n", b"5.00000000000000000\n", True),
+    ("values", b"5", b"5.0", True),
+    ("values", b"50e-1", b"5.0", True),
+    ("values", b"1.4142136", b"1.41421356237309504880", True),
+    ("values", b"1.41422", b"1.41421356237309504880", False),
+    ("values", b"1000000.9", b"1000000.0", True),
+    ("values", b"1000002.0", b"1000000.0", False),
+    ("values:1e-3:0", b"1000000.9", b"1000000.0", False),
+    ("values", b"0." + INTEGER, b"0." + INTEGER[1:], True),
+    ("values", b"5.0", b"5", False),  # an integer is text
+    ("values", b"7", b"007", False),
+    ("values", b"007", b"007", True),
+    ("values", b"1000001", b"1000000", False),
+    ("values", b"1.2.30", b"1.2.3", False),
+    ("values", b"x 0.5 y", b"x 0.50 y", True),
+    ("values", b"x 0.5 z", b"x 0.50 y", False),
+    ("values", b"0.5 0.5", b"0.5", False),
+    ("values", b"yes", b"0.5", False),
+    ("values", b"nan", b"0.5", False),
+    ("values", b"inf", b"1e999", False),
+    ("values", b"1e999", b"2e999", False),
+    ("values", b"nan", b"nan", False),
+    ("values", b"1\n-inf", b"1\n-inf", False),
+    ("values", b"banana", b"banana", True),
+    ("json", b"[0.1, 0.30000000000000004]\n", b"[0.1, 0.3]", True),
+    ("json", b"[0.1, 0.3001]", b"[0.1, 0.3]", False),
+    ("json", b"6.0", b"6", True),
+    ("json", b"6.0000000001", b"6", False),
+    ("json", b"-0.0", b"0", True),
+    ("json", b"6", b"6.0", True),
+    ("json", b"9007199254740991.0", b"9007199254740991", True),
+    ("json", b"9007199254740992.0", b"9007199254740993", False),
+    ("json", b"1e+17", b"100000000000000000", False),
+    ("json", b"1000001", b"1000000", False),
+    ("json", b'"6"', b"6", False),
+    ("json", b"6", b'"6"', False),
+    ("json", b'"0.30"', b'"0.3"', False),
+    ("json", b"1", b"true", False),
+    ("json", b"true", b"1", False),
+    ("json", b"1.0", b"true", False),
+    ("json", b"null", b"0", False),
+    ("json", b'{"a":1.0,"b":[null, "x, y"]}', b'{"a": 1, "b": [null, "x, y"]}', True),
+    ("json", b'{"b": 1, "a": 1}', b'{"a": 1, "b": 1}', False),  # sorted by their writer
+    ("json", b'{"a": 1}', b'{"a": 1, "b": 1}', False),
+    ("json", b"[[1], 2]", b"[[1, 2]]", False),
+    ("json", b"[1, 2] 3", b"[1, 2]", False),
+    ("json", b"[1 2]", b"[1, 2]", False),
+    ("json", b'"a\\"b"', b'"a\\"b"', True),
+    ("json", b'"a\\"b', b'"a\\"b"', False),
+    ("json", b"NaN", b"NaN", False),
+    ("json", b"[1, Infinity]", b"[1, Infinity]", False),
+    ("json", b'"NaN"', b'"NaN"', True),
+    ("json", b"NaN", b"0.5", False),
+    ("json", INTEGER, INTEGER, True),
+    ("json", INTEGER[:-1] + b"8", INTEGER, False),
+    ("json:1e-2", b"[1.005]", b"[1.0]", True),
 ]
+SPECS = ["tokens", "exact", "lines", "yesno", "floats", "values", "json"]
 
 
 @pytest.mark.parametrize(("spec", "output", "expected", "right"), TABLE)
@@ -82,7 +139,7 @@ def test_each_comparator_decides_as_the_table_says(spec, output, expected, right
     assert bool(found.reason) is not right
 
 
-@given(st.binary(max_size=60), st.binary(max_size=60), st.sampled_from(["tokens", "exact", "lines", "yesno", "floats"]))
+@given(st.binary(max_size=60), st.binary(max_size=60), st.sampled_from(SPECS))
 @settings(deadline=None)
 def test_checkers_take_any_bytes_and_accept_the_expected_output(output, expected, spec):
     checker = read_checker(spec)
@@ -92,16 +149,39 @@ def test_checkers_take_any_bytes_and_accept_the_expected_output(output, expected
         assert checker.check(b"", expected + b"\n", expected).score == 1.0
 
 
-@pytest.mark.parametrize("output", [b"1 " * 8_000_000, b"\n" * 16_000_000, b"9" * 16_000_000, b"1." * 8_000_000])
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"1 " * 8_000_000,
+        b"\n" * 16_000_000,
+        b"9" * 16_000_000,
+        b"1." * 8_000_000,
+        b'"\\' * 8_000_000,
+        b"[" * 16_000_000,
+    ],
+)
 def test_an_output_of_16_mb_is_compared_at_once(output):
     started = time.process_time()
-    for spec in ("tokens", "lines", "yesno", "floats"):
-        assert read_checker(spec).check(b"", output, b"1 2").score == 0.0
+    for spec in SPECS:
+        for expected in (b"1 2", b"1.5"):
+            assert read_checker(spec).check(b"", output, expected).score == 0.0
     assert time.process_time() - started < 6.0
 
 
+def test_words_for_what_is_not_finite_count_where_the_problem_has_them():
+    for words in (False, True):
+        assert Values(words=words).check(b"", b"1.50 inf", b"1.5 inf").score == words
+        assert Values(words=words).check(b"", b"inf", b"1.5").score == 0.0
+
+
+@pytest.mark.parametrize(("output", "right"), [(b"2", 1), (b"[2]", 1), (b"[2.0]", 1), (b"[3]", 0), (b"[[2]]", 0)])
+def test_a_wrapped_value_counts_where_the_data_may_have_wrapped_it(output, right):
+    assert JsonValue(may_be_wrapped=True).check(b"", output, b"2").score == right
+    assert JsonValue().check(b"", output, b"2").score == (output == b"2")
+
+
 def test_a_reason_never_tells_the_expected_output():
-    for spec in ("tokens", "exact", "lines", "yesno", "floats"):
+    for spec in SPECS:
         for output in (b"", b"5", b"1 2 3 4 5"):
             assert "8642" not in read_checker(spec).check(b"", output, b"8642 97531").reason
 

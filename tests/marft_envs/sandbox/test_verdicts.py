@@ -14,6 +14,7 @@ PYTHON = {
     "open(0)": ("if __name__ == '__main__':\n    print(2 * int(open(0).read()))", "OK"),
     "exit": ("print(int(input()) * 2)\nexit()\nprint(1)", "OK"),
     "quit": ("print(int(input()) * 2)\nquit(0)", "OK"),
+    "many digits": (f"assert int(str(10**9999)) > {'9' * 5000}\nprint(int(input()) * 2)", "OK"),
     "recursion in a thread": (
         "import sys, threading\nsys.setrecursionlimit(10**5)\nthreading.stack_size(1 << 25)\n"
         "def f(n): return n and 1 + f(n - 1)\n"

@@ -10,7 +10,7 @@ import pytest
 from originals import OWN, files, rows
 
 from marft_envs.data import DataError
-from marft_envs.sandbox.checkers import Floats, ProgramChecker, Tokens
+from marft_envs.sandbox.checkers import Floats, JsonValue, ProgramChecker, Tokens, Values
 from marft_envs.sandbox.judge_data import Test
 from marft_envs.tasks.code.loading import load_problems
 
@@ -66,7 +66,7 @@ def test_open_r1(tmp_path):
     assert problem.examples == (Test(b"1\n", b"2\n"),)
     assert problem.hidden == (Test(b"2\n", b"4\n"),)
     assert (problem.limits.cpu_s, problem.limits.memory_mb) == (1.5, 64)
-    assert problem.checker == Tokens()
+    assert problem.checker == Values()
     assert problem.meta == {
         "kind": "codeforces", "origin": "open-r1/codeforces", "rating": 800, "difficulty": "easy", "tags": "math, easy",
     }  # fmt: skip
@@ -94,6 +94,9 @@ def test_our_file_in_the_format_of_open_r1_is_read_as_meant():
 
 def test_open_r1_checkers(tmp_path):
     assert one(tmp_path, OPEN_R1 | {"checker": "floats:1e-4"}).checker == Floats(1e-4, 1e-4)
+    assert one(tmp_path, OPEN_R1 | {"checker": "tokens"}).checker == Tokens()
+    named = {"output_format": "Print inf, or $$$x$$$ with an absolute error of at most $$$10^{-3}$$$."}
+    assert one(tmp_path, OPEN_R1 | named).checker == Values(1e-3, 0.0, words=True)
     source = "print(1)"
     wanted = ProgramChecker(source, "files")
     assert one(tmp_path, OPEN_R1 | {"generated_checker": source, "checker": "tokens"}).checker == wanted
@@ -134,7 +137,7 @@ def test_live_code_bench_functions(tmp_path):
     problem = one(tmp_path, LIVE_FUNCTION)
     assert problem.all_tests == (Test(b'[[1, 2], "a b"]\n', b"[true, null]"),)
     assert problem.languages == ("python",)
-    assert problem.checker == "lines"
+    assert problem.checker == JsonValue()
     assert "Write the function `f`. Begin with:\nclass Solution:" in problem.prompt()
 
 
@@ -145,7 +148,20 @@ def test_apps_and_taco(tmp_path):
     problem = one(tmp_path, TACO)
     assert problem.id == "rows-train-00000"
     assert problem.tests == (Test(b"[1]\n", b"2"), Test(b"[2]\n", b"4"))
+    assert problem.checker == JsonValue(may_be_wrapped=True)
     assert (problem.limits.cpu_s, problem.limits.memory_mb) == (2.0, 512)
+
+
+def test_integers_of_any_length_are_read(tmp_path):
+    digits = "7" * 5000
+    given = f'{{"inputs": [["3", {digits}]], "outputs": ["1"]}}'
+    assert one(tmp_path, APPS | {"input_output": given}).tests[0].input == f"3\n{digits}".encode()
+    given = (
+        f'{{"fn_name": "f", "inputs": [[[-{digits}, "\\u0000{digits[:9]}"]]], "outputs": [{{"b": {digits}, "a": 1}}]}}'
+    )
+    (test,) = one(tmp_path, TACO | {"input_output": given}).tests
+    assert test.input == f'[[-{digits}, "\\u0000{digits[:9]}"]]\n'.encode()
+    assert test.output == f'{{"a": 1, "b": {digits}}}'.encode()
 
 
 def run_driver(problem, source: str) -> bytes:
@@ -201,7 +217,7 @@ BROKEN = [
     (LIVE_FUNCTION | {"metadata": '{"func_name": "f(); import os"}'}, "function name"),
     (LIVE_FUNCTION | {"public_test_cases": json.dumps([CALLS[0] | {"output": "nope"}])}, "a call that is no JSON"),
     (APPS | {"input_output": json.dumps({"inputs": ["1"], "outputs": []})}, "other inputs than outputs"),
-    (APPS | {"input_output": '{"inputs": [' + "9" * 5000 + '], "outputs": ["1"]}'}, "no JSON"),
+    (APPS | {"input_output": '{"inputs": [' + "9" * 5000 + '], "outputs": ["1"]}'}, "a test of type LongInteger"),
     (APPS | {"input_output": "[1]"}, "input_output of type list"),
     (APPS | {"question": ""}, "no text in column 'question'"),
 ]
