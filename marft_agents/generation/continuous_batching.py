@@ -79,6 +79,7 @@ class Generation:
         self._logits: Tensor | None = None  # [n, S, V]: behind the last token of each row and the guessed ones
         self._draft_length = DraftLength(FIXED_COST.get(base.device.type, 512.0))
         self._submitted = 0
+        base.refresh_adapters()
 
     @property
     def busy(self) -> bool:
@@ -136,30 +137,29 @@ class Generation:
         return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
 
     def _admit(self) -> None:
-        """Prefill waiting rows of one adapter."""
-        adapter = self._waiting[0].prompt.adapter
-        room = self._max_rows - len(self._rows)
-        rows = [row for row in self._waiting if row.prompt.adapter == adapter][:room]
-        taken = {row.number for row in rows}
-        self._waiting = deque(row for row in self._waiting if row.number not in taken)
-        logits = self._prefill(adapter, [row.prompt.ids for row in rows])[:, None]
+        """Prefill waiting rows, those of all adapters in one pass."""
+        rows = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._max_rows - len(self._rows)))]
+        logits = self._prefill([row.prompt for row in rows])[:, None]
         if self._logits is not None:  # new rows have no guesses
             logits = torch.cat([self._logits, pad(logits, (0, 0, 0, self._logits.shape[1] - 1))])
         self._logits = logits
         self._rows += rows
 
-    def _prefill(self, adapter: str | None, prompts: Sequence[IntArray]) -> Tensor:
+    def _prefill(self, rows: Sequence[Prompt]) -> Tensor:
         """Prefill prompts into the KV cache, shared prefixes once; return next-token logits [B, V]."""
-        known = [None] * len(prompts) if self._cache is None else self._cache.find(adapter, prompts)
-        tree = PromptTree(prompts, known, self._base.device)
-        with self._base.active_adapter(adapter):
+        prompts, adapters = [row.ids for row in rows], [row.adapter for row in rows]
+        known = [None] * len(rows) if self._cache is None else self._cache.find(adapters, prompts)
+        tree = PromptTree(prompts, adapters, known, self._base.device)
+        ends, of_row = np.unique(tree.ends, return_inverse=True)
+        with self._base.active_adapters(list(tree.runs), list(tree.runs.values())):
             hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
-            ends, row = tree.ends.unique(return_inverse=True)
-            logits: Tensor = self._base.head(hidden[ends])
-        self._slots.add(tree.kept, tree.paths, families(prompts), self._law.max_new_tokens + LONGEST_DRAFT)
+        last = np.searchsorted(ends, np.cumsum(list(tree.runs.values())))
+        with self._base.active_adapters(list(tree.runs), np.diff(last, prepend=0).tolist()):
+            logits: Tensor = self._base.head(hidden[torch.as_tensor(ends, device=self._base.device)])
+        self._slots.add(tree.kept, tree.paths, families(prompts, adapters), self._law.max_new_tokens + LONGEST_DRAFT)
         if self._cache is not None:
-            self._cache.add(adapter, prompts, tree.paths, tree.kept)
-        return logits[row]
+            self._cache.add(adapters, prompts, tree.paths, tree.kept)
+        return logits[torch.as_tensor(of_row, device=self._base.device)]
 
     def _next(self) -> Tensor:
         """Run the last token of every row and the guessed ones behind it; return the logits behind each, [n, S, V]."""

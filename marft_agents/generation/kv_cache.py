@@ -32,15 +32,23 @@ class PrefixFamily:
     shared: int
 
 
-def families(prompts: Sequence[IntArray]) -> list[PrefixFamily]:
-    """Group prompts by shared prefix so that the KV cache stores few tokens.
+def families(prompts: Sequence[IntArray], adapters: Sequence[str | None] | None = None) -> list[PrefixFamily]:
+    """Group prompts of the same adapter by shared prefix so that the KV cache stores few tokens.
 
     Each family stores its prefix once. A group is split where smaller families store fewer tokens in total.
 
     Args:
         prompts: Token ids, at least one token each. The last token of a prompt is never shared.
+        adapters: Adapter of each prompt; None if it is the same for all.
     """
-    order = sorted(range(len(prompts)), key=lambda i: prompts[i].tolist())
+    members: dict[str | None, list[int]] = {}
+    for i in range(len(prompts)):
+        members.setdefault(adapters[i] if adapters else None, []).append(i)
+    return [family for own in members.values() for family in _families(prompts, own)]
+
+
+def _families(prompts: Sequence[IntArray], members: Sequence[int]) -> list[PrefixFamily]:
+    order = sorted(members, key=lambda i: prompts[i].tolist())
     shared = [common_prefix(prompts[a], prompts[b]) for a, b in itertools.pairwise(order)]
 
     def best(first: int, last: int) -> tuple[int, list[PrefixFamily]]:
@@ -57,7 +65,7 @@ def families(prompts: Sequence[IntArray]) -> list[PrefixFamily]:
             return together, [PrefixFamily(rows, common)]
         return apart, [family for _, part in parts for family in part]
 
-    return best(0, len(order))[1] if order else []
+    return best(0, len(order))[1]
 
 
 class Slots:

@@ -22,10 +22,10 @@ CONTINUED = 0.8  # a prompt is dropped once a later one repeats this share of it
 
 @dataclass
 class _Prefill:
-    """Keys and values of one prefill, and its prompts that are still looked up: sort key -> (ids, path)."""
+    """Keys and values of one prefill, and its prompts that are still looked up: (adapter, sort key) -> (ids, path)."""
 
     kept: Kept
-    prompts: dict[bytes, tuple[IntArray, Indices]] = field(default_factory=dict)
+    prompts: dict[tuple[str | None, bytes], tuple[IntArray, Indices]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -42,45 +42,46 @@ class PromptCache:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._prefills: list[tuple[str | None, _Prefill]] = []
+        self._prefills: list[_Prefill] = []
         self._keys: dict[str | None, list[bytes]] = {}  # sorted, so that neighbours share the longest prefixes
         self._where: dict[tuple[str | None, bytes], _Prefill] = {}
 
-    def find(self, adapter: str | None, prompts: Sequence[IntArray]) -> list[KnownPrefix | None]:
-        """Return the longest known prefix of each prompt under an adapter; None selects the bare base."""
-        return [self._longest(adapter, ids) for ids in prompts]
+    def find(self, adapters: Sequence[str | None], prompts: Sequence[IntArray]) -> list[KnownPrefix | None]:
+        """Return the longest known prefix of each prompt under its adapter; None selects the bare base."""
+        return [self._longest(adapter, ids) for adapter, ids in zip(adapters, prompts, strict=True)]
 
-    def add(self, adapter: str | None, prompts: Sequence[IntArray], paths: Sequence[Tensor], kept: Kept) -> None:
+    def add(
+        self, adapters: Sequence[str | None], prompts: Sequence[IntArray], paths: Sequence[Tensor], kept: Kept
+    ) -> None:
         """Keep the keys and values of a prefill.
 
         Args:
-            adapter: Adapter that computed them; None selects the bare base.
+            adapters: Adapter that computed each prompt; None selects the bare base.
             prompts: Token ids of its prompts.
             paths: Indices of each prompt's tokens among the N of `kept`, int64 [its length] each.
             kept: Layer -> (keys, values), [N, H_kv, d] each.
         """
-        new = _Prefill(kept, {_key(ids): (ids, path.cpu().numpy()) for ids, path in zip(prompts, paths, strict=True)})
-        keys = self._keys.setdefault(adapter, [])
-        for key, (ids, _) in new.prompts.items():
+        new = _Prefill(kept)
+        for adapter, ids, path in zip(adapters, prompts, paths, strict=True):
+            new.prompts[adapter, _key(ids)] = ids, path.cpu().numpy()
+        for (adapter, key), (ids, _) in new.prompts.items():
             for old in self._neighbours(adapter, key):
-                known = self._where[adapter, old].prompts[old][0]
+                known = self._where[adapter, old].prompts[adapter, old][0]
                 if common_prefix(known, ids) >= CONTINUED * len(known):
                     self._forget(adapter, old)
-        for key in new.prompts:
-            insort(keys, key)
+        for adapter, key in new.prompts:
+            insort(self._keys.setdefault(adapter, []), key)
             self._where[adapter, key] = new
-        self._prefills.append((adapter, new))
-        self._prefills = [(owner, old) for owner, old in self._prefills if old.prompts]
-        while sum(old.size for _, old in self._prefills) > self._limit:
-            owner, oldest = self._prefills.pop(0)
-            for key in list(oldest.prompts):
-                self._forget(owner, key)
+        self._prefills = [old for old in [*self._prefills, new] if old.prompts]
+        while sum(old.size for old in self._prefills) > self._limit:
+            for adapter, key in list(self._prefills.pop(0).prompts):
+                self._forget(adapter, key)
 
     def _longest(self, adapter: str | None, ids: IntArray) -> KnownPrefix | None:
         best: KnownPrefix | None = None
         for key in self._neighbours(adapter, _key(ids)):
             found = self._where[adapter, key]
-            known, path = found.prompts[key]
+            known, path = found.prompts[adapter, key]
             shared = common_prefix(known, ids)
             if shared > (0 if best is None else len(best.path)):
                 best = KnownPrefix(found.kept, path[:shared])
@@ -93,7 +94,7 @@ class PromptCache:
         return keys[max(at - 1, 0) : at + 1]
 
     def _forget(self, adapter: str | None, key: bytes) -> None:
-        del self._where.pop((adapter, key)).prompts[key]
+        del self._where.pop((adapter, key)).prompts[adapter, key]
         del self._keys[adapter][bisect_left(self._keys[adapter], key)]
 
 

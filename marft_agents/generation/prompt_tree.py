@@ -55,6 +55,7 @@ class PromptTree:
 
     Args:
         prompts: Token ids of B prompts, at least one token each.
+        adapters: Adapter of each prompt; prompts share tokens with those of the same adapter only.
         known: Known prefix of each prompt, or None. The last token of a prompt is computed in any case.
         device: Device of the forward pass.
 
@@ -63,11 +64,19 @@ class PromptTree:
         positions: Their positions in their prompts, int64 [1, n].
         paths: Indices of each prompt's tokens among the N distinct ones, int64 [its length] each.
         ends: Number of each prompt's last token among the computed ones, int64 [B].
+        runs: Adapter -> number of computed tokens; its tokens stand together, adapters in this order.
         kept: Layer -> (keys, values) of all N tokens, [N, H_kv, d] each; filled by the pass.
     """
 
-    def __init__(self, prompts: Sequence[IntArray], known: Sequence[KnownPrefix | None], device: torch.device) -> None:
+    def __init__(
+        self,
+        prompts: Sequence[IntArray],
+        adapters: Sequence[str | None],
+        known: Sequence[KnownPrefix | None],
+        device: torch.device,
+    ) -> None:
         self._device = device
+        self.runs: dict[str | None, int] = dict.fromkeys(adapters, 0)
         self.kept: dict[int, tuple[Tensor, Tensor]] = {}
         paths: list[Indices] = [np.zeros(0, np.int64)] * len(prompts)
         ends = [0] * len(prompts)
@@ -77,9 +86,10 @@ class PromptTree:
         before = np.zeros(0, np.int32)  # the prompt before in lexicographic order, and its path
         path = np.zeros(0, np.int64)
         size = computed = 0
-        for i in sorted(range(len(prompts)), key=lambda i: prompts[i].tolist()):
+        order = list(self.runs)
+        for i in sorted(range(len(prompts)), key=lambda i: (order.index(adapters[i]), prompts[i].tolist())):
             prompt, source = prompts[i], known[i]
-            shared = common_prefix(before, prompt)
+            shared = common_prefix(before, prompt) if self.runs[adapters[i]] else 0
             path = np.concatenate([path[:shared], np.arange(size, size + len(prompt) - shared)])
             size += len(prompt) - shared
             start = shared
@@ -90,6 +100,7 @@ class PromptTree:
                 pieces.append(_Piece(path[: at + PIECE], at, computed + at - start))
             tokens.append(prompt[start:])
             computed += len(prompt) - start
+            self.runs[adapters[i]] += len(prompt) - start
             before, paths[i], ends[i] = prompt, path, computed - 1
         self._size, self._copies = size, [(s, self._index(of), self._index(to)) for s, of, to in copies]
         self._fresh = self._index(np.concatenate([piece.path[piece.start :] for piece in pieces]))
@@ -98,7 +109,7 @@ class PromptTree:
         self.tokens = self._index(np.concatenate(tokens))[None]
         self.positions = self._index(np.concatenate([np.arange(p.start, len(p.path)) for p in pieces]))[None]
         self.paths = [self._index(path) for path in paths]
-        self.ends = torch.as_tensor(ends, device=device)
+        self.ends = np.asarray(ends)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Attend prompt by prompt; see `LayerAttention`."""

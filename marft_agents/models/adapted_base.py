@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from marft_agents.models.adapter_stack import AdapterStack
 from marft_agents.models.chat_template import end_token_ids
 from marft_agents.models.gated_mlp import keep_less
 from marft_agents.models.pretrained import ModelError, Pretrained
@@ -95,6 +96,7 @@ class AdaptedBase:
             settings.target_modules = sorted(settings.target_modules)  # the order of a set differs between processes
         self.peft.eval()  # no dropout: the trained distribution must be the sampled one
         self.adapters = tuple(adapters)
+        self._stack = AdapterStack(self.peft, self._peft_names)
         self.trunk: Any = getattr(pretrained.model, pretrained.model.base_model_prefix)
         self.head: Any = pretrained.model.get_output_embeddings()
 
@@ -128,21 +130,45 @@ class AdaptedBase:
                 self.peft.set_adapter(self.peft_name(adapter))
             yield
 
-    @contextlib.contextmanager
-    def active_adapters(self, adapters: Sequence[str | None]) -> Iterator[None]:
-        """Activate one adapter per row of a batch in a `with` block, without gradients."""
+    def active_adapters(
+        self, adapters: Sequence[str | None], sizes: Sequence[int] | None = None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Activate several adapters in a `with` block, without gradients, as of the last `refresh_adapters`.
+
+        Args:
+            adapters: Adapter of each row of a batch, or of each run of rows; None selects the bare base.
+            sizes: Rows of each run, in a packed sequence [1, S] or a matrix of hidden states; each adapter has one run.
+
+        Raises:
+            FloatingPointError: An adapter held a NaN or an infinite number; see `adapter_number`.
+        """
         if len(set(adapters)) == 1:
-            with self.active_adapter(adapters[0]):
-                yield
-            return
-        bare = "__base__"  # PEFT's name of the base without an adapter
-        names = [bare if adapter is None else self.peft_name(adapter) for adapter in adapters]
-        hooks = self.peft.base_model._enable_peft_forward_hooks(adapter_names=names)  # as in PEFT's generate()
-        hooks.__enter__()
-        try:
-            yield
-        finally:
-            hooks.__exit__(None, None, None)  # given an exception, peft would not remove its hooks
+            return self.active_adapter(adapters[0])
+        numbers = [self.adapter_number(adapter) for adapter in adapters]
+        if sizes is not None:
+            return self._stack.runs(numbers, sizes)
+        return self.adapters_of_rows(torch.tensor(numbers, device=self.device)[:, None])
+
+    def adapters_of_rows(self, numbers: Tensor) -> contextlib.AbstractContextManager[None]:
+        """Activate one adapter per row in a `with` block, without gradients and without a copy from the host.
+
+        Args:
+            numbers: `adapter_number` of each row, int64, on the device of the base; [B, 1] for a batch [B, S].
+        """
+        return self._stack.rows(numbers)
+
+    def adapter_number(self, adapter: str | None) -> int:
+        """Return the number of an adapter in `adapters_of_rows`; None selects the bare base.
+
+        Raises:
+            FloatingPointError: The adapter held a NaN or an infinite number at the last refresh. Rows of other adapters
+                are not affected.
+        """
+        return self._stack.number(adapter)
+
+    def refresh_adapters(self) -> None:
+        """Let passes with several adapters see their present weights; call it after each change of them."""
+        self._stack.refresh()
 
     def recompute_layers(self, share: float) -> None:
         """Turn on activation checkpointing for a share of the layers, spread evenly over the trunk.

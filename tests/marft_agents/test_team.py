@@ -223,6 +223,7 @@ def test_adapters_on_the_head_mix_and_are_trained():
 
 def test_a_mixed_batch_that_is_cut_off_leaves_the_model_as_it_was():
     base = AdaptedBase(word_model(), ["a_0", "b_0"], LoraSettings(), seed=0)
+    base.refresh_adapters()
     ids = torch.arange(5)[None]
     with torch.no_grad(), base.active_adapter("a_0"):
         before = base.peft(input_ids=ids).logits
