@@ -18,7 +18,7 @@ from marft_envs.grading.limits import MAX_ANSWER_CHARS, LimitExceededError, NotR
 from marft_envs.grading.number_words import chinese_to_digits, english_value
 from marft_envs.grading.units import combined
 
-_RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "in", "notin", "approx", "equiv"})
+_RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "in", "notin", "approx", "equiv", "to"})
 _SEPARATORS = frozenset({",", ";", "and", "or", "newline", "和", "或", "或者", "与", "及"})
 _NUMBER_SETS = frozenset("RZNQC")
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
@@ -69,7 +69,7 @@ def read(text: str, language: str = "en") -> Reading:
             return Reading((Token("mark", "-"), token), Node("neg", (tree,)))
         return Reading((token,), tree)
     if "boxed" in text:
-        text = (boxed_answers(text) or [text])[-1]
+        text = _unboxed(text)
     tokens: tuple[Token, ...] = ()
     try:
         if language == "zh":
@@ -80,6 +80,13 @@ def read(text: str, language: str = "en") -> Reading:
         return Reading(tokens, None, str(error), True)
     except NotReadableError as error:
         return Reading(tokens, None, str(error))
+
+
+def _unboxed(text: str) -> str:
+    r"""Return the content of an answer that is one box; a box beside anything else stays unreadable."""
+    boxes = boxed_answers(text)
+    is_whole = len(boxes) == 1 and re.sub(r"\\f?boxed|[\s${}]", "", text) == re.sub(r"[\s${}]", "", boxes[0])
+    return boxes[0] if is_whole else text
 
 
 def _parse(tokens: tuple[Token, ...]) -> Node:
@@ -289,13 +296,11 @@ class AnswerParser(ExpressionParser):
         return left
 
     def special_set(self) -> Node | None:
-        r"""Read ``\emptyset``, ``\mathbb{R}``, ``\mathbb{R}^2``, ``\mathbb{R} - \{0\}``, an ellipsis or a matrix."""
+        r"""Read ``\emptyset``, ``\mathbb{R}``, ``\mathbb{R}^2``, ``\mathbb{R} - \{0\}`` or an ellipsis."""
         if self.take("emptyset"):
             return Node("emptyset")
         if self.take("..."):
             return Node("text", name="...")
-        if self.next.text == "begin":
-            return self.matrix()
         if self.next.text != "mathbb":
             return None
         self.index += 1
@@ -314,7 +319,7 @@ class AnswerParser(ExpressionParser):
         return node
 
     def atom(self) -> Node:
-        """Read an atom; a matrix may also be inside brackets and lists."""
+        """Read an atom, which may be a matrix."""
         return self.matrix() if self.next.text == "begin" else super().atom()
 
     def matrix(self) -> Node:
@@ -334,6 +339,8 @@ class AnswerParser(ExpressionParser):
                 cells = []
             elif not self.take("&"):
                 cells.append(self.element())
+                if self.next.text not in ("&", "newline", "end"):
+                    raise NotReadableError(f"expected the end of a cell, found {self.next.text!r}")
         if cells:
             rows.append(self.node("row", *cells))
         self.index_text()

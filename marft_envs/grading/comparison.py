@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import takewhile
 
 from marft_envs.grading.evaluation import NUM_POINTS, evaluate, real, sample_point, variables
 from marft_envs.grading.expression import Node, is_scalar
@@ -16,6 +17,7 @@ from marft_envs.grading.number_comparison import same_scalar
 from marft_envs.grading.real_sets import real_set, same_real_set
 
 _APPROXIMATION = Fraction(1, 100)  # largest relative error for A ≈ B to count as rounding
+_COMPUTATIONS = frozenset({"add", "mul", "div", "pow"})
 _DIRECTION = {"<": 1, "<=": 1, ">": -1, ">=": -1}
 
 
@@ -67,7 +69,7 @@ class _Comparison:
             parts = self.stand_ins(one, other)
             if parts:
                 return any(self.equal(part, other) for part in parts)
-        return False
+        return None if _computes_matrix(first) or _computes_matrix(second) else False
 
     def stand_ins(self, node: Node, other: Node) -> Sequence[Node]:
         """Return the parts of a tree that may be its value in comparison with a tree of another kind."""
@@ -195,7 +197,7 @@ class _Comparison:
             return last if _is_name(first) else None
         if any(operator not in ("=", "approx") for operator in operators):
             return None
-        parts = relation.args[1:] if _is_name(first) else relation.args
+        parts = relation.args[len(_names(relation)) :]
         if operators[-1] == "approx" and len(parts) > 1:
             *exact, rounded = parts
             if not _is_rounding(exact[-1], rounded) or not self.all_equal(exact):
@@ -224,6 +226,8 @@ class _Comparison:
         """Compare the values of assignments to the same name, otherwise the curves: y = 2x and 2x - y = 0."""
         head, other_head = first.args[0], second.args[0]
         if is_assignment(first) and is_assignment(second):
+            if len(first.args) > 2 or len(second.args) > 2:
+                return self.same_chain(first, second)
             if head == other_head or "apply" in (head.kind, other_head.kind):
                 return self.equal(first.args[-1], second.args[-1])
             if head.kind == other_head.kind == "tuple":
@@ -232,6 +236,20 @@ class _Comparison:
             return self.equal(first.args[-1], second.args[-1]) and self.equal(head, other_head)
         factor = _constant_factor(first, second)
         return None if factor is None else factor != 0
+
+    def same_chain(self, first: Node, second: Node) -> bool | None:
+        """Compare the names and the values of ``x = 2 + 3 = 5`` and ``x = 5``.
+
+        Working with numbers between name and value is not graded. Any other part must equal the value.
+        """
+        values = []
+        for chain, other in ((first, second), (second, first)):
+            steps = chain.args[len(_names(chain)) : -1]
+            value = self.assigned_value(chain, other.args[-1])
+            if value is None and not all(step.kind in _COMPUTATIONS and not variables(step) for step in steps):
+                return False
+            values.append(value or chain.args[-1])
+        return set(_names(first)) == set(_names(second)) and self.equal(*values)
 
 
 _RULES: dict[tuple[str, str], Callable[[_Comparison, Node, Node], bool | None]] = {  # by the kinds of the two trees
@@ -285,6 +303,11 @@ def _with_sign(node: Node, upper: bool) -> Node:
 # ---------------------------------------------------------------------- parts of structures
 
 
+def _computes_matrix(node: Node) -> bool:
+    """True if a matrix is part of a sum or product; its value is left to the symbolic tier."""
+    return is_scalar(node) and any(child.kind == "matrix" or _computes_matrix(child) for child in node.args)
+
+
 def _cells(matrix: Node) -> list[Node]:
     return [cell for row in matrix.args for cell in row.args]
 
@@ -322,6 +345,11 @@ def _is_name(node: Node) -> bool:
     if node.kind in ("tuple", "ratio"):
         return all(item.kind == "var" for item in node.args)
     return is_scalar(node) and bool(variables(node)) and not _has_number(node)
+
+
+def _names(relation: Node) -> tuple[Node, ...]:
+    """Return the names at the left of a chain of equations; its last part is their value."""
+    return tuple(takewhile(_is_name, relation.args[:-1]))
 
 
 def _has_number(node: Node) -> bool:

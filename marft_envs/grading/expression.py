@@ -15,6 +15,7 @@ class Node(NamedTuple):
     | const | name = pi, e, i or oo |
     | root | args = radicand, index |
     | func | name = the function |
+    | series | args = bounds and body; name = sum, prod, int or lim |
     | quantity | name = the unit phrase |
     | based | name = digits, value = base |
     | var, add, mul, div, neg, pow, abs, floor, ceil, fact, binom, pm, mp, percent, degree | |
@@ -43,6 +44,11 @@ class Node(NamedTuple):
 
 _STRUCTURES = "list tuple set cup cap setminus rel matrix row ratio apply choice text emptyset numbers"
 STRUCTURES = frozenset(_STRUCTURES.split())
+_FORMULAS = """
+    num const var add mul div neg pow root func series abs floor ceil fact binom pm mp
+    list tuple set cup cap setminus rel matrix row apply emptyset numbers
+"""
+FORMULAS = frozenset(_FORMULAS.split())  # what math-verify reads as we do
 
 
 def number(value: int | Fraction, literal: str = "") -> Node:
@@ -53,3 +59,13 @@ def number(value: int | Fraction, literal: str = "") -> Node:
 def is_scalar(node: Node) -> bool:
     """True if a node is one (possibly symbolic) number, with or without a unit."""
     return node.kind not in STRUCTURES
+
+
+def is_formula(node: Node) -> bool:
+    """True if a tree holds nothing that math-verify would read differently.
+
+    It skips words and units, and takes the last equation of a chain.
+    """
+    if node.kind == "rel" and len(node.args) > 2 and "=" in node.name.split():
+        return False
+    return node.kind in FORMULAS and all(map(is_formula, node.args))

@@ -15,7 +15,9 @@ from marft_envs.grading.lexer import Token
 from marft_envs.grading.limits import MAX_DEPTH, MAX_NODES, MAX_STEPS, LimitExceededError, NotReadableError
 
 _END = Token("end", "")
-_FACTOR_MARKS = frozenset({"(", "{", "frac", "sqrt", "binom", "lfloor", "lceil", "oo"})  # begin an implicit factor
+_SERIES = ("sum", "prod", "int", "lim")
+# marks that begin an implicit factor
+_FACTOR_MARKS = frozenset({"(", "{", "frac", "sqrt", "binom", "lfloor", "lceil", "oo", "begin", *_SERIES})
 _BRACKETED_WORDS = frozenset({"am", "pm", "mod"})  # (mod 7) is not a factor
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _INVERSES = {"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot"}
@@ -373,6 +375,14 @@ class ExpressionParser(Cursor):
         self.depth -= 1
         return self.node("root", radicand, degree)
 
+    def series(self, token: Token) -> Node:
+        r"""Read ``\sum_{k=1}^{n} k``, a product, an integral or a limit; only the symbolic tier computes them."""
+        bounds = []
+        while self.next.kind == "mark" and self.next.text in ("_", "^"):
+            self.index += 1
+            bounds.append(self.argument())
+        return self.node("series", *bounds, self.term(), name=token.text)
+
     def absolute_value(self, token: Token) -> Node:
         """Read an absolute value up to its closing bar."""
         self.enter()
@@ -485,4 +495,5 @@ _BY_MARK: dict[str, Callable[[ExpressionParser, Token], Node]] = {
     "lfloor": ExpressionParser.rounded,
     "lceil": ExpressionParser.rounded,
     "oo": lambda parser, token: Node("const", name="oo"),
+    **dict.fromkeys(_SERIES, ExpressionParser.series),
 }

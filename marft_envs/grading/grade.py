@@ -11,7 +11,7 @@ from marft_common.moved_modules import renamed
 from marft_envs.grading import symbolic
 from marft_envs.grading.answer_parser import Reading, read
 from marft_envs.grading.comparison import compare
-from marft_envs.grading.expression import Node, is_scalar
+from marft_envs.grading.expression import Node, is_formula, is_scalar
 from marft_envs.grading.extraction import (
     Language,
     Method,
@@ -117,6 +117,9 @@ def decide(first: str, second: str, language: str = "en", use_symbolic: bool = T
     except Exception as error:  # last resort; tests attack `decide_bounded` directly
         verdict = Equivalence(None, "undecided", f"internal {type(error).__name__}: {error}"[:200])
     if verdict.same is not None or verdict.method != "undecided" or not use_symbolic:
+        return verdict
+    trees = [read(text, language).tree for text in (first, second)]
+    if not all(tree is not None and is_formula(tree) for tree in trees):
         return verdict
     return _decide_symbolic(first, second)
 

@@ -183,7 +183,7 @@ _SYMBOL_ALIASES = {
 }  # fmt: skip
 _LAYOUT_COMMANDS = _words("""
     left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr middle displaystyle
-    textstyle scriptstyle limits nolimits quad qquad mathstrut strut boxed fbox bf it rm sf tt em
+    textstyle scriptstyle limits nolimits quad qquad mathstrut strut bf it rm sf tt em
     cal mathbf mathit mathsf mathtt mathcal mathfrak boldsymbol bm pmb underline ensuremath large
     Large small normalsize nonumber hfill noindent centering protect hline thinspace smash mathopen
     mathclose mathord mathbin mathrel relax angle triangle hat vec overrightarrow widehat
@@ -192,7 +192,7 @@ _TEXT_COMMANDS = _words("""
     text textbf textit textrm textsf texttt textnormal mbox hbox mathrm operatorname emph textup
 """)
 _LAYOUT_WITH_ARGUMENT = _words("""
-    color textcolor hspace vspace phantom hphantom label tag footnote
+    color textcolor hspace vspace phantom hphantom label tag
 """)
 
 
@@ -213,7 +213,7 @@ _TOKEN = re.compile(
 )
 _MERIDIEM = re.compile(r"\b([ap])\.\s?m\.", re.IGNORECASE)
 _UNIT_IN_BRACES = re.compile(r"(?<=\d)\s?\{\s?([A-Za-z]{2,12})\s?\}")
-_ESCAPED_TWICE = re.compile(r"\\{2}(?=(?:[dt]?frac|left|right|sqrt|text|begin|end|boxed|mathrm)(?![a-z]))")
+_ESCAPED_TWICE = re.compile(r"(?<!\\)\\{2}(?=(?:[dt]?frac|left|right|sqrt|text|begin|end|boxed|mathrm)(?![a-z]))")
 _DIGITS_IN_TEXT = re.compile(r"\\(?:text|mathrm)\s?\{\s?([0-9A-F]{1,60})\s?\}\s?(?=_)")
 _TRAILING = frozenset({".", ",", ";", ":", "!?"})
 

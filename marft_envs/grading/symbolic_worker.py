@@ -21,16 +21,26 @@ WARM_UP = (("\\frac{1}{2}", "0.5"), ("x^2+2x+1", "(x+1)^2"), ("[0,1)", "0\\le x<
 
 
 def decide(first: str, second: str) -> bool:
-    """Run math-verify in both directions; its own timeouts are off, as they need the main thread."""
-    from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
+    """Run math-verify in both directions; its own timeouts are off, as they need the main thread.
 
-    configs = [LatexExtractionConfig(), ExprExtractionConfig()]
-    parsed: list[Any] = [
-        parse(f"${text}$", extraction_config=configs, parsing_timeout=None, raise_on_error=False)
+    `math_verify.parse` would extract a number from a text that it cannot read. Its parser alone refuses that text.
+
+    Raises:
+        Exception: A text that the parser cannot read to its end.
+    """
+    from latex2sympy2_extended.latex2sympy2 import ConversionConfig, NormalizationConfig, latex2sympy
+    from math_verify import verify
+    from math_verify.grader import should_treat_as_complex
+
+    parsed = [
+        latex2sympy(
+            text,
+            is_real=not should_treat_as_complex(text),
+            normalization_config=NormalizationConfig(malformed_operators=True, boxed="none"),
+            conversion_config=ConversionConfig(lowercase_symbols=False),
+        )
         for text in (first, second)
     ]
-    if not all(parsed):
-        return False
     options: dict[str, Any] = {
         "float_rounding": 15,
         "numeric_precision": 40,
