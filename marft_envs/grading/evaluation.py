@@ -26,6 +26,7 @@ Value = Any  # Fraction, or a number of the thread's mpmath context
 DIGITS = 50  # working precision of the first comparison
 SURE_DIGITS = 120  # precision of the second, after the first found equality
 NUM_POINTS = 4  # the last is negative; agreement by accident at four points is negligible
+NUM_WIDE_POINTS = 12  # for functions that are not real at some of the first points
 NUM_INTEGER_POINTS = 8
 MAX_MAGNITUDE_BITS = 64 * MAX_EXPONENT  # bound on real numbers: a 64-bit base to the power MAX_EXPONENT
 MAX_ARGUMENT_BITS = 24  # the digits needed for sin and exp grow with the length of the argument
@@ -57,9 +58,15 @@ def variables(node: Node) -> set[str]:
 
 
 def sample_point(names: set[str], index: int) -> dict[str, Fraction]:
-    """Return fixed values for variables, equal in every process: 0.3 to 3.3, negated at the last point."""
-    sign = -1 if index == NUM_POINTS - 1 else 1
-    return {name: sign * Fraction(299 + _hash(index, name) % 3000, 997) for name in names}
+    """Return fixed values for variables, equal in every process: 0.3 to 3.3, negated at the last point.
+
+    The wide points behind it are up to 105 or down to 0.04, half of them negative.
+    """
+    scale = Fraction(1)
+    if index >= NUM_POINTS:
+        scale = Fraction(32) if index % 2 else Fraction(1, 8)
+    sign = -1 if index == NUM_POINTS - 1 or (index >= NUM_POINTS and index % 4 > 1) else 1
+    return {name: sign * scale * Fraction(299 + _hash(index, name) % 3000, 997) for name in names}
 
 
 def integer_point(names: set[str], index: int) -> dict[str, Fraction]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import struct
+import sys
 from fractions import Fraction
 
 from marft_envs.grading.evaluation import (
     DIGITS,
     NUM_INTEGER_POINTS,
     NUM_POINTS,
+    NUM_WIDE_POINTS,
     SURE_DIGITS,
     Value,
     evaluate,
@@ -22,6 +26,7 @@ from marft_envs.grading.limits import NotReadableError
 from marft_envs.grading.units import Unit, conflict, unit
 
 LONG_DECIMAL_DIGITS = 12  # decimals of this many significant digits match the number that they round
+_LEAST_SINGLE, _LARGEST_SINGLE = 2.0**-126, 2.0**127  # normal numbers of single precision
 _HUNDREDTH = number(Fraction(1, 100))
 _CHOICES = frozenset("ABCDEFGH")  # labels of multiple choice; also written in lower case
 _DEGREES = unit("degrees")
@@ -83,7 +88,8 @@ def same_value(first: Node, second: Node) -> bool | None:
     """Compare two expressions without units; return None if undecided.
 
     Rational functions are compared exactly at fixed points, all others with 50 digits. Constants that agree
-    are compared again with 120 digits. Equality at positive points only is undecided.
+    are compared again with 120 digits. Equality at positive points only is undecided. Points where neither is real
+    do not count, unless an expression contains i.
     """
     same = _same_function(first, second)
     if same is False and (_has_plain_log(first) or _has_plain_log(second)):
@@ -107,20 +113,27 @@ def _same_function(first: Node, second: Node) -> bool | None:
         return _same_constant(first, second)
     if _alternates(first) or _alternates(second) or (_rounds(first) and _rounds(second)):
         return _same_at_integers(first, second, names)
-    agreed = 0
-    for index in range(NUM_POINTS):
+    agreed, needs_wide_points = 0, False
+    for index in range(NUM_POINTS + NUM_WIDE_POINTS):
+        if index == NUM_POINTS and not needs_wide_points:
+            break
         point = sample_point(names, index)
         try:
-            same = same_number(evaluate(first, point), evaluate(second, point))
+            one, other = evaluate(first, point), evaluate(second, point)
+            same = same_number(one, other)
         except NotReadableError:
             same = None
-        if same is False:
-            return False if index < NUM_POINTS - 1 else None
-        if same:
-            agreed += 1
-        elif index == NUM_POINTS - 1:
+        if same is None and index == NUM_POINTS - 1:
             return None  # equal at positive points only
+        if same is False and (one.imag == 0 or other.imag == 0 or _has_i(first) or _has_i(second)):
+            return None if min(point.values()) < 0 else False
+        needs_wide_points |= same is False  # neither is real here
+        agreed += same is True
     return True if agreed >= NUM_POINTS - 1 else None
+
+
+def _has_i(node: Node) -> bool:
+    return (node.kind == "const" and node.name == "i") or any(map(_has_i, node.args))
 
 
 def _same_at_integers(first: Node, second: Node, names: set[str]) -> bool | None:
@@ -159,6 +172,8 @@ def _same_constant(first: Node, second: Node) -> bool | None:
         if same is None and _is_tiny(one, surely[0]) and _is_tiny(other, surely[1]):
             return False
     if same is False:
+        if abs(real(one) - real(other)) <= real(max(_float_error(first), _float_error(second))):
+            return True
         places, other_places = _decimal_places(first), _decimal_places(second)
         if (places is None) != (other_places is None):  # a long decimal stands for what it rounds; two are exact
             difference = abs(real(one) - real(other))
@@ -171,6 +186,27 @@ def _is_tiny(value: Value, surer: Value) -> bool:
     size = abs(real(surer))
     change = abs(real(value) - real(surer))
     return bool(size < 1 and change <= size * real(Fraction(1, 10 ** (DIGITS // 2))))
+
+
+def _float_error(node: Node) -> Fraction:
+    """Return the largest error of a literal that is printed from a binary float, or 0 if it is an exact decimal.
+
+    0.30000000000000004 and 33.333333333333336 come from double precision, where an operation or two may have been
+    rounded. 0.6666666865348816 is the single-precision number next to 2/3.
+    """
+    literal = (node.args[0] if node.kind == "neg" else node).name
+    num_digits = sum(map(str.isdigit, literal.partition("e")[0].lstrip("0.")))
+    if num_digits < LONG_DECIMAL_DIGITS:
+        return Fraction(0)
+    value = float(literal)
+    if not sys.float_info.min < value < sys.float_info.max:
+        return Fraction(0)
+    if Fraction(repr(value)) != Fraction(literal) or Fraction(value) == Fraction(literal):
+        return Fraction(0)
+    unit_in_last_place = Fraction(math.ulp(value))
+    if _LEAST_SINGLE < value < _LARGEST_SINGLE and struct.unpack("f", struct.pack("f", value))[0] == value:
+        return unit_in_last_place * 2**28  # half a unit of single precision
+    return 2 * unit_in_last_place if num_digits >= 16 else Fraction(0)
 
 
 def _decimal_places(node: Node) -> int | None:

@@ -8,6 +8,7 @@ import pytest
 
 from marft_envs.grading.answer_parser import read
 from marft_envs.grading.evaluation import SURE_DIGITS, context, evaluate, exact_root, real, same_number
+from marft_envs.grading.grade import decide_bounded
 from marft_envs.grading.limits import LimitExceededError, NotReadableError
 
 
@@ -119,3 +120,45 @@ def test_same_number_knows_what_its_digits_tell():
     assert same_number(context().inf, -context().inf) is False
     large = context().mpf(10) ** 110
     assert same_number(large, large, SURE_DIGITS) is None  # integers that differ in lost digits
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (r"\sqrt{1/n}", r"\frac{1}{\sqrt{n}}", True),
+        (r"\sqrt{x^3}", r"x\sqrt{x}", True),
+        (r"\sqrt{(x-5)^3}", r"(x-5)\sqrt{x-5}", True),  # real beyond the first points only
+        (r"\ln\frac{1}{1-x}", r"-\ln(1-x)", True),
+        (r"\log_2\frac{x}{y}", r"\log_2 x-\log_2 y", True),
+        (r"\sqrt{1/n}", r"-\frac{1}{\sqrt{n}}", False),
+        (r"\sqrt{x-5}", r"-\sqrt{x-5}", False),
+        (r"\sqrt{1-x}", r"\sqrt{x-1}", False),
+        (r"\ln\frac1x", r"\ln x", False),
+        ("ix", "-ix", False),
+        (r"\sqrt{x^2}", "x", None),  # equal where x is positive
+        (r"\ln|x|", r"\ln x", None),
+    ],
+)
+def test_functions_are_compared_where_they_are_real(first, second, same):
+    assert decide_bounded(first, second).same is same
+    assert decide_bounded(second, first).same is same
+
+
+@pytest.mark.parametrize(
+    ("printed", "value", "same"),
+    [
+        ("0.30000000000000004", "0.3", True),
+        ("-0.7999999999999999", r"-\frac{4}{5}", True),
+        ("33.333333333333336", r"\frac{100}{3}", True),
+        ("30.000000000000004", r"30\%", True),
+        ("3.1415927410125732", r"\pi", True),  # single precision
+        ("0.699999988079071", "0.7", True),
+        ("0.30000000000000004", "0.3000000000001", False),
+        ("33.333333333333336", "33.33", False),
+        ("0.6666666865348816", "0.6666666", False),
+        ("5.9604644775390625e-8", "5.960464e-8", False),  # 2^{-24} is exact
+        ("0.1234567890123", "0.12345678901", False),
+    ],
+)
+def test_printed_floats(printed, value, same):
+    assert decide_bounded(printed, value).same is same
