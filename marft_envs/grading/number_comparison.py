@@ -172,7 +172,8 @@ def _same_constant(first: Node, second: Node) -> bool | None:
         if same is None and _is_tiny(one, surely[0]) and _is_tiny(other, surely[1]):
             return False
     if same is False:
-        if abs(real(one) - real(other)) <= real(max(_float_error(first), _float_error(second))):
+        error = max(_float_error(first), _float_error(second))
+        if error and abs(real(one) - real(other)) <= real(error):
             return True
         places, other_places = _decimal_places(first), _decimal_places(second)
         if (places is None) != (other_places is None):  # a long decimal stands for what it rounds; two are exact
