@@ -74,6 +74,11 @@ def _add_recordings(parser: argparse.ArgumentParser, *, where: str, chosen: str)
         help=f'{chosen}, like "success and not violation" (default: {where})',
     )
     parser.add_argument("--env", metavar="ID", help="environment that lists the tasks of spans")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse files with spans that cannot be used, instead of leaving those out",
+    )
     add_environment_flags(parser)
 
 
@@ -82,7 +87,12 @@ def _read(arguments: argparse.Namespace) -> list[Recording]:
         keywords = read_keywords(argparse.Namespace(**{**vars(arguments), "env": env_id}))
         return keywords, marft_envs.make(env_id, **keywords)
 
-    return [read_recording(path, make, arguments.env) for path in arguments.recordings]
+    recordings = [read_recording(path, make, arguments.env, strict=arguments.strict) for path in arguments.recordings]
+    for recording in recordings:
+        if recording.left_out:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in recording.left_out.items())
+            print(f"{recording.path}: left out: {reasons}")
+    return recordings
 
 
 # ------------------------------------------------------------------ embedded sets

@@ -173,5 +173,6 @@ def _origin(recording: Recording, chosen: int) -> dict[str, Any]:
         "keywords": dict(recording.keywords),
         "episodes": len(recording.episodes),
         "failed": recording.failed,
+        **({"left_out": dict(recording.left_out)} if recording.left_out else {}),
         "chosen": chosen,
     }

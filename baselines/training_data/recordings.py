@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,6 +84,7 @@ class Recording:
         keywords: Keywords of `marft_envs.make`.
         episodes: The episodes that did not fail for reasons outside of the agents.
         failed: Number of those that did.
+        left_out: What of a span file cannot be used, counted by the reason.
         game: The environment; None for spans without one.
         config: The config.json or evaluation.json of the folder; empty for files.
     """
@@ -94,17 +96,19 @@ class Recording:
     keywords: Mapping[str, Any] = field(default_factory=dict)
     episodes: list[RecordedEpisode] = field(default_factory=list)
     failed: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
     game: Any = None
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_recording(path: Path, make: Make, env: str | None = None) -> Recording:
+def read_recording(path: Path, make: Make, env: str | None = None, *, strict: bool = False) -> Recording:
     """Read a source.
 
     Args:
         path: Folder of a run or an evaluation; .jsonl or .parquet file of records; file of OTLP JSON spans.
         make: Makes the environment of files, which do not hold its keywords.
         env: Environment that lists the tasks of spans; None: none does.
+        strict: True to refuse a span file with anything that cannot be used, instead of leaving it out.
 
     Raises:
         RecordingError, ValueError: It cannot be read, or does not fit its environment.
@@ -119,7 +123,7 @@ def read_recording(path: Path, make: Make, env: str | None = None) -> Recording:
     recording = Recording(path, "records", sha256_of(path))
     if path.suffix != ".parquet" and _holds_spans(path):
         recording.kind = "spans"
-        _add_traces(recording, make, env)
+        _add_traces(recording, make, env, strict=strict)
     else:
         _add_records(recording, make)
     return recording
@@ -132,8 +136,10 @@ def sha256_of(path: Path) -> str:
 
 
 def _holds_spans(path: Path) -> bool:
+    """Return True for OTLP; a file of the collector may begin with other signals."""
     with path.open("rb") as stream:
-        return b'"resourceSpans"' in stream.read(1 << 16)
+        start = stream.read(1 << 16)
+    return any(name in start for name in (b'"resourceSpans"', b'"resourceMetrics"', b'"resourceLogs"'))
 
 
 # ------------------------------------------------------------------ runs, evaluations, records
@@ -254,12 +260,12 @@ def _recorded(place: str, episode: Episode, env: Any, line: Mapping[str, Any]) -
 # ------------------------------------------------------------------ spans
 
 
-def _add_traces(recording: Recording, make: Make, env: str | None) -> None:
+def _add_traces(recording: Recording, make: Make, env: str | None, *, strict: bool) -> None:
     tasks: Mapping[str, Task] = {}
     if env is not None:
         recording.env, (recording.keywords, recording.game) = env, make(env)
         tasks = {task.id: task for task in _tasks(recording.game)}
-    for trace in read_traces(recording.path):
+    for trace in read_traces(recording.path, None if strict else recording.left_out):
         recording.episodes.append(_of_trace(trace, tasks))
 
 

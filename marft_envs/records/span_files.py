@@ -3,21 +3,24 @@
 Reads files of `records.opentelemetry.write_spans`, and those that others recorded by the GenAI conventions 1.41. A turn
 is a model call (`gen_ai.operation.name` is chat, generate_content or text_completion), or an `invoke_agent` span
 without model calls inside. It needs `gen_ai.input.messages`, `gen_ai.output.messages` and `gen_ai.agent.name`, the last
-on the span itself or on one around it.
+on the span itself or on one around it. What cannot be used is counted by its reason: failed calls, spans without texts,
+images, signals other than spans.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from marft_envs.records.span_messages import UnusableError, first_choice, joined, read_messages, read_parts
 
 MODEL_CALLS = ("chat", "generate_content", "text_completion")
 INPUT, OUTPUT, AGENT = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.agent.name"
 OPERATION, INSTRUCTIONS, FIXED = "gen_ai.operation.name", "gen_ai.system_instructions", "marft.fixed_messages"
-_ROLES = {"developer": "system", "tool": "user", "model": "assistant"}  # roles that chat templates do not know
+TOKENS = "gen_ai.usage.output_tokens"
 
 
 class SpanError(ValueError):
@@ -61,28 +64,73 @@ class _Span(NamedTuple):
     parent: str
     name: str
     start: int
+    failed: bool
     attributes: Mapping[str, Any]
 
 
-def read_traces(path: str | Path) -> list[Trace]:
-    """Read all traces of a file in OTLP's JSON encoding: one document, or one object a line.
+class _Read(NamedTuple):
+    turn: ChatTurn
+    further_choices: int
+
+
+def read_traces(path: str | Path, left_out: Counter[str] | None = None) -> list[Trace]:
+    """Read the traces of a file in OTLP's JSON encoding that have turns: one document, or one object a line.
+
+    Args:
+        path: Path of the file.
+        left_out: Counts what cannot be used, by the reason, and the rest is read. None: such a file is refused.
 
     Raises:
-        SpanError: The file cannot be read, or its spans lack attributes; the message says which.
+        SpanError: The file cannot be read, or has no turn that can be used; or one cannot, and all are wanted.
     """
     path = Path(path)
+    faults = _Faults()
     traces: dict[str, dict[str, _Span]] = {}
-    for where, record in _documents(path):
-        for trace_id, span in _spans(where, record):
+    for where, record in _documents(path, faults):
+        for trace_id, span in _spans(where, record, faults):
             traces.setdefault(trace_id, {})[span.id] = span
     if not traces:
-        raise SpanError(f"{path} has no spans: wanted OTLP JSON with resourceSpans")
-    chosen = {trace_id: _turn_spans(spans) for trace_id, spans in traces.items()}
-    _check_attributes(path, traces, chosen)
-    return [_trace(f"{path}: trace {trace_id}", traces[trace_id], chosen[trace_id]) for trace_id in traces]
+        raise SpanError(f"{path} has no spans: wanted OTLP JSON with resourceSpans{faults.described()}")
+    read = [_trace(path, trace_id, spans, faults) for trace_id, spans in traces.items()]
+    if not faults.turns:
+        raise SpanError(f"{path}: no span is a turn: wanted {OPERATION} to be {', '.join(MODEL_CALLS)} or invoke_agent")
+    found = [trace for trace in read if trace.turns]
+    if faults.counts and (left_out is None or not found):
+        raise SpanError(
+            f"{path}: {'not all' if found else 'none'} of its spans can be used{faults.described()}. Record texts and "
+            "agents: `marft export --texts` does, other tracers have a setting for the content of messages"
+        )
+    if left_out is not None:
+        left_out.update(faults.counts)
+    return found
 
 
-def _documents(path: Path) -> Iterator[tuple[str, Any]]:
+class _Faults:
+    """Count of what cannot be used, by the reason.
+
+    Attributes:
+        counts: Number of spans or lines by reason.
+        turns: Number of spans that are turns.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.turns = 0
+        self._first = ""
+
+    def add(self, reason: str, where: str) -> None:
+        """Count one, and keep the place of the first."""
+        self.counts[reason] += 1
+        self._first = self._first or where
+
+    def described(self) -> str:
+        """Return the counts and the first place for an error; nothing without faults."""
+        total = f" of {self.turns}" if self.turns else ""
+        counts = ", ".join(f"{reason} ({count}{total})" for reason, count in self.counts.items())
+        return f": {counts}; the first is {self._first}" if counts else ""
+
+
+def _documents(path: Path, faults: _Faults) -> Iterator[tuple[str, Any]]:
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -97,24 +145,38 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
             try:
                 yield f"{path}:{number}", json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise SpanError(f"{path}:{number} is not JSON: {error}") from error
+                faults.add("lines that are no JSON", f"{path}:{number} ({error})")
 
 
-def _spans(where: str, record: Any) -> Iterator[tuple[str, _Span]]:
-    """Yield (trace id, span) of an OTLP object."""
-    try:
-        for resource in record["resourceSpans"]:
-            for scope in resource["scopeSpans"]:
-                for span in scope["spans"]:
-                    attributes = {one["key"]: _value(one["value"]) for one in span.get("attributes", ())}
-                    start = int(span.get("startTimeUnixNano", 0))
-                    parent = span.get("parentSpanId", "")
-                    yield span["traceId"], _Span(span["spanId"], parent, span.get("name", ""), start, attributes)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise SpanError(
-            f"{where} is no OTLP JSON: {type(error).__name__}: {error}; wanted resourceSpans, scopeSpans and spans "
-            "with traceId and spanId"
-        ) from error
+def _spans(where: str, record: Any, faults: _Faults) -> Iterator[tuple[str, _Span]]:
+    """Yield (trace id, span) of an OTLP object; its lists may be missing or null, as in all JSON of proto3."""
+    if not isinstance(record, Mapping) or "resourceSpans" not in record:
+        kinds = ", ".join(map(str, record)) if isinstance(record, Mapping) else type(record).__name__
+        faults.add(f"records of {kinds[:60] or 'nothing'} instead of resourceSpans", where)
+        return
+    for resource in _mappings(record["resourceSpans"]):
+        for scope in _mappings(resource.get("scopeSpans")):
+            for span in _mappings(scope.get("spans")):
+                try:
+                    yield str(span["traceId"]), _span(span)
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                    name = type(error).__name__
+                    faults.add(f"spans that are no OTLP JSON with traceId and spanId, {name}", f"{where} ({error})")
+
+
+def _mappings(listed: Any) -> Iterator[Mapping[str, Any]]:
+    return (one for one in listed if isinstance(one, Mapping)) if isinstance(listed, list) else iter(())
+
+
+def _span(span: Mapping[str, Any]) -> _Span:
+    return _Span(
+        id=str(span["spanId"]),
+        parent=str(span.get("parentSpanId") or ""),
+        name=str(span.get("name") or ""),
+        start=int(span.get("startTimeUnixNano") or 0),
+        failed=(span.get("status") or {}).get("code") in (2, "STATUS_CODE_ERROR"),
+        attributes={one["key"]: _value(one.get("value") or {}) for one in span.get("attributes") or ()},
+    )
 
 
 def _value(value: Mapping[str, Any]) -> Any:
@@ -124,20 +186,66 @@ def _value(value: Mapping[str, Any]) -> Any:
     if kind == "intValue":
         content = int(content)
     elif kind == "arrayValue":
-        content = [_value(one) for one in content.get("values", ())]
+        content = [_value(one) for one in (content.get("values") or ())]
     elif kind == "kvlistValue":
-        content = {one["key"]: _value(one["value"]) for one in content.get("values", ())}
+        content = {one["key"]: _value(one["value"]) for one in (content.get("values") or ())}
     return content
 
 
-def _turn_spans(spans: Mapping[str, _Span]) -> list[_Span]:
-    """Return the spans that are turns, by start; an agent's span with model calls inside is none."""
-    calls = [span for span in spans.values() if span.attributes.get(OPERATION) in MODEL_CALLS]
-    covered = {outer.id for call in calls for outer in _around(call, spans)}
-    agents = [
-        span for span in spans.values() if span.attributes.get(OPERATION) == "invoke_agent" and span.id not in covered
-    ]
-    return sorted([*calls, *agents], key=lambda span: (span.start, span.attributes.get("agent.trajectory.step", 0)))
+def _trace(path: Path, trace_id: str, spans: Mapping[str, _Span], faults: _Faults) -> Trace:
+    """Return the turns of a trace; what cannot be used is counted."""
+    roots = [span for span in spans.values() if span.parent not in spans]
+    attributes = min(roots, key=lambda span: span.start).attributes if roots else {}
+    read = {span.id: _read(span, spans) for span in spans.values() if _is_turn(span)}
+    turns, tokens = list[ChatTurn](), list[int]()
+    for span in _one_of_each_call(spans, read):
+        found, where = read[span.id], f"{span.name!r} of trace {trace_id}"
+        faults.turns += 1
+        if isinstance(found, str):
+            faults.add(found, where)
+            continue
+        turns.append(found.turn)
+        if found.further_choices:
+            faults.add("further choices of a call", where)
+        counted = (one.attributes.get(TOKENS) for one in (span, *_same_call(span, spans)))
+        tokens += [int(number) for number in counted if isinstance(number, int | float)][:1]
+    return Trace(f"{path}: trace {trace_id}", attributes, tuple(turns), sum(tokens) if tokens else None)
+
+
+def _one_of_each_call(spans: Mapping[str, _Span], read: Mapping[str, _Read | str]) -> list[_Span]:
+    """Return one span of each turn, by start; an agent's span around model calls is none.
+
+    A wrapper and a client may both record one call, as spans around each other. The innermost that can be used counts.
+    """
+    calls = {id for id in read if spans[id].attributes[OPERATION] in MODEL_CALLS}
+    covered = {outer.id for call in calls for outer in _around(spans[call], spans)}
+    turns = [id for id in read if id in calls or id not in covered]
+    wrappers = {turn: {outer.id for outer in _same_call(spans[turn], spans)} for turn in turns}
+    usable = {turn for turn in turns if not isinstance(read[turn], str)}
+    outer = {wrapper for turn in usable for wrapper in wrappers[turn]}
+    chosen = [spans[turn] for turn in turns if turn not in outer and (turn in usable or wrappers[turn] <= outer)]
+    return sorted(chosen, key=_time)
+
+
+def _time(span: _Span) -> tuple[int, int]:
+    step = span.attributes.get("agent.trajectory.step")
+    return span.start, step if isinstance(step, int) else 0
+
+
+def _is_turn(span: _Span) -> bool:
+    return span.attributes.get(OPERATION) in (*MODEL_CALLS, "invoke_agent")
+
+
+def _same_call(span: _Span, spans: Mapping[str, _Span]) -> Iterator[_Span]:
+    """Yield the spans around a span that record the same call, or the same agent's turn, up to one of another kind."""
+    is_call, agent = span.attributes.get(OPERATION) in MODEL_CALLS, span.attributes.get(AGENT)
+    for outer in _around(span, spans):
+        operation = outer.attributes.get(OPERATION)
+        same_agent = operation == "invoke_agent" and outer.attributes.get(AGENT) == agent
+        if operation in MODEL_CALLS if is_call else same_agent:
+            yield outer
+        elif operation is not None:
+            return
 
 
 def _around(span: _Span, spans: Mapping[str, _Span]) -> Iterator[_Span]:
@@ -154,102 +262,36 @@ def _agent_of(span: _Span, spans: Mapping[str, _Span]) -> str | None:
     return next((name for name in names if isinstance(name, str) and name), None)
 
 
-def _check_attributes(
-    path: Path, traces: Mapping[str, Mapping[str, _Span]], chosen: Mapping[str, Sequence[_Span]]
-) -> None:
-    missing: Counter[str] = Counter()
-    first = ""
-    for trace_id, spans in chosen.items():
-        for span in spans:
-            lacking = [name for name in (INPUT, OUTPUT) if not span.attributes.get(name)]
-            lacking += [] if _agent_of(span, traces[trace_id]) else [AGENT]
-            missing.update(lacking)
-            first = first or (lacking and f"{span.name!r} of trace {trace_id}") or ""
-    if missing:
-        counts = ", ".join(f"{name} ({number} of {sum(map(len, chosen.values()))})" for name, number in missing.items())
-        raise SpanError(
-            f"{path}: spans of turns lack {counts}; the first is {first}. Record texts and agents: `marft export "
-            "--texts` does, other tracers have a setting for the content of messages"
-        )
-    if not any(chosen.values()):
-        raise SpanError(f"{path}: no span is a turn: wanted {OPERATION} to be {', '.join(MODEL_CALLS)} or invoke_agent")
-
-
-def _trace(place: str, spans: Mapping[str, _Span], turns: Sequence[_Span]) -> Trace:
-    roots = [span for span in spans.values() if span.parent not in spans]
-    attributes = min(roots, key=lambda span: span.start).attributes if roots else {}
-    counted = [span.attributes.get("gen_ai.usage.output_tokens") for span in turns]
-    tokens = [int(number) for number in counted if isinstance(number, int | float)]
-    read = tuple(_turn(f"{place}, span {span.name!r}", span, str(_agent_of(span, spans))) for span in turns)
-    return Trace(place, attributes, read, sum(tokens) if tokens else None)
-
-
-def _turn(place: str, span: _Span, agent: str) -> ChatTurn:
-    messages = _messages(place, INPUT, span.attributes[INPUT], "user")
-    if instructions := span.attributes.get(INSTRUCTIONS):
-        content = _content(place, _decoded(place, INSTRUCTIONS, instructions))
-        messages = [{"role": "system", "content": content}, *messages]
-    said = _messages(place, OUTPUT, span.attributes[OUTPUT], "assistant")
-    fixed = span.attributes.get(FIXED)
-    return ChatTurn(
-        agent,
-        tuple(messages),
-        fixed if isinstance(fixed, int) and 0 <= fixed <= len(messages) else None,
-        "\n".join(message["content"] for message in said if message["role"] == "assistant"),
-    )
-
-
-def _messages(place: str, name: str, value: Any, role: str) -> list[dict[str, str]]:
-    """Read messages: a JSON list, the same as structured attribute, or plain text of one message."""
-    decoded = _decoded(place, name, value)
-    if isinstance(decoded, str):
-        return [{"role": role, "content": decoded}]
-    messages = []
-    for one in decoded if isinstance(decoded, list) else [decoded]:
-        if not isinstance(one, Mapping) or not isinstance(one.get("role", role), str):
-            raise SpanError(f"{place}: {name}: found {str(one)[:60]!r}, wanted messages with role and parts")
-        content = _content(place, one.get("parts", one.get("content", "")))
-        told = one.get("role", role)
-        author = {"name": one["name"]} if isinstance(one.get("name"), str) else {}
-        messages.append({"role": _ROLES.get(told, told), "content": content, **author})
-    return messages
-
-
-def _decoded(place: str, name: str, value: Any) -> Any:
-    """Return an attribute as data; a text that does not begin like JSON stays text."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[{", "[ {", '{"role"')):
-        return value
+def _read(span: _Span, spans: Mapping[str, _Span]) -> _Read | str:
+    """Return the turn of a span, or the reason why it cannot be used."""
+    attributes, agent = span.attributes, _agent_of(span, spans)
+    error = attributes.get("error.type")
+    if span.failed or (error and not attributes.get(OUTPUT)):
+        return f"failed calls, {error}" if error else "failed calls"
+    lacking = [name for name in (INPUT, OUTPUT) if attributes.get(name) in (None, "", [], "[]")]
+    if lacking or not agent:
+        return f"spans lack {' and '.join(lacking if agent else [*lacking, AGENT])}"
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise SpanError(f"{place}: {name} is not JSON: {error}; was it cut by a limit of the tracer?") from error
+        messages = [message.to_dict() for message in read_messages(INPUT, attributes[INPUT], "user")]
+        if instructions := attributes.get(INSTRUCTIONS):
+            messages.insert(0, {"role": "system", "content": read_parts(INSTRUCTIONS, instructions)})
+        said = [one for one in read_messages(OUTPUT, attributes[OUTPUT], "assistant") if one.role == "assistant"]
+    except UnusableError as reason:
+        return str(reason)
+    action, further = joined(said), 0
+    if attributes[OPERATION] in MODEL_CALLS:
+        choices = attributes.get("gen_ai.request.choice.count")
+        action, further = first_choice(said, choices if isinstance(choices, int) else None)
+    if not all(map(_is_unicode, (agent, action, *(text for message in messages for text in message.values())))):
+        return "texts with a lone surrogate, cut inside a character"
+    fixed = attributes.get(FIXED)
+    known = fixed if isinstance(fixed, int) and 0 <= fixed <= len(messages) else None
+    return _Read(ChatTurn(agent, tuple(messages), known, action), further)
 
 
-def _content(place: str, parts: Any) -> str:
-    """Return the text of a message's parts; calls and results of tools in the notation of our tool worlds."""
-    if isinstance(parts, str):
-        return parts
-    texts = []
-    for part in parts if isinstance(parts, list) else [parts]:
-        kind = part.get("type", "text") if isinstance(part, Mapping) else None
-        if kind == "text":
-            texts.append(str(part.get("content", part.get("text", ""))))
-        elif kind == "tool_call":
-            arguments = part.get("arguments") or {}
-            call = {"name": part.get("name"), "arguments": _arguments(arguments)}
-            texts.append(f"<tool_call>{json.dumps(call, ensure_ascii=False)}</tool_call>")
-        elif kind == "tool_call_response":
-            result = part.get("response", part.get("result", ""))
-            texts.append(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False))
-        elif kind != "reasoning":  # never part of the action
-            raise SpanError(f"{place}: found a part of type {kind!r}, wanted text, tool_call or tool_call_response")
-    return "\n".join(texts)
-
-
-def _arguments(arguments: Any) -> Any:
-    if not isinstance(arguments, str):
-        return arguments
+def _is_unicode(text: str) -> bool:
     try:
-        return json.loads(arguments)
-    except ValueError:
-        return arguments
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

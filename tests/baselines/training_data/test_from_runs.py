@@ -155,6 +155,21 @@ def test_the_command_writes_turns_and_a_manifest_and_prints_no_secret(tmp_path, 
     assert "exists already" in capsys.readouterr().err
 
 
+def test_what_cannot_be_used_of_spans_is_left_out_and_printed_unless_all_is_wanted(tmp_path, files, capsys):
+    mixed, out = tmp_path / "mixed.jsonl", tmp_path / "turns.jsonl"
+    metrics = json.dumps({"resourceMetrics": [{"resource": {"attributes": ["x" * 100_000]}}]})
+    mixed.write_text(metrics + "\n" + (files / "spans.jsonl").read_text())
+    command = ["data", "from-runs", str(mixed), "--where", "success", "--out", str(out)]
+    assert main([*command, "--strict"]) == 1
+    assert "records of resourceMetrics instead of resourceSpans (1" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(command) == 0
+    assert f"{mixed}: left out: 1 records of resourceMetrics" in capsys.readouterr().out
+    examples, manifest = read_turns(out)
+    assert manifest["origins"][0]["left_out"] == {"records of resourceMetrics instead of resourceSpans": 1}
+    assert len(examples) > 0
+
+
 def test_a_file_that_is_not_that_of_its_manifest_is_refused(tmp_path):
     found = from_runs.build([recording(tmp_path, episode("t", "p", "x"), episode("u", "q", "y"))], ALL)
     path = tmp_path / "turns.jsonl"
