@@ -44,6 +44,8 @@ AGENT = {
     "clip_share": "share of decisions whose clip is active",
     "ratio_max": "largest importance ratio of a decision",
     "ratio_min": "smallest importance ratio of a decision",
+    "compounded_ratio_max": "largest product of the ratios of the agents updated before, which multiplies an "
+    "advantage; with `compounding happo` or `bounded`",
     "first_pass_log_ratio_max": "largest |log ratio| before the first step; 0 but for float error",
     "grad_norm": "mean gradient norm before clipping",
     "importance": "mean importance weight, if another engine sampled",
@@ -82,6 +84,7 @@ TEAM = {
     "episodes": "episodes that did not fail",
     "return_std": "standard deviation of their returns",
     "group_return_std": "largest standard deviation within a prompt group, if groups have several episodes",
+    "cap_hit_share": "share of actions that the token limit cut",
     "prompts_shortened": "share of prompts that lost tokens to fit the context window",
     "informative_groups": "share of prompt groups whose outcomes differ",
     "draws": "prompt groups played, those of dynamic sampling included",

@@ -20,6 +20,7 @@ from marft_agents.monitoring.alarms import Alarm
 SHOWN_UPDATES = 12
 SHOWN_ALARMS = 4
 LINE_EVERY_S = 30.0
+MOSTLY_CUT = 0.5  # share of the actions that the token limit cut from which the limit is worth a warning
 
 
 class TrainingTable:
@@ -30,12 +31,19 @@ class TrainingTable:
         policies: Names of the trained policies, for their columns of entropy and KL.
         console: Console to write to; standard error by default.
         budget_tokens: Generated tokens that end the run; 0: no budget.
+        max_new_tokens: Token limit of an action, for the warning about it.
     """
 
     def __init__(
-        self, updates: int | None, policies: list[str], console: Console | None = None, *, budget_tokens: int = 0
+        self,
+        updates: int | None,
+        policies: list[str],
+        console: Console | None = None,
+        *,
+        budget_tokens: int = 0,
+        max_new_tokens: int = 0,
     ) -> None:
-        self.updates, self.budget_tokens = updates, budget_tokens
+        self.updates, self.budget_tokens, self.max_new_tokens = updates, budget_tokens, max_new_tokens
         self.first_tokens = 0.0  # generated before the first update that is shown
         self.policies = {policy: metric_prefix(policy) for policy in policies}
         self.console = console or Console(stderr=True)
@@ -43,6 +51,7 @@ class TrainingTable:
         self.alarms: deque[Alarm] = deque(maxlen=SHOWN_ALARMS)
         self.started = time.perf_counter()
         self.done = 0
+        self.warning = ""  # about the token limit, from the first update in which it cuts most actions
         self.validated = False  # the column of held-out success appears with the first validation
         self.live = Live(self._table(), console=self.console, auto_refresh=False, transient=False)
 
@@ -68,19 +77,40 @@ class TrainingTable:
         row.append(_cell(metrics, "validation/success"))
         for prefix in self.policies.values():
             row += [_cell(metrics, f"{prefix}/entropy"), _cell(metrics, f"{prefix}/kl")]
-        row += [_cell(metrics, "critic/explained_variance"), f"{seconds:.1f} s", self._left(update, metrics)]
+        row += [
+            _cell(metrics, "team/cap_hit_share"),
+            _cell(metrics, "critic/explained_variance"),
+            f"{seconds:.1f} s",
+            self._left(update, metrics),
+        ]
         row += [self._spent(metrics)]
         self.rows.append(tuple(row))
+        warning = "" if self.warning else self._about_limit(update, metrics)
+        self.warning = self.warning or warning
         if self.console.is_terminal:
             self.live.update(self._table(), refresh=True)
         else:
             _print_line(self.console, self._line(update, metrics, seconds))
+            if warning:
+                _print_line(self.console, warning)
+
+    def _about_limit(self, update: int, metrics: Mapping[str, float]) -> str:
+        """Return a warning if the token limit cut most actions of the update, else nothing."""
+        share = metrics.get("team/cap_hit_share", 0.0)
+        if share < MOSTLY_CUT:
+            return ""
+        return (
+            f"update {update + 1}: the limit of {self.max_new_tokens} tokens cut {share:.0%} of the actions: raise "
+            "--max-new-tokens, or have the profiles ask for short answers"
+        )
 
     def _line(self, update: int, metrics: Mapping[str, float], seconds: float) -> str:
         """Return an update as one line of a log."""
         parts = [f"success {metrics['team/success']:.3f}, return {metrics['team/return']:.3f}"]
         if "team/tokens" in metrics:
             parts[0] += f", {metrics['team/tokens']:.0f} tokens"
+        if "team/cap_hit_share" in metrics:
+            parts[0] += f", {metrics['team/cap_hit_share']:.0%} of the actions cut"
         if "validation/success" in metrics:
             low, high = metrics["validation/low"], metrics["validation/high"]
             parts.append(f"held-out success {metrics['validation/success']:.3f} [{low:.3f}, {high:.3f}]")
@@ -122,14 +152,15 @@ class TrainingTable:
         for policy in self.policies:
             table.add_column(Text(f"{policy}\nentropy"))
             table.add_column("KL")
-        for name in ("critic EV", "time", "left"):
+        for name in ("cut", "critic EV", "time", "left"):
             table.add_column(name)
         if self.budget_tokens:
             table.add_column("tokens")
         for row in self.rows:
             spent = row[-1:] if self.budget_tokens else ()
             table.add_row(*row[:3], *(row[3:4] if self.validated else ()), *row[4:-1], *spent)
-        return Group(table, *(Text(str(alarm), style="bold red") for alarm in self.alarms))
+        warnings = [Text(self.warning, style="yellow")] if self.warning else []
+        return Group(table, *warnings, *(Text(str(alarm), style="bold red") for alarm in self.alarms))
 
 
 def _print_line(console: Console, line: str) -> None:

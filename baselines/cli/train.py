@@ -328,6 +328,7 @@ class _Run:
                 experiment.schedule.updates if experiment.schedule.budget_tokens else experiment.schedule.max_updates,
                 list(team.policies),
                 budget_tokens=experiment.schedule.budget_tokens,
+                max_new_tokens=experiment.law.max_new_tokens,
             )
         )
         folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes, tracking=experiment.tracking)

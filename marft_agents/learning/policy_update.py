@@ -25,6 +25,7 @@ from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.token_log_probs import TokenScores
 from marft_agents.learning.update_metrics import UpdateStatistics
+from marft_agents.metric_names import metric_prefix
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.trajectory import Action
 
@@ -283,9 +284,15 @@ class PolicyStep:
             raise self._divergence("the step took its adapter to numbers that are not finite", batch)
 
     def finish(self) -> dict[str, float]:
-        """Drop the gradient; return the metrics of all passes, see `UpdateStatistics.summary`."""
+        """Drop the gradient; return the metrics of all passes, see `UpdateStatistics.summary`.
+
+        With the ratios of HAPPO, `compounded_ratio_max` is the largest factor M on an advantage.
+        """
         self.optimizer.zero_grad(set_to_none=True)
-        return self.statistics.of_all(self.ranks).summary(self.policy, self.rows)
+        found = self.statistics.of_all(self.ranks).summary(self.policy, self.rows)
+        if self.settings.compounding in ("happo", "bounded"):  # a2po clips the product where it enters the loss
+            found[f"{metric_prefix(self.policy)}/compounded_ratio_max"] = float(self.rows.preceding.max())
+        return found
 
     @torch.no_grad()
     def ratios(self) -> Array:

@@ -32,6 +32,7 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     - `team/return_std`: Standard deviation of their returns.
     - `team/group_return_std`: Largest standard deviation within a group, where groups have several episodes.
     - `team/prompts_shortened`: Share of the prompts that lost tokens to fit the context window.
+    - `team/cap_hit_share`: Share of the actions cut by the token limit.
 
     Of each agent whose actions have tokens:
 
@@ -72,8 +73,9 @@ def behaviour(trajectories: Sequence[Trajectory]) -> dict[str, float]:
                 copied = len(turn.action.token_ids) >= COPY_TOKENS and text in _heard(trajectory, index)
                 by_agent[turn.agent].append(PlayedAction(turn.action, copied))
     if by_agent:
-        shortened = [bool(each.action.shortened) for actions in by_agent.values() for each in actions]
-        found["team/prompts_shortened"] = float(np.mean(shortened))
+        everyone = [each.action for actions in by_agent.values() for each in actions]
+        found["team/prompts_shortened"] = float(np.mean([bool(action.shortened) for action in everyone]))
+        found["team/cap_hit_share"] = float(np.mean([not action.stopped for action in everyone]))
     for agent, actions in by_agent.items():
         for name, value in _statistics(actions).items():
             found[f"{metric_prefix(agent)}/{name}"] = value

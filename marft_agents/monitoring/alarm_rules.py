@@ -25,7 +25,7 @@ TOKENS_APART = 4  # tokens: smaller differences of length are no drift, for any 
 GRADIENT = 1.0  # gradient norm: lower bound on its usual level, for any history
 FADED = 1e-3  # share of the gradient norm at the start: below it nothing is learned
 NOISE = 1.0  # nats per token: a lower entropy is not noise, however far it rose
-EXPLODING = ("kl", "ratio_max", "ratio_min", "grad_norm", "entropy")
+EXPLODING = ("kl", "ratio_max", "ratio_min", "compounded_ratio_max", "grad_norm", "entropy")
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,12 @@ class HealthSettings:
     )
     alarm_ratio: float = knob(
         1000.0, "explosion: probability ratios below this, and above its inverse, are none", lambda v: v > 1, "> 1"
+    )
+    alarm_compounded: float = knob(
+        100.0,
+        "explosion: product of the ratios of the agents updated before (compounding happo or bounded) above this",
+        lambda v: v > 1,
+        "> 1",
     )
     alarm_entropy_rise: float = knob(
         4.0, "explosion: entropy above this times its start, and above one nat per token", lambda v: v > 1, "> 1"
@@ -129,6 +135,8 @@ def symptoms(
             yield Symptom("explosion", measure, math.nan, math.inf, f"{measure} is not a number: {advice}")
         elif measure == "entropy":
             yield from _entropy(series, settings, pays)
+        elif measure == "compounded_ratio_max":
+            yield from _compounded(series, settings)
         elif measure in EXPLODING:
             yield from _spike(measure, series, settings)
         elif measure == "empty_share" or (measure in ("same_share", "copied_share") and not solved):
@@ -213,6 +221,21 @@ def _spike(measure: str, series: Series, settings: HealthSettings) -> Iterator[S
             limit,
             f"{shown} is {value:.3g}, above {limit:.3g}: one update moved the policy too far; lower policy_lr or "
             "ppo_epochs, or set kl_stop",
+        )
+
+
+def _compounded(series: Series, settings: HealthSettings) -> Iterator[Symptom]:
+    """Yield an explosion where the ratios of earlier agents scale an advantage up too far, whatever is usual."""
+    value, limit = series.last[-1], settings.alarm_compounded
+    if value > limit:
+        yield Symptom(
+            "explosion",
+            "compounded_ratio_max",
+            value,
+            limit,
+            f"an advantage was multiplied by {value:.3g}, the product of the ratios of the agents updated before, "
+            f"above {limit:.3g}: few episodes decide the step; lower policy_lr or ppo_epochs, or choose compounding "
+            "bounded",
         )
 
 

@@ -22,6 +22,7 @@ MEASURES = (
     "kl",
     "ratio_max",
     "ratio_min",
+    "compounded_ratio_max",
     "grad_norm",
     "tokens_mean",
     "cap_hit_share",

@@ -76,6 +76,24 @@ def test_held_out_success_is_shown_where_it_is_measured():
     assert "held-out success 0.250 [0.100, 0.400]" in log.getvalue()
 
 
+def test_the_first_update_with_mostly_cut_actions_gives_one_warning_with_the_flag():
+    screen, log = io.StringIO(), io.StringIO()
+    warning = "update 2: the limit of 16 tokens cut 75% of the actions: raise --max-new-tokens, "
+    for file, terminal in ((screen, True), (log, False)):
+        console = Console(file=file, force_terminal=terminal, width=160)
+        with TrainingTable(9, ["solver_0"], console, max_new_tokens=16) as table:
+            for update, share in enumerate((0.25, 0.75, 1.0)):
+                table.add(update, METRICS | {"team/cap_hit_share": share})
+    before, _, shown = screen.getvalue().rpartition("training (shared team reward)")
+    assert re.search(r"KL\W.*\bcut\b.*critic EV", re.sub(r"\x1b\[[0-9;]*m", "", shown))
+    assert re.search(r"│ 3/9 .*│ 1\.000 │", shown)
+    assert shown.count(warning) == 1
+    assert "0.250" in before
+    first, second, told, third = log.getvalue().splitlines()
+    assert told.startswith(warning)
+    assert [", 25% of the actions cut;" in first, ", 75% of" in second, ", 100% of" in third] == [True] * 3
+
+
 def test_where_nobody_watches_an_evaluation_tells_each_tenth_and_each_half_minute():
     log, now = io.StringIO(), iter([0, *range(1, 21), *range(60, 421, 40), *range(421, 431)])
     with EpisodeCount("[greedy]", 40, Console(file=log, width=20), clock=lambda: next(now)) as count:

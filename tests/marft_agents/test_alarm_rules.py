@@ -117,6 +117,16 @@ def test_what_is_not_a_number_explodes_at_once_and_whatever_came_before(measure,
     assert f"{measure} is not a number" in found[0].sentence
 
 
+def test_a_compounded_ratio_explodes_however_usual_it_is():
+    found = alarms_of(history(20, compounded_ratio_max=lambda update: 99.0 if update < 10 else 150.0))
+    assert [(a.update, a.agent, a.kind, a.measure) for a in found] == [
+        (10, "solver_0", "explosion", "compounded_ratio_max")
+    ]
+    assert "multiplied by 150" in found[0].sentence
+    assert alarms_of(history(20, compounded_ratio_max=lambda update: 150.0), alarm_compounded=200) == []
+    assert alarms_of(history(20, compounded_ratio_max=lambda update: math.nan))[0].measure == "compounded_ratio_max"
+
+
 def test_a_start_that_was_not_a_number_once_mutes_nothing_later():
     entropies = {1: math.nan, 12: 3.5}
     found = alarms_of(history(20, entropy=lambda update: entropies.get(update, 0.7)))
@@ -306,6 +316,7 @@ def test_behaviour_counts_what_is_alike_empty_copied_and_cut():
             "team/episodes": 9.0,
             "team/return_std": 0.0,
             "team/prompts_shortened": 0.0,
+            "team/cap_hit_share": 8 / 18,
             "a_0/prompt_tokens_mean": 1.0,
             "a_0/prompt_tokens_max": 1.0,
             "b_0/prompt_tokens_mean": 1.0,
@@ -477,6 +488,17 @@ def test_a_step_size_of_one_explodes():
     assert {alarm.kind for alarm in alarms} == {"explosion"}
     assert {alarm.agent for alarm in alarms} == {"buyer_0", "seller_0"}
     assert rows[0]["buyer_0/alarm_explosion"] == 1.0
+
+
+@pytest.mark.parametrize(("compounding", "raised"), [("happo", True), ("bounded", False)])
+def test_a_large_step_compounds_ratios_unless_they_are_bounded(compounding, raised):
+    team = word_team(list(CopyDigit.speakers), law=SamplingParams(max_new_tokens=16))
+    plan = {"compounding": compounding, "credit": "round", "policy_lr": 0.05}
+    alarms, rows = watched(CopyDigit, 1, team=team, **plan)
+    assert [(alarm.agent, alarm.kind) for alarm in alarms if alarm.measure == "compounded_ratio_max"] == (
+        [("actor_0", "explosion")] if raised else []
+    )
+    assert (rows[0]["actor_0/compounded_ratio_max"] > 100) == raised
 
 
 def test_a_peaked_policy_that_turns_into_noise_explodes():

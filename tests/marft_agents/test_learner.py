@@ -472,7 +472,7 @@ def test_the_compounding_ratio_weights_the_later_agent(kind, low, high, monkeypa
         return estimate(batch, settings, ratios)
 
     monkeypatch.setattr(learner_module, "estimate", watched)
-    Learner(team, settings).update(trajectories)
+    metrics = Learner(team, settings).update(trajectories)
     after = adapters(team)
 
     base = team.seat("speaker_0").base
@@ -487,6 +487,9 @@ def test_the_compounding_ratio_weights_the_later_agent(kind, low, high, monkeypa
         np.testing.assert_allclose(credited_by[2], ratios, rtol=1e-3)
     else:
         assert credited_by == [None]
+    told = {name.split("/")[0]: value for name, value in metrics.items() if name.endswith("compounded_ratio_max")}
+    largest = {"speaker_0": 1.0, "actor_0": max(weights.values())}
+    assert told == ({} if kind == "a2po" else pytest.approx(largest, rel=1e-3))
     assert max(weights.values()) > 1.05
     assert min(weights.values()) < 0.95
     for name, tensor in base.parameters("actor_0").items():
