@@ -1,8 +1,10 @@
-"""The GPU benchmark: it runs from end to end on a CPU, counts right, and refuses where it would say nothing."""
+"""The GPU benchmark: it runs from end to end on a CPU, counts right, continues, and refuses what would say nothing."""
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,24 +14,32 @@ from baselines.benchmarks.gpu import precision_agreement as agreement
 from baselines.benchmarks.gpu.__main__ import main
 from baselines.benchmarks.gpu.benchmark_models import SHAPES, shaped_tokenizer
 from baselines.benchmarks.gpu.peak_throughput import PeakThroughput
+from baselines.benchmarks.gpu.record import Row, load_record, measure_rows
 from baselines.benchmarks.gpu.training import Meter, Plan, Work, measure_training, shaped_team, shares
+from baselines.benchmarks.gpu.updates import distinct_tokens, share_beginnings
+from baselines.benchmarks.training.workload import END_TOKEN, RecordedTurn
 from marft_agents.models.chat_template import encode
 
 CPU = torch.device("cpu")
 ONE = PeakThroughput("CPU", matmul_tflops=1e-12, copy_gb_s=1e-9, memory_gib=None)  # 1 FLOP/s, 1 byte/s
+QUICK_ROWS = ["decode/own, 2", "update/own, answers", "agreement"]
 
 
-def test_all_of_it_runs_on_a_cpu_and_writes_nothing(capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("rows", [QUICK_ROWS, pytest.param([], marks=pytest.mark.long)])
+def test_rows_run_on_a_cpu_and_write_nothing(capsys, tmp_path, monkeypatch, rows):
     monkeypatch.chdir(tmp_path)
-    arguments = ["--device", "cpu", "--shapes", "tiny", "--updates", "1", "--learn-updates", "1"]
-    assert main([*arguments, "--out", str(tmp_path / "docs")]) == 0
+    chosen = ["--only", *rows] if rows else ["--full"]
+    assert main(["--device", "cpu", *chosen, "--out", str(tmp_path / "docs")]) == (0 if rows else 1)
     printed = capsys.readouterr().out
     page = printed[printed.index("# Teams on a GPU") :]
-    assert re.search(r"\| tiny \| duo \| own \| [\d,.]+ \| [\d,.]+ \|", page)
-    assert re.search(r"\| tiny \| trio \| own \|", page)
-    assert re.findall(r"\| tiny \| (\d+) independent \| own \|", page) == ["1", "2"]
+    assert re.search(r"\| own, 2 adapters \| 4 \| \d+ \| 4 \| [\d,.]+ \|", page)
+    assert re.search(r"\| own, answers share beginnings \| 4 \| \d+ \| [\d,.]+ \|", page)
     assert re.search(r"\| cpu \| bfloat16 \| \d+ \|.*\| yes \|", page)
-    assert re.search(r"\| before \| after \| paired gain \|\n\|---\|---\|---\|\n\| 0\.000 \[", page)
+    if not rows:
+        assert re.findall(r"\| tiny, (\w+)", page) == ["duo", "trio", "1", "2"]
+        assert re.search(r"\| generate_batch \| 4 \| 4 \|", page)
+        assert re.search(r"\| before \| after \| paired gain \|\n\|---\|---\|---\|\n\| 0\.000 \[", page)
+        assert "Not measured" not in page
     assert list(Path(tmp_path).iterdir()) == []
 
 
@@ -37,8 +47,59 @@ def test_without_cuda_it_says_so(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert main([]) == 1
     assert "no CUDA device was found" in capsys.readouterr().err
-    assert main(["--device", "cpu"]) == 1
-    assert "wanted --shapes tiny" in capsys.readouterr().err
+    assert main(["--device", "cpu", "--only", "nothing"]) == 1
+    assert "no row begins so" in capsys.readouterr().err
+
+
+def test_a_record_is_continued_and_a_row_ends_at_its_limit(tmp_path):
+    path, calls = tmp_path / "gpu.json", []
+
+    def figures(name):
+        calls.append(name)
+        return {"tokens_per_s": 1.0}
+
+    def endless():
+        while True:
+            time.sleep(0.01)
+
+    rows = [
+        Row("a", lambda: figures("a")),
+        Row("b", endless, limit_s=0.05),
+        Row("c", lambda: 1 / 0),
+        Row("d", lambda: figures("d")),
+    ]
+    facts = {"commit": "1", "device": "card"}
+    measure_rows(rows[:3], load_record(path, facts), path, budget_s=60)
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert record["rows"]["a"]["tokens_per_s"] == 1.0
+    assert record["rows"]["b"]["error"] == "RowTimeoutError: longer than 0 s"
+    assert record["rows"]["c"]["error"] == "ZeroDivisionError: division by zero"
+    measure_rows([rows[0], rows[3]], load_record(path, facts), path, budget_s=60)
+    assert calls == ["a", "d"]  # a is kept
+    assert list(json.loads(path.read_text(encoding="utf-8"))["rows"]) == ["a", "b", "c", "d"]
+    assert load_record(path, {"commit": "2", "device": "card"})["rows"] == {}
+
+
+def test_no_row_starts_beyond_the_budget(capsys):
+    record = {"rows": {}}
+    measure_rows([Row("late", lambda: {})], record, None, budget_s=0)
+    assert record == {"rows": {}}
+    assert "late: not measured" in capsys.readouterr().err
+
+
+def test_distinct_tokens_are_the_distinct_prefixes():
+    sequences = [(1, 2, 3), (1, 2, 4), (1, 2), (5,), (5,)]
+    brute = {sequence[: n + 1] for sequence in sequences for n in range(len(sequence))}
+    assert distinct_tokens(sequences) == len(brute) == 5
+
+
+def test_answers_share_beginnings_and_keep_their_lengths():
+    answers = [tuple(range(10 * i + 1, 10 * i + 9)) + (END_TOKEN,) for i in range(4)]
+    turns = [RecordedTurn(i, "actor_0", (), (7,), answer) for i, answer in enumerate(answers)]
+    found = [turn.token_ids for turn in share_beginnings(turns, 4)]
+    assert [len(answer) for answer in found] == [9] * 4
+    assert all(answer[-1] == END_TOKEN and END_TOKEN not in answer[:-1] for answer in found)
+    assert distinct_tokens(found) < distinct_tokens(answers)
 
 
 @pytest.mark.parametrize(

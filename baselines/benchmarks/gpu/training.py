@@ -133,12 +133,13 @@ class Meter:
         self.playing, self.learning = Work(), Work()
 
 
-def shaped_team(shape: Shape, agents: Sequence[str], device: torch.device, *, max_new_tokens: int) -> LanguageModelTeam:
-    """Return a team on one base model with a LoRA adapter per agent."""
+def shaped_team(
+    shape: Shape, agents: Sequence[str], device: torch.device, *, max_new_tokens: int, max_batch: int = 256
+) -> LanguageModelTeam:
+    """Return a team on one base model with a LoRA adapter per agent, which generates `max_batch` actions at once."""
     base = AdaptedBase(shape.build(device), agents, LoraSettings(), seed=0)
-    return LanguageModelTeam(
-        {agent: Seat(base, agent) for agent in agents}, SamplingParams(max_new_tokens=max_new_tokens)
-    )
+    seats = {agent: Seat(base, agent) for agent in agents}
+    return LanguageModelTeam(seats, SamplingParams(max_new_tokens=max_new_tokens), max_batch=max_batch)
 
 
 def independent_team(agents: int) -> Team:

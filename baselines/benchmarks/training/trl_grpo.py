@@ -34,8 +34,8 @@ def load(
     return {"rollout": partial(rollout, trainer, workload), "update": partial(update, trainer)}
 
 
-def make_trainer(workload: Workload, checkpointing: bool, dtype: str) -> Any:
-    """Make a trainer whose data set has one row per agent and group."""
+def make_trainer(workload: Workload, checkpointing: bool, dtype: str, *, use_cpu: bool = True) -> Any:
+    """Make a trainer whose data set has one row per agent and group; `use_cpu` ignores a GPU."""
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # rollout functions are experimental in TRL and cause a warning
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
@@ -44,7 +44,7 @@ def make_trainer(workload: Workload, checkpointing: bool, dtype: str) -> Any:
     groups = len(workload.rewards) // group
     settings = GRPOConfig(
         output_dir=tempfile.mkdtemp(prefix="trl_"),
-        use_cpu=True,
+        use_cpu=use_cpu,
         bf16=dtype == "bfloat16",
         gradient_checkpointing=checkpointing,
         num_generations=group,
