@@ -106,7 +106,7 @@ bench-envs: $(STAMP)  ## turns per CPU-second of the environments; speed and acc
 bench-train: $(STAMP)  ## rollouts and updates against TRL, CoMLRL and the reference data flow, side by side (ARGS="--quick")
 	$(TRAINING) baselines.benchmarks.training $(ARGS)
 
-bench-gpu: $(STAMP)  ## teams on a GPU, end to end: speed, memory, agreement, learning (ARGS="--shapes qwen2.5-3b")
+bench-gpu: $(STAMP)  ## generation and updates on a GPU beside transformers and TRL, 5 minutes (ARGS="--full")
 	$(BIN)/python -m baselines.benchmarks.gpu $(ARGS)
 
 bench-all: $(STAMP)  ## all benchmarks of speed, hours on a quiet machine; writes docs/benchmarks/ratios.md

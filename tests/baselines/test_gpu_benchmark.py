@@ -22,14 +22,15 @@ from marft_agents.models.chat_template import encode
 
 CPU = torch.device("cpu")
 ONE = PeakThroughput("CPU", matmul_tflops=1e-12, copy_gb_s=1e-9, memory_gib=None)  # 1 FLOP/s, 1 byte/s
+CONTENDERS = pytest.mark.filterwarnings("ignore::FutureWarning")  # TRL and PEFT read deprecated attributes
 QUICK_ROWS = ["decode/own, 2", "update/own, answers", "agreement"]
 
 
-@pytest.mark.parametrize("rows", [QUICK_ROWS, pytest.param([], marks=pytest.mark.long)])
+@pytest.mark.parametrize("rows", [QUICK_ROWS, pytest.param([], marks=[pytest.mark.long, CONTENDERS])])
 def test_rows_run_on_a_cpu_and_write_nothing(capsys, tmp_path, monkeypatch, rows):
     monkeypatch.chdir(tmp_path)
     chosen = ["--only", *rows] if rows else ["--full"]
-    assert main(["--device", "cpu", *chosen, "--out", str(tmp_path / "docs")]) == (0 if rows else 1)
+    assert main(["--device", "cpu", *chosen, "--out", str(tmp_path / "docs")]) == 0
     printed = capsys.readouterr().out
     page = printed[printed.index("# Teams on a GPU") :]
     assert re.search(r"\| own, 2 adapters \| 4 \| \d+ \| 4 \| [\d,.]+ \|", page)
@@ -72,7 +73,7 @@ def test_a_record_is_continued_and_a_row_ends_at_its_limit(tmp_path):
     measure_rows(rows[:3], load_record(path, facts), path, budget_s=60)
     record = json.loads(path.read_text(encoding="utf-8"))
     assert record["rows"]["a"]["tokens_per_s"] == 1.0
-    assert record["rows"]["b"]["error"] == "RowTimeoutError: longer than 0 s"
+    assert record["rows"]["b"]["error"] == "RowTimeoutError: longer than 0.05 s"
     assert record["rows"]["c"]["error"] == "ZeroDivisionError: division by zero"
     measure_rows([rows[0], rows[3]], load_record(path, facts), path, budget_s=60)
     assert calls == ["a", "d"]  # a is kept
@@ -94,7 +95,7 @@ def test_distinct_tokens_are_the_distinct_prefixes():
 
 
 def test_answers_share_beginnings_and_keep_their_lengths():
-    answers = [tuple(range(10 * i + 1, 10 * i + 9)) + (END_TOKEN,) for i in range(4)]
+    answers = [(*range(10 * i + 1, 10 * i + 9), END_TOKEN) for i in range(4)]
     turns = [RecordedTurn(i, "actor_0", (), (7,), answer) for i, answer in enumerate(answers)]
     found = [turn.token_ids for turn in share_beginnings(turns, 4)]
     assert [len(answer) for answer in found] == [9] * 4

@@ -93,7 +93,7 @@ def most_wanted(device: torch.device, limits: PeakThroughput) -> list[Row]:
     shape, large, real = (SHAPES["tiny" if small else name] for name in ("qwen2.5-0.5b", "qwen2.5-3b", "smollm2-135m"))
     decoding = Decoding(shape, device, *((4, 4) if small else ()))
     long = Decoding(large, device, *((2, 4) if small else (32, 512)), examples=2)
-    few = {"groups": 1, "group_size": 2, "cap": 8} if small else {}
+    few: dict[str, Any] = {"groups": 1, "group_size": 2, "cap": 8} if small else {}
     samples, alike = Samples(shape, device, **few), Samples(shape, device, shared=True, **few)
     precision = {"groups": 1, "max_new_tokens": 4} if small else {"groups": 4, "max_new_tokens": 32}
     tiny: dict[str, Any] = {"groups": 1, "group_size": 2, "max_new_tokens": 4} if small else {}
@@ -147,7 +147,7 @@ def on_demand(device: torch.device, limits: PeakThroughput) -> list[Row]:
     small = device.type == "cpu"
     names = ("tiny",) if small else ("smollm2-135m", "qwen2.5-0.5b", "qwen2.5-3b")
     plan = Plan(1, 1, 4, 4) if small else Plan()
-    few = {"groups": 1, "group_size": 2, "cap": 8} if small else {}
+    few: dict[str, Any] = {"groups": 1, "group_size": 2, "cap": 8} if small else {}
     teams: list[tuple[str, str | int, str]] = [(name, team, OWN) for name in names for team in ("duo", "trio")]
     teams += [(names[0], agents, OWN) for agents in ((1, 2) if small else (1, 2, 4, 8, 32))]
     teams += [] if small else [("smollm2-135m", "duo", VLLM)]

@@ -17,7 +17,7 @@ from baselines.benchmarks.gpu.benchmark_models import Shape, shaped_tokenizer
 from baselines.benchmarks.gpu.peak_throughput import synchronise
 from baselines.benchmarks.gpu.record import peak_gib
 from baselines.benchmarks.gpu.training import shaped_team
-from baselines.benchmarks.training.hf_generate import lora_config, pad_left
+from baselines.benchmarks.training.hf_generate import pad_left, with_lora
 from baselines.benchmarks.training.workload import RecordedTurn, make_workload
 from baselines.benchmarks.training.workload import Shape as WorkloadShape
 from marft_agents.models.pretrained import load_tokenizer
@@ -119,9 +119,7 @@ def own(plan: Decoding) -> Mapping[str, Any]:
 
 def adapted_model(plan: Decoding) -> Any:
     """Return the base of a plan with one LoRA adapter, as PEFT's users have it."""
-    from peft import get_peft_model
-
-    return get_peft_model(plan.shape.build(plan.device).model, lora_config()).eval()
+    return with_lora(plan.shape.build(plan.device).model).eval()
 
 
 def transformers_generate(plan: Decoding) -> Mapping[str, Any]:

@@ -25,9 +25,9 @@ def measure(model: str, device: torch.device, *, updates: int, limit: int | None
     """Run the parts of the quickstart once; return the seconds of each.
 
     Args:
-        model: Model of both agents.
+        model: Name of the model of both agents.
         device: Device that the quickstart finds by itself, to wait for its work.
-        updates: Training updates.
+        updates: Number of training updates.
         limit: Held-out problems of the evaluation; None: all.
         **changes: Other settings of the quickstart that differ, for a check of the benchmark itself.
     """

@@ -86,7 +86,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     """Raise RowTimeoutError in the main thread once `seconds` have passed, when Python runs next."""
 
     def over(_signal: int, _frame: FrameType | None) -> None:
-        raise RowTimeoutError(f"longer than {seconds:.0f} s")
+        raise RowTimeoutError(f"longer than {seconds:.3g} s")
 
     before = signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, seconds)

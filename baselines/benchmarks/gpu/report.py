@@ -76,11 +76,11 @@ def page(record: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     parts = [
         "# Teams on a GPU",
-        f"`{record['command']}` on {limits['device']}{memory}, commit {record['commit'] or 'unknown'}; measured in "
-        f"the same run: {limits['matmul_tflops']:.3g} TFLOP/s of bfloat16 matrix product, "
-        f"{limits['copy_gb_s']:.4g} GB/s of copy. {versions}. Numbers: [gpu.json](gpu.json). Qwen2.5 shapes have random "
-        "weights and a byte tokenizer. The base is bfloat16 and frozen; adapters are float32, rank 8 on query and value "
-        "projections.",
+        f"`{record['command']}` on {limits['device']}{memory}, commit {record['commit'] or 'unknown'}. Measured in the "
+        f"same run: {limits['matmul_tflops']:.3g} TFLOP/s of bfloat16 matrix product, {limits['copy_gb_s']:.4g} GB/s "
+        f"of copy. {versions}. Numbers: [gpu.json](gpu.json).",
+        "Qwen2.5 shapes have random weights and a byte tokenizer. The base is bfloat16 and frozen. Adapters are "
+        "float32, of rank 8 on query and value projections.",
     ]
     for prefix, (title, columns) in SECTIONS.items():
         chosen = {name.partition("/")[2] or name: row for name, row in rows.items() if name.partition("/")[0] == prefix}

@@ -90,12 +90,13 @@ def distinct_tokens(sequences: Sequence[tuple[int, ...]]) -> int:
 
 def update_flop(workload: Workload, base: AdaptedBase) -> float:
     """Return the operations of one update over distinct tokens, see the module's docstring."""
-    blocks = sum(p.numel() for name, p in base.trunk.layers.named_parameters() if "lora_" not in name)
+    blocks: int = sum(p.numel() for name, p in base.trunk.layers.named_parameters() if "lora_" not in name)
     positions = sum(
         distinct_tokens([(*turn.prompt_ids, *turn.token_ids) for turn in workload.of(agent)])
         for agent in workload.agents
     )
-    return 4.0 * blocks * positions + 4.0 * base.head.weight.numel() * workload.tokens
+    head: int = base.head.weight.numel()
+    return 4.0 * float(blocks * positions + head * workload.tokens)
 
 
 def own_learner(plan: Samples, workload: Workload, algorithm: str, settings: Mapping[str, Any]) -> Learner:

@@ -38,12 +38,16 @@ class Lengths(LogitsProcessor):
 
 def lora_model(folder: str, dtype: str = "float32") -> Any:
     """Load the model in `dtype` with the LoRA adapter in float32 that every contender trains."""
+    return touch(with_lora(AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)))
+
+
+def with_lora(base: Any) -> Any:
+    """Return a model with the LoRA adapter that every contender trains."""
     from peft import get_peft_model
 
-    base = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft uses a deprecated attribute of transformers
-        return touch(get_peft_model(base, lora_config()))
+        return get_peft_model(base, lora_config())
 
 
 def touch(model: Any) -> Any:
