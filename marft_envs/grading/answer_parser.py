@@ -18,7 +18,8 @@ from marft_envs.grading.limits import MAX_ANSWER_CHARS, LimitExceededError, NotR
 from marft_envs.grading.number_words import chinese_to_digits, english_value
 from marft_envs.grading.units import combined
 
-_RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "in", "notin", "approx", "equiv", "to"})
+_RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "in", "notin", "approx", "equiv", "to", "cong", "sim"})
+_BETWEEN_NUMBERS = {"cong": "=", "sim": "approx"}
 _SEPARATORS = frozenset({",", ";", "and", "or", "newline", "和", "或", "或者", "与", "及"})
 _NUMBER_SETS = frozenset("RZNQC")
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
@@ -35,7 +36,7 @@ _NOTHING = re.compile(
     r"|none|null|null set|empty|empty set)(?: exists?)?|无解|空集"
 )
 _UNDEFINED = frozenset({"undefined", "dne", "does not exist", "doesnotexist", "indeterminate"})
-_FUNCTION_HEAD = re.compile(r"[A-Za-z](?:_\{?\w{1,4}\}?)?(?:'{1,3}|\^\{?-1\}?)?\([A-Za-z](?:,[A-Za-z]){0,4}\)=")
+_FUNCTION_HEAD = re.compile(r"[A-Za-z](?:_\{?\w{1,4}\}?)?(?:'{1,3}|\^\{?-1\}?)?\([A-Za-z](?:[,|][A-Za-z]){0,4}\)=")
 _PLAIN_NUMBER = re.compile(r"(-?)([0-9]{1,40}(?:\.[0-9]{1,40})?)")
 
 
@@ -45,6 +46,7 @@ class Reading(NamedTuple):
     Attributes:
         tokens: Canonical tokens; empty for a blank text or one beyond the length bound.
         tree: Expression tree; None if the text is not in the grammar or beyond a bound.
+        vectors: Names in the tree that are marked as vectors.
         problem: Reason for a missing tree; empty if there is a tree.
         too_large: True if a bound of `limits` was exceeded.
     """
@@ -53,6 +55,7 @@ class Reading(NamedTuple):
     tree: Node | None
     problem: str = ""
     too_large: bool = False
+    vectors: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=4096)
@@ -75,7 +78,8 @@ def read(text: str, language: str = "en") -> Reading:
         if language == "zh":
             text = chinese_to_digits(text)
         tokens = tokenize(plain_characters(text))
-        return Reading(tokens, _parse(tokens))
+        parser = AnswerParser(tokens)
+        return Reading(tokens, parser.whole(), vectors=frozenset(parser.vectors))
     except LimitExceededError as error:
         return Reading(tokens, None, str(error), True)
     except NotReadableError as error:
@@ -89,21 +93,20 @@ def _unboxed(text: str) -> str:
     return boxes[0] if is_whole else text
 
 
-def _parse(tokens: tuple[Token, ...]) -> Node:
-    if not tokens:
-        raise NotReadableError("empty")
-    parser = AnswerParser(tokens)
-    label = parser.choice_label()
-    tree = parser.listing()
-    if label is not None:
-        tree = parser.node("choice", label, tree)
-    if parser.next.kind != "end":
-        raise NotReadableError(f"unexpected {parser.next.text!r}")
-    return tree
-
-
 class AnswerParser(ExpressionParser):
     """Parser for the lists, relations, units and words around expressions."""
+
+    def whole(self) -> Node:
+        """Read all tokens; raise `NotReadableError` if one is left over."""
+        if not self.tokens[0].text:
+            raise NotReadableError("empty")
+        label = self.choice_label()
+        tree = self.listing()
+        if label is not None:
+            tree = self.node("choice", label, tree)
+        if self.next.kind != "end":
+            raise NotReadableError(f"unexpected {self.next.text!r}")
+        return tree
 
     # ------------------------------------------------------------------ lists
 
@@ -252,6 +255,8 @@ class AnswerParser(ExpressionParser):
             return parts[0]
         if self.next.kind == "word" and self.next.text.lower() in _CONDITION_WORDS:
             self.rest_of_element()
+        if not all(part.name.startswith("△") for part in parts):
+            operators = [_BETWEEN_NUMBERS.get(operator, operator) for operator in operators]
         return self.node("rel", *parts, name=" ".join(operators))
 
     def function_head(self) -> Node | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import takewhile
 
-from marft_envs.grading.evaluation import NUM_POINTS, evaluate, real, sample_point, variables
+from marft_envs.grading.evaluation import NUM_POINTS, components, evaluate, real, sample_point, variables
 from marft_envs.grading.expression import Node, is_scalar
 from marft_envs.grading.limits import MAX_COMPARISONS, MAX_SET_ITEMS, LimitExceededError, NotReadableError
 from marft_envs.grading.number_comparison import same_scalar
@@ -216,8 +216,8 @@ class _Comparison:
             return _same_congruence(first, second)
         if set(one) | set(other) <= {"=", "approx"}:
             return self.same_equation(first, second)
-        if one == other == ["in"]:
-            return self.equal(first.args[1], second.args[1])
+        if one == other and len(one) == 1 and one[0] in _STATEMENTS:
+            return _STATEMENTS[one[0]](self, first, second)
         if len(one) == len(other) == 1 and one[0] in _DIRECTION and other[0] in _DIRECTION:
             return _same_inequality(first, second)
         return None if set(one) & set(other) else False
@@ -228,7 +228,7 @@ class _Comparison:
         if is_assignment(first) and is_assignment(second):
             if len(first.args) > 2 or len(second.args) > 2:
                 return self.same_chain(first, second)
-            if head == other_head or "apply" in (head.kind, other_head.kind):
+            if head == other_head or {head.kind, other_head.kind} == {"apply", "var"}:
                 return self.equal(first.args[-1], second.args[-1])
             if head.kind == other_head.kind == "tuple":
                 return self.equal(head, other_head) and self.equal(first.args[-1], second.args[-1])
@@ -252,6 +252,11 @@ class _Comparison:
         return set(_names(first)) == set(_names(second)) and self.equal(*values)
 
 
+_STATEMENTS: dict[str, Callable[[_Comparison, Node, Node], bool | None]] = {  # by the sign of both relations
+    "in": lambda self, first, second: self.equal(first.args[1], second.args[1]),
+    "to": lambda self, first, second: self.ordered(first.args, second.args),
+    **dict.fromkeys(("cong", "sim"), lambda self, first, second: _same_correspondence(first, second)),
+}
 _RULES: dict[tuple[str, str], Callable[[_Comparison, Node, Node], bool | None]] = {  # by the kinds of the two trees
     ("list", "list"): _Comparison.same_list,
     ("list", "set"): _Comparison.same_list,
@@ -264,6 +269,7 @@ _RULES: dict[tuple[str, str], Callable[[_Comparison, Node, Node], bool | None]] 
     ("ratio", "ratio"): _Comparison.same_ratio,
     ("rel", "rel"): _Comparison.same_relation,
     ("choice", "choice"): lambda self, first, second: self.ordered(first.args, second.args),
+    ("side", "side"): lambda self, first, second: first.name == second.name and self.ordered(first.args, second.args),
     ("text", "text"): lambda self, first, second: first.name == second.name,
 }
 
@@ -340,7 +346,7 @@ def is_assignment(node: Node) -> bool:
 
 def _is_name(node: Node) -> bool:
     """True if the left side only names the value on the right: x, f(x), AB, (x, y), a+b, P(A)."""
-    if node.kind in ("var", "text", "apply"):
+    if node.kind in ("var", "text", "apply", "call"):
         return True
     if node.kind in ("tuple", "ratio"):
         return all(item.kind == "var" for item in node.args)
@@ -354,6 +360,12 @@ def _names(relation: Node) -> tuple[Node, ...]:
 
 def _has_number(node: Node) -> bool:
     return node.kind == "num" or any(map(_has_number, node.args))
+
+
+def _same_correspondence(first: Node, second: Node) -> bool:
+    """True if the same vertices of two triangles belong together: ABC and DEF, or FED and CBA."""
+    pairs, other_pairs = (set(zip(*(part.args for part in node.args), strict=True)) for node in (first, second))
+    return pairs == other_pairs or pairs == {pair[::-1] for pair in other_pairs}
 
 
 def _same_congruence(first: Node, second: Node) -> bool | None:
@@ -392,13 +404,11 @@ def _constant_factor(first: Node, second: Node) -> int | None:
     ratios = []
     for index in range(NUM_POINTS):
         point = sample_point(names, index)
-        sides = []
-        for relation in (first, second):
-            left, right = (real(evaluate(part, point)) for part in relation.args)
-            sides.append(left - right)
-        if sides[1] == 0 or sides[0] == 0:
-            return None
-        ratios.append(sides[0] / sides[1])
+        differences = (Node("add", (left, Node("neg", (right,)))) for left, right in (first.args, second.args))
+        for one, other in zip(*(components(evaluate(node, point)) for node in differences), strict=False):
+            if one == 0 or other == 0:
+                return None
+            ratios.append(real(one) / real(other))
     spread = max(abs(ratio - ratios[0]) for ratio in ratios)
     if spread > abs(ratios[0]) * Fraction(1, 10**30) or getattr(ratios[0], "imag", 0) != 0:
         return None

@@ -10,7 +10,8 @@ import math
 import threading
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from marft_envs.grading.expression import Node
@@ -30,7 +31,16 @@ NUM_WIDE_POINTS = 12  # for functions that are not real at some of the first poi
 NUM_INTEGER_POINTS = 8
 MAX_MAGNITUDE_BITS = 64 * MAX_EXPONENT  # bound on real numbers: a 64-bit base to the power MAX_EXPONENT
 MAX_ARGUMENT_BITS = 24  # the digits needed for sin and exp grow with the length of the argument
+_VECTOR_MARK = "→"
 _local = threading.local()  # mpmath.mp is global state: eight threads sharing it gave wrong verdicts
+
+
+class Vector(NamedTuple):
+    """Vector of the space, the value of a marked name."""
+
+    x: Value
+    y: Value
+    z: Value
 
 
 def context() -> Any:
@@ -43,8 +53,19 @@ def context() -> Any:
 
 
 def real(value: Value) -> Any:
-    """Convert a value to a number of this thread's mpmath context."""
+    """Convert a value to a number of this thread's mpmath context.
+
+    Raises:
+        NotReadableError: The value is a vector.
+    """
+    if isinstance(value, Vector):
+        raise NotReadableError("a vector is no number")
     return context().mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else value
+
+
+def components(value: Value) -> tuple[Value, ...]:
+    """Return the components of a vector, or a number alone."""
+    return value if isinstance(value, Vector) else (value,)
 
 
 def variables(node: Node) -> set[str]:
@@ -57,28 +78,48 @@ def variables(node: Node) -> set[str]:
     return found
 
 
-def sample_point(names: set[str], index: int) -> dict[str, Fraction]:
+def as_vectors(node: Node, names: frozenset[str]) -> Node:
+    """Mark the variables of these names as vectors; their values have three components."""
+    if node.kind in ("var", "const") and node.name in names:
+        return Node("var", name=_VECTOR_MARK + node.name)
+    return node._replace(args=tuple(as_vectors(child, names) for child in node.args))
+
+
+def sample_point(names: set[str], index: int) -> dict[str, Value]:
     """Return fixed values for variables, equal in every process: 0.3 to 3.3, negated at the last point.
 
     The wide points behind it are up to 105 or down to 0.04, half of them negative.
     """
-    scale = Fraction(1)
+    scale = Fraction(-1 if is_negative_point(index) else 1)
     if index >= NUM_POINTS:
-        scale = Fraction(32) if index % 2 else Fraction(1, 8)
-    sign = -1 if index == NUM_POINTS - 1 or (index >= NUM_POINTS and index % 4 > 1) else 1
-    return {name: sign * scale * Fraction(299 + _hash(index, name) % 3000, 997) for name in names}
+        scale *= 32 if index % 2 else Fraction(1, 8)
+    return _point(names, lambda name: scale * Fraction(299 + _hash(index, name) % 3000, 997))
 
 
-def integer_point(names: set[str], index: int) -> dict[str, Fraction]:
+def is_negative_point(index: int) -> bool:
+    """True if the coordinates of `sample_point(names, index)` are negative."""
+    return index == NUM_POINTS - 1 or (index >= NUM_POINTS and index % 4 > 1)
+
+
+def integer_point(names: set[str], index: int) -> dict[str, Value]:
     """Return fixed positive integers for variables, alternately even and odd by index."""
-    return {name: Fraction(2 + 2 * (_hash(index, name) % 12) + index % 2) for name in names}
+    return _point(names, lambda name: Fraction(2 + 2 * (_hash(index, name) % 12) + index % 2))
+
+
+def _point(names: set[str], coordinate: Callable[[str], Fraction]) -> dict[str, Value]:
+    return {
+        name: Vector(*(coordinate(f"{name}.{axis}") for axis in "xyz"))
+        if name.startswith(_VECTOR_MARK)
+        else coordinate(name)
+        for name in names
+    }
 
 
 def _hash(index: int, name: str) -> int:
     return crc32(f"{index}:{name}".encode("utf-8", "surrogatepass"))
 
 
-def evaluate(node: Node, point: dict[str, Fraction], digits: int = DIGITS) -> Value:
+def evaluate(node: Node, point: dict[str, Value], digits: int = DIGITS) -> Value:
     """Return the value of a scalar tree.
 
     Args:
@@ -102,7 +143,7 @@ def evaluate(node: Node, point: dict[str, Fraction], digits: int = DIGITS) -> Va
         raise NotReadableError(str(error)) from error
 
 
-def _value(node: Node, point: dict[str, Fraction], ctx: Any) -> Value:
+def _value(node: Node, point: dict[str, Value], ctx: Any) -> Value:
     kind = node.kind
     if kind == "num":
         return node.value
@@ -110,9 +151,13 @@ def _value(node: Node, point: dict[str, Fraction], ctx: Any) -> Value:
         return point[node.name]
     if kind == "const":
         return {"pi": ctx.pi, "e": ctx.e, "i": ctx.j, "oo": ctx.inf}[node.name] * 1  # times 1: rounded to ctx.dps
-    if kind != "func" and kind not in _OPERATIONS:
+    if kind not in ("func", "call") and kind not in _OPERATIONS:
         raise NotReadableError(f"{kind} has no value")
     args = [_value(child, point, ctx) for child in node.args]
+    if kind == "call":
+        return _unknown_function(ctx, node.name, args)
+    if any(isinstance(arg, Vector) for arg in args):
+        return _vector_operation(ctx, node, args)
     return _function(ctx, node.name, args) if kind == "func" else _OPERATIONS[kind](ctx, *args)
 
 
@@ -123,6 +168,8 @@ def same_number(first: Value, second: Value, digits: int = DIGITS) -> bool | Non
     """
     if isinstance(first, Fraction) and isinstance(second, Fraction):
         return first == second
+    if isinstance(first, Vector) or isinstance(second, Vector):
+        return _same_vector(first, second, digits)
     ctx = context()
     one, other = real(first), real(second)
     if not (ctx.isfinite(one) and ctx.isfinite(other)):
@@ -291,7 +338,70 @@ _OPERATIONS: dict[str, Callable[..., Value]] = {
 }
 
 
+# ---------------------------------------------------------------------- vectors
+
+
+def _vector_operation(ctx: Any, node: Node, args: list[Value]) -> Value:
+    """Return the value of an operation of which an argument is a vector."""
+    kind, first, second = node.kind, args[0], args[-1]
+    value: Value = None
+    if kind == "neg":
+        value = Vector(*(-part for part in first))
+    elif kind == "abs":
+        value = _root(ctx, _dot(ctx, first, first), Fraction(2))
+    elif kind == "pow" and second == 2:
+        value = _dot(ctx, first, first)
+    elif isinstance(first, Vector) and isinstance(second, Vector):
+        if kind == "add":
+            value = Vector(*(_add(ctx, *parts) for parts in zip(first, second, strict=True)))
+        elif kind == "mul":
+            value = _cross(ctx, first, second) if node.name == "×" else _dot(ctx, first, second)
+    elif kind == "add":
+        value = next((arg for arg in args if isinstance(arg, Vector)), None) if 0 in args else None
+    elif kind == "mul":
+        factor, vector = (second, first) if isinstance(first, Vector) else (first, second)
+        value = Vector(*(_multiply(ctx, factor, part) for part in vector))
+    elif kind == "div" and isinstance(first, Vector):
+        value = Vector(*(_divide(ctx, part, second) for part in first))
+    if value is None:
+        raise NotReadableError(f"{kind} of vectors has no value")
+    return value
+
+
+def _dot(ctx: Any, first: Vector, second: Vector) -> Value:
+    x, y, z = (_multiply(ctx, *parts) for parts in zip(first, second, strict=True))
+    return _add(ctx, _add(ctx, x, y), z)
+
+
+def _cross(ctx: Any, first: Vector, second: Vector) -> Vector:
+    def minor(one: int, other: int) -> Value:
+        product, opposite = _multiply(ctx, first[one], second[other]), _multiply(ctx, first[other], second[one])
+        return _add(ctx, product, -opposite)
+
+    return Vector(minor(1, 2), minor(2, 0), minor(0, 1))
+
+
+def _same_vector(first: Value, second: Value, digits: int) -> bool | None:
+    """Compare component by component; the number 0 is also the zero vector."""
+    zero = Vector(*[Fraction(0)] * 3)
+    one, other = (zero if value == 0 else value for value in (first, second))
+    if not (isinstance(one, Vector) and isinstance(other, Vector)):
+        return False
+    verdicts = [same_number(*parts, digits) for parts in zip(one, other, strict=True)]
+    return False if False in verdicts else None if None in verdicts else True
+
+
 # ---------------------------------------------------------------------- functions
+
+
+def _unknown_function(ctx: Any, name: str, args: list[Value]) -> Fraction:
+    """Return a value that depends on nothing but the function and its arguments.
+
+    So two expressions with f agree if they do for any f.
+    """
+    numbers = chain.from_iterable(map(components, args))
+    text = ", ".join(ctx.nstr(real(value), DIGITS // 2) for value in numbers)
+    return Fraction(1 + _hash(len(args), f"{name}({text})"), 2**31)
 
 
 def _function(ctx: Any, name: str, args: list[Value]) -> Value:

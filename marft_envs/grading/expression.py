@@ -16,6 +16,7 @@ class Node(NamedTuple):
     | root | args = radicand, index |
     | func | name = the function |
     | series | args = bounds and body; name = sum, prod, int or lim |
+    | call | name = an unknown function with its primes; args = its arguments |
     | quantity | name = the unit phrase |
     | based | name = digits, value = base |
     | var, add, mul, div, neg, pow, abs, floor, ceil, fact, binom, pm, mp, percent, degree | |
@@ -27,6 +28,7 @@ class Node(NamedTuple):
     | matrix | args = rows |
     | ratio | name = "clock", "clock am", ... if it can be a time of day |
     | choice | args = label and value |
+    | side | args = limit; name = "+" or "-" |
     | list, set, cup, cap, setminus, apply, text | |
 
     Attributes:
@@ -42,7 +44,7 @@ class Node(NamedTuple):
     name: str = ""
 
 
-_STRUCTURES = "list tuple set cup cap setminus rel matrix row ratio apply choice text emptyset numbers"
+_STRUCTURES = "list tuple set cup cap setminus rel matrix row ratio apply choice text emptyset numbers side"
 STRUCTURES = frozenset(_STRUCTURES.split())
 _FORMULAS = """
     num const var add mul div neg pow root func series abs floor ceil fact binom pm mp
@@ -64,8 +66,10 @@ def is_scalar(node: Node) -> bool:
 def is_formula(node: Node) -> bool:
     """True if a tree holds nothing that math-verify would read differently.
 
-    It skips words and units, and takes the last equation of a chain.
+    It skips words and units, takes f(x) and ∠ABC for products, and the last equation of a chain for all of it.
     """
+    if node.kind == "var" and not node.name.isascii():
+        return False
     if node.kind == "rel" and len(node.args) > 2 and "=" in node.name.split():
         return False
     return node.kind in FORMULAS and all(map(is_formula, node.args))

@@ -16,8 +16,11 @@ from marft_envs.grading.limits import MAX_DEPTH, MAX_NODES, MAX_STEPS, LimitExce
 
 _END = Token("end", "")
 _SERIES = ("sum", "prod", "int", "lim")
+_SIGNS = {"*": ("mul", ""), "×": ("mul", "×"), "/": ("div", "")}  # × matters between vectors
+_NAMES = ("vec", "overline", "angle", "triangle")
+_FUNCTION_LETTERS = frozenset("fghFGHTP")  # f(x) is no product; a(b+c) and x(x+1) are
 # marks that begin an implicit factor
-_FACTOR_MARKS = frozenset({"(", "{", "frac", "sqrt", "binom", "lfloor", "lceil", "oo", "begin", *_SERIES})
+_FACTOR_MARKS = frozenset({"(", "{", "frac", "sqrt", "binom", "lfloor", "lceil", "oo", "begin", *_NAMES, *_SERIES})
 _BRACKETED_WORDS = frozenset({"am", "pm", "mod"})  # (mod 7) is not a factor
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _INVERSES = {"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot"}
@@ -39,6 +42,7 @@ class Cursor:
         depth: Number of open levels of nesting.
         steps: Number of levels entered so far.
         bars: Number of open absolute values in this bracket; a bar closes the innermost one.
+        vectors: Names that an arrow, a hat or bold type marks as vectors.
     """
 
     def __init__(self, tokens: tuple[Token, ...]) -> None:
@@ -48,6 +52,7 @@ class Cursor:
         self.depth = 0
         self.steps = 0
         self.bars = 0
+        self.vectors: set[str] = set()
 
     @property
     def next(self) -> Token:
@@ -142,11 +147,12 @@ class ExpressionParser(Cursor):
         left = self.factor()
         while True:
             token = self.next
-            if token.kind == "mark" and token.text in ("*", "/"):
+            if token.kind == "mark" and token.text in ("*", "×", "/"):
                 if token.text == "/" and self.peek(1).kind == "word":
                     return left  # a unit follows: 5 / hour
                 self.index += 1
-                left = self.node("mul" if token.text == "*" else "div", left, self.factor())
+                kind, name = _SIGNS[token.text]
+                left = self.node(kind, left, self.factor(), name=name)
             elif self.starts_factor(token):
                 left = self.node("mul", left, self.factor())
             else:
@@ -194,9 +200,15 @@ class ExpressionParser(Cursor):
         return base
 
     def raised(self, base: Node) -> Node:
-        """Read an exponent; a circle means degrees, a prime is part of the name, an ordinal ending is dropped."""
+        """Read an exponent; a circle means degrees, a prime is part of the name, an ordinal ending is dropped.
+
+        A sign alone is the side of a limit: 0^+.
+        """
         has_braces = self.take("{")
         token = self.next
+        if token.text in ("+", "-") and self.ends_exponent(self.peek(1), has_braces):
+            self.index += 1 + has_braces
+            return self.node("side", base, name=token.text)
         is_ordinal = token.kind == "word" and token.text in _ORDINALS
         is_degree = token.text in ("circ", "degree", "o") and (not has_braces or self.peek(1).text == "}")
         if is_ordinal or is_degree or token.text == "'":
@@ -214,6 +226,12 @@ class ExpressionParser(Cursor):
         else:
             exponent = self.factor()
         return self.node("pow", base, exponent)
+
+    def ends_exponent(self, token: Token, has_braces: bool) -> bool:
+        """True if a token stands behind an exponent that is only a sign."""
+        if has_braces:
+            return token.text == "}"
+        return not self.starts_factor(token) and token.text not in ("+", "-")
 
     def degrees(self, base: Node) -> Node:
         """Read the text after a degree sign; C or F makes it a temperature."""
@@ -282,7 +300,7 @@ class ExpressionParser(Cursor):
             return self.node("tuple", *items, name="()")
         if len(items) == 1 and inner.kind != "list":
             # A product of letters in brackets is no word, so it loses the name that keeps its letters.
-            return inner._replace(name="") if inner.kind == "mul" else inner
+            return inner._replace(name="") if inner.kind == "mul" and inner.name != "×" else inner
         return self.node("tuple", *items, name=token.text + closer)
 
     def skip_condition_head(self) -> None:
@@ -294,13 +312,29 @@ class ExpressionParser(Cursor):
                     return
 
     def variable(self, token: Token) -> Node:
-        """Read a letter with its index; e and i are constants."""
+        """Read a letter with its index, or a function applied to its arguments; e and i are constants."""
         name = token.text
         if name in ("pi", "e", "i", "oo"):
             return Node("const", name=name)
         if self.take("_"):
             name += "_" + self.index_text()
-        return Node("var", name=name)
+        call = self.call(name) if token.text in _FUNCTION_LETTERS else None
+        return call or Node("var", name=name)
+
+    def call(self, name: str) -> Node | None:
+        """Read the arguments of ``f(x)``, ``f'(x)``, ``f^{-1}(x)`` or ``f^{(n)}(x)``; None if no bracket follows."""
+        start = self.index
+        while self.take("'"):
+            name += "'"
+        if self.next.text == "^" and self.peek(1).text == "{" and self.peek(2).text in ("-", "("):
+            self.index += 1
+            name += "^" + self.index_text()
+        token = self.next
+        if not self.take("("):
+            self.index = start
+            return None
+        inner = self.brackets(token)
+        return self.node("call", *(inner.args if inner.kind in ("tuple", "list") else (inner,)), name=name)
 
     def index_text(self) -> str:
         """Read an index, or another argument in braces, as text."""
@@ -374,6 +408,47 @@ class ExpressionParser(Cursor):
         radicand = self.atom()
         self.depth -= 1
         return self.node("root", radicand, degree)
+
+    def vector(self, token: Token) -> Node:
+        r"""Read ``\vec{a}``, or ``\overrightarrow{AB}`` as B - A."""
+        inner = self.argument()
+        if self.take("_"):
+            inner = inner._replace(name=inner.name + "_" + self.index_text())
+        if inner.kind == "mul" and all(part.kind == "var" and part.name[0].isupper() for part in inner.args):
+            start, end = inner.args
+            self.vectors |= {start.name, end.name}
+            return self.node("add", end, self.node("neg", start))
+        if inner.kind in ("var", "const"):
+            self.vectors.add(inner.name)
+            return Node("var", name=inner.name)
+        return inner
+
+    def overlined(self, token: Token) -> Node:
+        r"""Read ``\overline{AB}`` as the segment BA; another line makes a new name of what is below it."""
+        start = self.index
+        inner = self.argument()
+        if inner.kind == "mul" and len(inner.name) == 2 and inner.name.isupper():
+            return inner
+        return Node("var", name="‾" + "".join(token.text for token in self.tokens[start : self.index]))
+
+    def figure(self, token: Token) -> Node:
+        r"""Read ``\angle ABC``, which is ``\angle CBA``, or ``\triangle ABC``, which any order of the vertices names.
+
+        A triangle keeps its vertices in order as arguments: a congruence tells which of them correspond.
+        """
+        has_braces = self.take("{")
+        vertices: list[str] = []
+        while len(vertices) < 3:
+            vertices += self.take_any().text
+            while self.next.text in ("'", "_"):
+                vertices[-1] += "'" if self.take("'") else self.take_any().text + self.index_text()
+        if has_braces:
+            self.expect("}")
+        if token.text == "angle":
+            return Node("var", name="∠" + "".join(min(vertices, vertices[::-1])))
+        return Node(
+            "var", tuple(Node("var", name=vertex) for vertex in vertices), None, "△" + "".join(sorted(vertices))
+        )
 
     def series(self, token: Token) -> Node:
         r"""Read ``\sum_{k=1}^{n} k``, a product, an integral or a limit; only the symbolic tier computes them."""
@@ -495,5 +570,9 @@ _BY_MARK: dict[str, Callable[[ExpressionParser, Token], Node]] = {
     "lfloor": ExpressionParser.rounded,
     "lceil": ExpressionParser.rounded,
     "oo": lambda parser, token: Node("const", name="oo"),
+    "vec": ExpressionParser.vector,
+    "overline": ExpressionParser.overlined,
+    "angle": ExpressionParser.figure,
+    "triangle": ExpressionParser.figure,
     **dict.fromkeys(_SERIES, ExpressionParser.series),
 }

@@ -11,6 +11,7 @@ from marft_common.moved_modules import renamed
 from marft_envs.grading import symbolic
 from marft_envs.grading.answer_parser import Reading, read
 from marft_envs.grading.comparison import compare
+from marft_envs.grading.evaluation import as_vectors
 from marft_envs.grading.expression import Node, is_formula, is_scalar
 from marft_envs.grading.extraction import (
     Language,
@@ -118,8 +119,8 @@ def decide(first: str, second: str, language: str = "en", use_symbolic: bool = T
         verdict = Equivalence(None, "undecided", f"internal {type(error).__name__}: {error}"[:200])
     if verdict.same is not None or verdict.method != "undecided" or not use_symbolic:
         return verdict
-    trees = [read(text, language).tree for text in (first, second)]
-    if not all(tree is not None and is_formula(tree) for tree in trees):
+    readings = [read(text, language) for text in (first, second)]
+    if any(reading.tree is None or reading.vectors or not is_formula(reading.tree) for reading in readings):
         return verdict
     return _decide_symbolic(first, second)
 
@@ -134,7 +135,9 @@ def decide_bounded(first: str, second: str, language: str = "en") -> Equivalence
         return Equivalence(True, "string", "same text but for layout")
     if one.tree is None or other.tree is None:
         return _decide_unread(one, other)
-    return _decide_trees(one.tree, other.tree, f"{first[:_PREVIEW_CHARS]!r} and {second[:_PREVIEW_CHARS]!r}")
+    vectors = one.vectors | other.vectors
+    trees = [as_vectors(tree, vectors) if vectors else tree for tree in (one.tree, other.tree)]
+    return _decide_trees(trees[0], trees[1], f"{first[:_PREVIEW_CHARS]!r} and {second[:_PREVIEW_CHARS]!r}")
 
 
 def _decide_trees(one: Node, other: Node, names: str) -> Equivalence:

@@ -49,7 +49,8 @@ _CHARACTERS = {
     "【": "[", "】": "]", "　": " ", "\u00a0": " ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ",
     "δ": r"\delta ", "ε": r"\epsilon ", "θ": r"\theta ", "λ": r"\lambda ", "μ": r"\mu ", "ρ": r"\rho ",
     "σ": r"\sigma ", "τ": r"\tau ", "φ": r"\phi ", "ϕ": r"\phi ", "ω": r"\omega ", "Δ": r"\Delta ",
-    "Ω": r"\Omega ", "Σ": r"\Sigma ",
+    "Ω": r"\Omega ", "Σ": r"\Sigma ", "△": r"\triangle ", "≅": r"\cong ", "≌": r"\cong ", "∼": r"\sim ",
+    "∽": r"\sim ",
 }  # fmt: skip
 _CHARACTER_TABLE = str.maketrans(
     {
@@ -125,7 +126,8 @@ _GREEK = _words("""
 """)
 _COMMAND_ALIASES = _spellings("""
     frac frac dfrac tfrac cfrac sfrac nicefrac
-    * cdot times ast cdotp
+    * cdot ast cdotp
+    × times
     / div
     <= le leq leqslant
     >= ge geq geqslant
@@ -153,7 +155,9 @@ _COMMAND_ALIASES = _spellings("""
     circ circ
     degree degree deg
     ' prime
-    approx approx simeq thickapprox sim
+    approx approx simeq thickapprox
+    sim sim
+    cong cong
     equiv equiv
     to to rightarrow
     oo infty
@@ -165,7 +169,8 @@ _COMMAND_ALIASES = _spellings("""
     ( lparen
     ) rparen
     || Vert
-    = cong
+    vec vec overrightarrow
+    overline overline bar
     ... dotsc dotsb ldots dots cdots
     ! exclamation
     % percent
@@ -184,13 +189,21 @@ _SYMBOL_ALIASES = {
 _LAYOUT_COMMANDS = _words("""
     left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr middle displaystyle
     textstyle scriptstyle limits nolimits quad qquad mathstrut strut bf it rm sf tt em
-    cal mathbf mathit mathsf mathtt mathcal mathfrak boldsymbol bm pmb underline ensuremath large
+    cal mathit mathsf mathtt mathcal mathfrak underline ensuremath large
     Large small normalsize nonumber hfill noindent centering protect hline thinspace smash mathopen
-    mathclose mathord mathbin mathrel relax angle triangle hat vec overrightarrow widehat
+    mathclose mathord mathbin mathrel relax widehat
 """)
 _TEXT_COMMANDS = _words("""
     text textbf textit textrm textsf texttt textnormal mbox hbox mathrm operatorname emph textup
 """)
+# Layout unless the pattern follows: one bold letter is a vector, three letters are the vertices of a figure.
+_LETTER = re.compile(r"\s?(?:\{\s?[A-Za-z]\s?\}|[A-Za-z])(?![A-Za-z])")
+_VERTICES = re.compile(r"\s?\{?\s?(?:\\(?:text|mathrm)\s?\{\s?)?(?:[A-Z]'{0,2}(?:_\{?\w\}?)?\s?){3}(?![A-Za-z])")
+_MARKS_BEFORE = {
+    **dict.fromkeys(("mathbf", "boldsymbol", "bm", "pmb", "hat"), ("vec", _LETTER)),
+    "angle": ("angle", _VERTICES),
+    "triangle": ("triangle", _VERTICES),
+}
 _LAYOUT_WITH_ARGUMENT = _words("""
     color textcolor hspace vspace phantom hphantom label tag
 """)
@@ -237,7 +250,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     tokens = tokenizer.tokens
     while tokens and tokens[-1].text in _TRAILING:
         tokens.pop()
-    while tokens and tokens[0].text in ("=", "approx", ":", "to"):
+    while tokens and tokens[0].text in ("=", "approx", "cong", "sim", ":", "to"):
         tokens.pop(0)
     return tuple(tokens)
 
@@ -314,7 +327,7 @@ class _Tokenizer:
             self.add("function", name)
         elif name in _GREEK:
             self.add("variable", name.removeprefix("var"))
-        elif name in _LAYOUT_COMMANDS:
+        elif name in _LAYOUT_COMMANDS or self.is_layout(name):
             if name in ("left", "right") and self.text.startswith(".", self.position):
                 self.position += 1
         elif name in _LAYOUT_WITH_ARGUMENT:
@@ -322,7 +335,11 @@ class _Tokenizer:
             if self.text.startswith("{", self.position) and end > 0:
                 self.position = end + 1
         else:
-            self.add("mark", name)
+            self.add("mark", _MARKS_BEFORE[name][0] if name in _MARKS_BEFORE else name)
+
+    def is_layout(self, name: str) -> bool:
+        """True if a command does not stand before what it marks."""
+        return name in _MARKS_BEFORE and not _MARKS_BEFORE[name][1].match(self.text, self.position)
 
     def letters(self, text: str) -> None:
         lower = text.lower()

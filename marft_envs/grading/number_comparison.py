@@ -16,6 +16,7 @@ from marft_envs.grading.evaluation import (
     Value,
     evaluate,
     integer_point,
+    is_negative_point,
     real,
     same_number,
     sample_point,
@@ -125,11 +126,15 @@ def _same_function(first: Node, second: Node) -> bool | None:
             same = None
         if same is None and index == NUM_POINTS - 1:
             return None  # equal at positive points only
-        if same is False and (one.imag == 0 or other.imag == 0 or _has_i(first) or _has_i(second)):
-            return None if min(point.values()) < 0 else False
+        if same is False and (_is_real(one) or _is_real(other) or _has_i(first) or _has_i(second)):
+            return None if is_negative_point(index) else False
         needs_wide_points |= same is False  # neither is real here
         agreed += same is True
     return True if agreed >= NUM_POINTS - 1 else None
+
+
+def _is_real(value: Value) -> bool:
+    return getattr(value, "imag", 0) == 0
 
 
 def _has_i(node: Node) -> bool:

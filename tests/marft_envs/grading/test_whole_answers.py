@@ -64,3 +64,83 @@ def test_what_is_not_read_to_its_end_has_no_tree(answer):
 def test_parts_beside_the_answer(gold, answer, same):
     assert equivalent(gold, answer) is same
     assert equivalent(answer, gold) is same
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("f(2x)", "f(x+x)", True),
+        ("f(x)g(x)", "g(x)f(x)", True),
+        ("T(n)=2T(n/2)+n", r"T(n)=n+2T\left(\frac n2\right)", True),
+        ("f(2)=5", "5", True),
+        ("a(b+c)", "ab+ac", True),
+        ("x(x+1)", "x^2+x", True),
+        ("k(n+1)", "kn+k", True),
+        ("f(2x)", "2f(x)", False),
+        ("f(g(x))", "g(f(x))", False),
+        ("fg(x)", "gf(x)", False),
+        ("f(0)", "0", False),
+        ("f(b+c)", "fb+fc", False),
+        ("xf(2x)", "2xf(x)", False),
+        ("f(x,y)", "f(y,x)", False),
+        ("f'(2x)", "2f'(x)", False),
+        ("f^{-1}(x)", r"\frac{1}{f(x)}", False),
+        ("P(A|B)=0.5", "P(B|A)=0.5", False),
+    ],
+)
+def test_applied_functions_are_no_products(first, second, same):
+    assert equivalent(first, second) is same
+    assert equivalent(second, first) is same
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (r"\angle ABC", r"\angle CBA", True),
+        (r"\angle ABC", r"\angle BAC", False),
+        ("∠A'B'C'", r"\angle B'A'C'", False),
+        (r"\angle ABC=60^\circ", r"60^\circ", True),
+        (r"\triangle ABC", r"\triangle BCA", True),
+        (r"\triangle ABC\cong\triangle DEF", r"\triangle EFD\cong\triangle BCA", True),
+        (r"\triangle ABC\cong\triangle DEF", r"\triangle ABC\cong\triangle FED", False),
+        (r"\triangle ABC\cong\triangle DEF", r"\triangle ABC\sim\triangle DEF", False),
+        (r"\overline{AB}", r"\overline{BA}", True),
+        (r"\overline{abc}", r"\overline{cba}", False),  # digits of a number
+        (r"\overrightarrow{AB}", r"\overrightarrow{BA}", False),
+        (r"\overrightarrow{AB}", r"-\overrightarrow{BA}", True),
+        (r"\overrightarrow{AB}+\overrightarrow{BC}", r"\overrightarrow{AC}", True),
+        (r"\overrightarrow{AB}=2\overrightarrow{DC}", r"2\overrightarrow{CD}=\overrightarrow{BA}", True),
+        (r"x\to 0^+", r"x\to 0^{+}", True),
+        (r"x\to 0^+", r"x\to 0^-", False),
+        (r"0^+", "0", False),
+    ],
+)
+def test_names_of_points_and_sides(first, second, same):
+    assert equivalent(first, second) is same
+    assert equivalent(second, first) is same
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (r"a\times b", r"b\times a", True),  # not marked
+        (r"\vec a\times\vec b", r"\vec b\times\vec a", False),
+        (r"\vec a\times\vec b", r"b\times a", False),
+        (r"\vec a\times\vec b", r"-\mathbf{b}\times\mathbf{a}", True),
+        (r"2\vec a\times\vec b", r"2(\vec a\times\vec b)", True),
+        (r"\vec a\times\vec b", r"\vec a\cdot\vec b", False),
+        (r"\vec a\cdot\vec b", r"\vec b\cdot\vec a", True),
+        (r"\vec a\cdot\vec a", r"|\vec a|^2", True),
+        (r"(\vec a\times\vec b)\cdot\vec c", r"\vec a\cdot(\vec b\times\vec c)", True),
+        (r"(\vec a\times\vec b)\times\vec c", r"\vec a\times(\vec b\times\vec c)", False),
+        (r"(\vec a\cdot\vec b)\vec c", r"\vec a(\vec b\cdot\vec c)", False),
+        (r"\vec a\times(\vec b\times\vec c)", r"(\vec a\cdot\vec c)\vec b-(\vec a\cdot\vec b)\vec c", True),
+        (r"3\hat{i}+4\hat{j}", "3i+4j", True),
+        (r"\mathbf{A}", "A", True),  # a choice
+        (r"\vec a-\vec a", "0", True),
+        (r"\vec a+1", r"1+\vec a", False),  # has no value
+    ],
+)
+def test_products_of_vectors(first, second, same):
+    assert equivalent(first, second) is same
+    assert equivalent(second, first) is same
