@@ -31,11 +31,12 @@ from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import Points, draw_curve
 from baselines.report.server import Server, View
+from baselines.statistics import check_installed, paired_difference
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
-from marft_agents.runs.evaluation import Evaluation, paired_difference
+from marft_agents.runs.evaluation import Evaluation
 from marft_agents.runs.run_folder import check_free, read_metrics, write_json
 from marft_agents.trajectory import Trajectory
 from marft_envs import Team
@@ -89,6 +90,7 @@ def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, A
         minutes taken.
     """
     check_free(out)
+    check_installed()
     started = time.perf_counter()
     _, untrained, _ = plan.build()
     first = evaluate_held_out(plan, untrained, 1, "one episode before training")
@@ -136,7 +138,7 @@ def _record(plan: Experiment, path: Path | None, limit: int | None) -> dict[str,
 
 
 def _report(before: Evaluation, after: Evaluation, plan: Experiment, out: Path) -> dict[str, Any]:
-    gain = paired_difference(after, before)
+    gain = paired_difference(before.scores.T, after.scores.T).interval  # of one evaluation seed
     print_results({"before": before, "after": after}, {"after": gain})
     solved = zip(before.trajectories, after.trajectories, before.scores[:, 0], after.scores[:, 0], strict=True)
     for old, new in [(old, new) for old, new, was, now in solved if now > was][:1]:

@@ -114,6 +114,11 @@ class NoiseFloor(NamedTuple):
     disagreement: float
 
 
+def check_installed() -> None:
+    """Raise ModuleNotFoundError, with the command that installs it, if scipy is missing."""
+    _package("scipy")
+
+
 def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
@@ -179,9 +184,9 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike) -> PairedDifference:
         b: Scores of arm B, likewise.
 
     Returns:
-        The difference. If all differences are equal and scores lie in [0, 1], the half-width allows for the share of
-        deviating scenarios that N scenarios without any leave open: 1 - 0.025^(1/N), about 3.7/N ("rule of three",
-        Hanley & Lippman-Hand 1983, JAMA 249:1743, two-sided).
+        The difference. If scores lie in [0, 1], its interval ends at -1 and 1. If all differences are equal too, the
+        half-width allows for the share of deviating scenarios that N scenarios without any leave open:
+        1 - 0.025^(1/N), about 3.7/N ("rule of three", Hanley & Lippman-Hand 1983, JAMA 249:1743, two-sided).
 
     Raises:
         ValueError: The shapes do not match.
@@ -197,25 +202,33 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike) -> PairedDifference:
             f"arms have shapes {a.shape} and {b.shape} [seeds, scenarios]; wanted the same scenarios, and as many "
             "training seeds on both sides or one on a side"
         )
-    shares = bool(np.all((np.nan_to_num(a) >= 0) & (np.nan_to_num(a) <= 1)))
-    shares = shares and bool(np.all((np.nan_to_num(b) >= 0) & (np.nan_to_num(b) <= 1)))
-    return _difference(b - a, shares)
+    shares = _are_shares(a) and _are_shares(b)
+    found = _difference(b - a, shares)
+    return found._replace(low=max(found.low, -1.0), high=min(found.high, 1.0)) if shares and found.pairs else found
 
 
 def grid_mean(scores: npt.ArrayLike) -> Interval:
     """Compute the mean of one arm with its 95 % interval over training seeds and scenarios.
 
-    The method is that of `paired_difference`, for the scores themselves. With one seed and scores of 0 or 1 only,
-    `wilson` is better.
+    The method is that of `paired_difference`, for the scores themselves. If these lie in [0, 1], the interval ends
+    there. With one seed and scores of 0 or 1 only, `wilson` is better.
 
     Args:
         scores: Float64 [seeds, scenarios]; NaN is a failed episode.
 
-    Example: means of 2 seeds 0.4 and 0.6; t(0.975, 1) = 12.706, and MS_scenarios = MS_residual = 0.
-        >>> str(grid_mean([[0.4, 0.4], [0.6, 0.6]]))
-        '0.500 [-0.771, 1.771]'
+    Example: means of 2 seeds 3 and 5; t(0.975, 1) = 12.706, and MS_scenarios = MS_residual = 0.
+        >>> str(grid_mean([[3, 3], [5, 5]]))
+        '4.000 [-8.706, 16.706]'
     """
-    return _difference(_grid(scores, "scores"), False).interval
+    grid = _grid(scores, "scores")
+    found = _difference(grid, False).interval
+    return Interval(found.mean, max(found.low, 0.0), min(found.high, 1.0)) if _are_shares(grid) else found
+
+
+def _are_shares(grid: Floats) -> bool:
+    """Return True if all scores lie in [0, 1]; failed episodes do not count."""
+    scored = grid[~np.isnan(grid)]
+    return bool(np.all((scored >= 0) & (scored <= 1)))
 
 
 def _grid(scores: npt.ArrayLike, name: str) -> Floats:
@@ -452,7 +465,8 @@ def noise_floor(first: npt.ArrayLike, second: npt.ArrayLike) -> NoiseFloor:
     found = paired_difference(one[None], two[None])
     gaps = np.abs(two - one)
     disagreement = float(np.nanmean(gaps)) if found.pairs else math.nan
-    return NoiseFloor(found.mean, found.low, found.high, found.high - found.mean, disagreement)
+    half = max(found.high - found.mean, found.mean - found.low)  # one end may be that of the scale
+    return NoiseFloor(found.mean, found.low, found.high, half, disagreement)
 
 
 def samples_for_standard_error(

@@ -9,7 +9,7 @@ from .policies.policy import Policy, Request, text_action
 from .policies.remote import RemotePolicy
 from .policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from .rollouts.rollout import collect
-from .runs.evaluation import Evaluation, Interval, evaluate, paired_difference
+from .runs.evaluation import Evaluation, Interval, evaluate
 from .runs.trainer import Trainer, TrainingSchedule
 from .setting_fields import SettingsError
 from .trajectory import Action, EpisodeStart, SampledTurn, Trajectory
@@ -45,6 +45,5 @@ __all__ = [
     "collect",
     "evaluate",
     "learner_settings",
-    "paired_difference",
     "text_action",
 ]

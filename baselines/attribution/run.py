@@ -323,8 +323,7 @@ def _share_of(values: Floats) -> Interval:
 
 def _difference(without: Floats, joined: Floats) -> Interval:
     """Return the mean difference of two shares [scenarios] with its interval, both within [-1, 1]."""
-    found = paired_difference(without[None], joined[None])
-    return Interval(found.mean, max(found.low, -1.0), min(found.high, 1.0))
+    return paired_difference(without[None], joined[None]).interval
 
 
 def _interval(found: Interval) -> dict[str, Any]:

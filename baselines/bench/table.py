@@ -280,7 +280,7 @@ def _success(scores: Scores) -> tuple[float, float, float]:
     found = grid_mean(scores)
     if len(scores) == 1 or found.low == found.high:
         found = wilson(found.mean, int((~np.isnan(scores)).any(axis=0).sum()))
-    return found.mean, max(0.0, found.low), min(1.0, found.high)
+    return found.mean, found.low, found.high
 
 
 def _difference(records: Sequence[Record], reference: Sequence[Record]) -> Any:

@@ -1,4 +1,4 @@
-"""Evaluation on a fixed list of scenarios, with confidence intervals and paired comparison."""
+"""Evaluation on a fixed list of scenarios, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from marft_agents.intervals import Z_95, Interval, wilson
+from marft_agents.intervals import Interval, wilson
 from marft_agents.metric_names import agent_of
 from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.monitoring.cost_ledger import Ledger, ledger_of
@@ -191,22 +191,3 @@ def _scenario_means(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     means: npt.NDArray[np.float64] = np.where(scored, scores, 0.0).sum(axis=1) / np.maximum(counts, 1)
     means[counts == 0] = math.nan
     return means
-
-
-def paired_difference(after: Evaluation, before: Evaluation) -> Interval:
-    """Compute the mean gain per scenario with its 95 % interval (paired normal approximation).
-
-    Raises:
-        ValueError: The two evaluations have different numbers of scenarios.
-    """
-    if len(after.scores) != len(before.scores):
-        raise ValueError(
-            f"paired comparison needs the same scenarios: found {len(after.scores)} and {len(before.scores)}"
-        )
-    gains = _scenario_means(after.scores) - _scenario_means(before.scores)
-    gains = gains[~np.isnan(gains)]
-    if len(gains) == 0:
-        return Interval(math.nan, -math.inf, math.inf)
-    mean = float(gains.mean())
-    half = Z_95 * float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
-    return Interval(mean, mean - half, mean + half)

@@ -87,7 +87,7 @@ def test_both_parts_of_the_variance_by_hand():
     U = .24 / 6 = .04, V = (.14 - .02) / 6 = .02; t(1) = 12.7062, t(2) = 4.30265.
     Half-width = (.04 x 12.7062 + .02 x 4.30265) / sqrt(.06) = 2.42622.
     """
-    found = paired_difference(np.zeros((2, 3)), [[0, 0.2, 0.4], [0.4, 0.4, 1]])
+    found = paired_difference(np.full((2, 3), 2), [[2, 2.2, 2.4], [2.4, 2.4, 3]])
     assert found.mean == pytest.approx(0.4)
     assert found.standard_error == pytest.approx(math.sqrt(0.06))
     assert found.high - found.mean == pytest.approx(2.42622, abs=1e-5)
@@ -149,7 +149,19 @@ def test_a_difference_of_nothing_is_not_a_number():
     assert math.isnan(found.mean)
     assert (found.low, found.high, found.pairs) == (-math.inf, math.inf, 0)
     single = paired_difference([[0.0]], [[1.0]])
-    assert (single.mean, single.low, single.high) == (1, -math.inf, math.inf)
+    assert (single.mean, single.low, single.high) == (1, -1, 1)
+    assert paired_difference([[0.0]], [[2.0]])[:3] == (2, -math.inf, math.inf)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 4))
+def test_intervals_of_shares_end_where_shares_do(seed, seeds, scenarios):
+    a, b = np.random.default_rng(seed).integers(0, 3, size=(2, seeds, scenarios)) / 2
+    found, wide = paired_difference(a, b), paired_difference(10 * a, 10 * b)
+    assert -1 <= found.low <= found.mean <= found.high <= 1
+    if len(np.unique(b - a)) > 1:  # the tenfold scores are no shares
+        assert found[1:4] == pytest.approx((max(wide.low / 10, -1), min(wide.high / 10, 1), wide.p_value))
+    mean = grid_mean(a)
+    assert 0 <= mean.low <= mean.mean <= mean.high <= 1
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from marft_agents.learning.advantages import (
 )
 from marft_agents.learning.batch import build_batch
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.runs.evaluation import Evaluation, paired_difference, wilson
+from marft_agents.runs.evaluation import Evaluation, wilson
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
 NUMBERS = st.floats(-2, 2, width=32)
@@ -321,16 +321,6 @@ def test_wilson_is_the_published_interval():
     assert wilson(0.0, 10).low == 0
     assert wilson(0.0, 10).high == pytest.approx(0.2775, abs=1e-4)  # Wilson 1927, as tabulated
     assert wilson(1.0, 10).low == pytest.approx(0.7225, abs=1e-4)
-
-
-def test_paired_difference_by_hand_and_its_refusal():
-    before = Evaluation(np.array([[0.0], [0.0], [1.0], [1.0]]), ())
-    after = Evaluation(np.array([[1.0], [1.0], [1.0], [0.0]]), ())
-    gain = paired_difference(after, before)  # gains 1, 1, 0, -1: mean 0.25, sd 0.957
-    assert gain.mean == 0.25
-    assert gain.high == pytest.approx(0.25 + 1.96 * 0.9574 / 2, abs=1e-3)
-    with pytest.raises(ValueError, match="same scenarios: found 4 and 1"):
-        paired_difference(after, Evaluation(np.zeros((1, 1)), ()))
 
 
 def test_failed_episodes_are_unscored_not_wrong():

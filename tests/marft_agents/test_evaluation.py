@@ -1,4 +1,4 @@
-"""Intervals and paired comparison against numbers worked by hand."""
+"""Evaluations and their intervals against numbers worked by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fakes import Broken, Market
 
 from marft_agents.policies.policy import text_action
 from marft_agents.policies.scripted import ScriptedPolicy
-from marft_agents.runs.evaluation import Evaluation, evaluate, paired_difference, wilson
+from marft_agents.runs.evaluation import Evaluation, evaluate, wilson
 from marft_agents.trajectory import Action, SampledTurn, Trajectory, score
 
 
@@ -42,34 +42,8 @@ def test_wilson_bounds_are_the_shares_that_a_normal_test_does_not_reject(mean, c
         assert (mean - bound) ** 2 == pytest.approx(z**2 * bound * (1 - bound) / count, abs=1e-9)
 
 
-def test_paired_difference_by_hand():
-    found = paired_difference(evaluation([[1], [1], [0], [1]]), evaluation([[0], [1], [0], [0]]))
-    # gains 1 0 0 1: mean 0.5, sd sqrt(1/3), half 1.96 * sd / 2
-    assert found.mean == 0.5
-    assert found.high - found.mean == pytest.approx(1.959964 * math.sqrt(1 / 3) / 2)
-    assert found.low == pytest.approx(found.mean - (found.high - found.mean))
-
-
-def test_paired_difference_averages_seeds_first_and_leaves_failed_scenarios_out():
-    after = evaluation([[1, 0], [1, 1], [math.nan, math.nan]])
-    before = evaluation([[0, 0], [math.nan, 0], [1, 1]])
-    found = paired_difference(after, before)
-    assert found.mean == 0.75  # gains 0.5 and 1; the third was never scored after
-
-
-def test_paired_difference_of_one_scenario_knows_nothing():
-    assert paired_difference(evaluation([[1]]), evaluation([[0]]))[1:] == (-math.inf, math.inf)
-
-
-def test_nothing_scored_has_no_accuracy_and_no_gain():
-    nothing = evaluation([[math.nan], [math.nan]])
-    assert math.isnan(nothing.accuracy.mean)
-    assert math.isnan(paired_difference(nothing, nothing).mean)
-
-
-def test_paired_difference_refuses_other_scenarios():
-    with pytest.raises(ValueError, match="found 1 and 2"):
-        paired_difference(evaluation([[1]]), evaluation([[1], [0]]))
+def test_nothing_scored_has_no_accuracy():
+    assert math.isnan(evaluation([[math.nan], [math.nan]]).accuracy.mean)
 
 
 def test_accuracy_counts_scenarios_not_seeds():
@@ -150,14 +124,6 @@ def test_an_episode_without_infos_succeeds_with_a_positive_return():
 
     assert [score(earning(r)) for r in (-1.0, 0.0, 0.1)] == [0, 0, 1]
     assert score(earning(5.0, success=0.0)) == 0
-
-
-def test_a_paired_difference_knows_something_from_two_scenarios_on():
-    found = paired_difference(evaluation([[1], [0.5]]), evaluation([[0], [0]]))
-    assert found.mean == 0.75
-    assert found.low == pytest.approx(0.75 - 1.959964 * math.sqrt(0.125) / math.sqrt(2))
-    nothing = evaluation([[math.nan]])
-    assert paired_difference(nothing, nothing)[1:] == (-math.inf, math.inf)
 
 
 def test_prefixes_are_replayed_before_the_policy_is_asked():
