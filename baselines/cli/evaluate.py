@@ -280,7 +280,8 @@ def chosen_models(given: Sequence[str] | None, trained: Experiment | None) -> di
 
 
 def _remote(arguments: argparse.Namespace, law: SamplingParams) -> RemotePolicy:
-    return RemotePolicy(arguments.endpoint, arguments.model[0], law)
+    remote = read_knobs(arguments, RemoteSettings, {})
+    return RemotePolicy(arguments.endpoint, arguments.model[0], law, **remote.of_endpoint())
 
 
 def evaluate_with_bar(
