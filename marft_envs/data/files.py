@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs_data import DataError
+from marft_envs.data.parquet_rows import parquet_rows
 
 _CSV_LIMIT = threading.Lock()
 
@@ -154,20 +155,7 @@ def _long_fields(most: int) -> Iterator[None]:
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    try:
-        import pyarrow.parquet as pq  # only Parquet needs the extra
-    except ImportError as error:
-        raise DataError(
-            str(path), "no package pyarrow", "it, to read Parquet", "run pip install 'marft[data]'"
-        ) from error
-    import pyarrow as pa
-
-    try:
-        records = pq.read_table(path).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        message = str(error).splitlines()[0]
-        raise DataError(str(path), f"a broken file ({message})", "a Parquet file", "fetch it again") from error
-    for number, record in enumerate(records, start=1):
+    for number, record in enumerate(parquet_rows(path), start=1):
         yield Row(f"{path}: row {number}", record)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_common.atomic_files import replacing
+from marft_envs.data.parquet_rows import parquet_rows
 from marft_envs.records.episode import Episode
 
 _AS_JSON = ("settings", "outcomes", "terms")
@@ -64,7 +65,7 @@ def read_episodes(path: str | Path) -> list[Episode]:
     """
     path = Path(path)
     if path.suffix == ".parquet":
-        return [_from_row(row) for row in _arrow()[1].read_table(path).to_pylist()]
+        return [_from_row(row) for row in parquet_rows(path)]
     if path.suffix != ".jsonl":
         raise ValueError(f"{path}: found the ending {path.suffix!r}, wanted .jsonl or .parquet")
     episodes = []
