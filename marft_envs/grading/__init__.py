@@ -8,6 +8,7 @@ r"""Grading of mathematical answers with bounded time and memory.
 | `expression_parser`, `answer_parser` | turn the tokens into a tree of `expression.Node` |
 | `comparison`, `number_comparison`, `real_sets` | compare two trees |
 | `evaluation`, `units` | compute the values of numbers and units |
+| `words` | tell if the words beside two numbers agree |
 | `symbolic`, `symbolic_worker` | ask math-verify, in a process of its own |
 | `limits` | bounds of all of them, with their errors |
 

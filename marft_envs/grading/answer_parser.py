@@ -16,20 +16,23 @@ from marft_envs.grading.extraction import boxed_answers
 from marft_envs.grading.lexer import Token, plain_characters, tokenize
 from marft_envs.grading.limits import MAX_ANSWER_CHARS, LimitExceededError, NotReadableError
 from marft_envs.grading.number_words import chinese_to_digits, english_value
-from marft_envs.grading.units import combined
+from marft_envs.grading.units import combined, unit
 
 _RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "in", "notin", "approx", "equiv", "to", "cong", "sim"})
 _BETWEEN_NUMBERS = {"cong": "=", "sim": "approx"}
 _SEPARATORS = frozenset({",", ";", "and", "or", "newline", "和", "或", "或者", "与", "及"})
 _NUMBER_SETS = frozenset("RZNQC")
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _MONEY = frozenset({"dollar", "euro", "pound", "yen"})
-_PERCENT_WORDS = frozenset({"percent", "pct", "per cent", "percentage"})
+_PERCENT = re.compile(r"(?:percent|pct|per cent|percentage)(?= |$)", re.IGNORECASE)
 
 _LEADING_WORDS = frozenset({"option", "choice", "answer", "approximately", "about", "exactly", "approx"})
 _ANSWER_PHRASES = frozenset({"the final answer is", "the answer is", "answer is"})
+_CONDITION_WORDS_ZH = frozenset({"当", "若", "如果", "如"})
+_CONDITION_FILLERS = frozenset({"that", "all", "any", "every", "each", "some"})
+_ENDS_OF_CELLS = frozenset({"&", "newline", "end", "set}", ")", "]", "}", ""})
+_ELSE = frozenset({"otherwise", "else", "其他", "其它", "其余", "否则"})
 _CONDITION_WORDS = frozenset({"where", "for", "if", "when", "with", "given", "such", "because", "since"})
-_CHINESE_INEQUALITY = re.compile(r"不是|不等|并非|不到|不足|不超|不少|不多|不满|少于|多于|小于|大于|低于|高于|超过")
 _NOTHING = re.compile(
     r"(?:there (?:is|are|exists?) )?(?:no(?: (?:real|integer|such|valid|possible|positive)){0,2}"
     r"(?: (?:solutions?|roots?|answers?|values?|integers?|numbers?|functions?|pairs?|triples?|[a-z]))"
@@ -131,9 +134,8 @@ class AnswerParser(ExpressionParser):
                 self.index += 1
             if self.next.text in (")", "]", "set}", "}", ""):
                 break
-            if self.next.text in _CONDITION_WORDS:
-                self.rest_of_element()
-                break
+            if self.at_condition():
+                return self.given(self.joined([item for group in groups for item in group]))
             if separator == ";":
                 groups.append([])
             groups[-1].append(self.element())
@@ -155,8 +157,35 @@ class AnswerParser(ExpressionParser):
         """Read one element: words or a relation between expressions."""
         self.enter()
         node = self.words() if self.next.kind == "word" else self.relation()
+        if self.at_condition():
+            node = self.given(node)
         self.depth -= 1
         return node
+
+    # ------------------------------------------------------------------ conditions
+
+    def at_condition(self) -> bool:
+        """True if a word such as "if" or "where" follows."""
+        return self.next.kind == "word" and self.next.text.lower() in _CONDITION_WORDS
+
+    def given(self, node: Node) -> Node:
+        """Read the condition behind an answer: "x = 2k, where k is an integer"."""
+        self.index += 1
+        while self.next.text.lower() in _CONDITION_FILLERS:
+            self.index += 1
+        return self.node("given", node, self.condition())
+
+    def condition(self) -> Node:
+        """Read a condition as an element; one that is not in the grammar stays a text."""
+        start = self.index
+        try:
+            node = self.element()
+            if self.next.text in _ENDS_OF_CELLS or self.next.text.lower() in _SEPARATORS:
+                return node
+        except NotReadableError:
+            pass
+        self.index = start
+        return _text_node(self.rest_of_element(stop=("newline", "end", "&")))
 
     def rest_of_element(self, stop: tuple[str, ...] = ()) -> str:
         """Skip to the next separator, closing bracket or `stop` token; return the skipped tokens as text."""
@@ -177,6 +206,8 @@ class AnswerParser(ExpressionParser):
 
     def words(self) -> Node:
         """Read an element that begins with a word: a number in words, a name before a value, or a text."""
+        if not self.next.text.isascii() and self.peek(1).kind in ("number", "repeating"):
+            return self.behind_words()
         self.skip_introduction()
         if self.next.kind != "word":
             return self.element()
@@ -189,13 +220,19 @@ class AnswerParser(ExpressionParser):
         self.index = start
         return self.text()
 
+    def behind_words(self) -> Node:
+        """Read Chinese words and the number behind them: 一共买了18包, 鸡23只, 上涨5%."""
+        name = f"{self.take_any().text} #"
+        node = self.element()
+        if is_scalar(node):
+            return self.node("quantity", node, name=name)
+        if not unit(name).words.is_neutral:
+            raise NotReadableError(f"words before a structure: {name}")
+        return node
+
     def skip_introduction(self) -> None:
-        """Skip words before the answer: "approximately", "the answer is", 一共买了."""
-        is_chinese = not self.next.text.isascii() and self.peek(1).kind in ("number", "repeating")
-        if is_chinese and _CHINESE_INEQUALITY.search(self.next.text):
-            return  # "not 7" and "more than 7" differ from 7
-        is_leading = self.next.text.lower() in _LEADING_WORDS and self.peek(1).kind not in ("word", "end")
-        if is_chinese or is_leading:
+        """Skip words before the answer: "approximately", "the answer is"."""
+        if self.next.text.lower() in _LEADING_WORDS and self.peek(1).kind not in ("word", "end"):
             self.index += 1
             self.take(":")
             return
@@ -253,9 +290,7 @@ class AnswerParser(ExpressionParser):
                     parts.append(modulus)
         if not operators:
             return parts[0]
-        if self.next.kind == "word" and self.next.text.lower() in _CONDITION_WORDS:
-            self.rest_of_element()
-        if not all(part.name.startswith("△") for part in parts):
+        if operators[0] in _BETWEEN_NUMBERS and not all(part.name.startswith("△") for part in parts):
             operators = [_BETWEEN_NUMBERS.get(operator, operator) for operator in operators]
         return self.node("rel", *parts, name=" ".join(operators))
 
@@ -325,14 +360,18 @@ class AnswerParser(ExpressionParser):
 
     def atom(self) -> Node:
         """Read an atom, which may be a matrix."""
-        return self.matrix() if self.next.text == "begin" else super().atom()
+        text = self.next.text
+        is_matrix = text == "begin" or (text == "{set" and self.peek(1).text == "begin")
+        return self.matrix() if is_matrix else super().atom()
 
     def matrix(self) -> Node:
         r"""Read ``\begin{pmatrix} ... \end{pmatrix}``, a determinant or a system of equations."""
+        has_brace = self.take("{set")  # \left\{ \begin{array} ... \right.
         self.index += 1
         name = self.index_text()
-        if "matrix" not in name and name not in ("array", "cases", "aligned"):
+        if "matrix" not in name and name not in ("array", "cases", "dcases", "rcases", "aligned"):
             raise NotReadableError(f"unknown environment {name!r}")
+        is_system = has_brace or name in ("cases", "dcases", "rcases", "aligned")
         if name == "array":
             self.index_text()  # the alignment of its columns
         self.enter()
@@ -343,18 +382,35 @@ class AnswerParser(ExpressionParser):
                 rows.append(self.node("row", *cells))
                 cells = []
             elif not self.take("&"):
-                cells.append(self.element())
+                cells.append(self.case_cell(is_condition=bool(cells)) if is_system else self.element())
                 if self.next.text not in ("&", "newline", "end"):
                     raise NotReadableError(f"expected the end of a cell, found {self.next.text!r}")
         if cells:
             rows.append(self.node("row", *cells))
         self.index_text()
         self.depth -= 1
-        if name in ("cases", "aligned") and all(len(row.args) == 1 for row in rows):
-            return self.joined([row.args[0] for row in rows])
+        if is_system:
+            if all(len(row.args) == 1 for row in rows):
+                return self.joined([row.args[0] for row in rows])
+            return self.node("cases", *rows)
         if name.lower() == "vmatrix":
             return self.node("func", *rows, name="det")
         return self.node("matrix", *rows)
+
+    def case_cell(self, is_condition: bool) -> Node:
+        """Read the value or the condition of a case, with a comma behind it."""
+        if not is_condition:
+            cell = self.relation()
+        elif self.next.text.lower() in _ELSE:
+            self.index += 1
+            cell = Node("text", name="otherwise")
+        else:
+            while self.at_condition() or self.next.text in _CONDITION_WORDS_ZH:
+                self.index += 1
+            cell = self.condition()
+        while self.take(",") or self.take(";") or self.take("."):
+            pass
+        return cell
 
     # ------------------------------------------------------------------ ratios, times of day, quantities
 
@@ -399,8 +455,7 @@ class AnswerParser(ExpressionParser):
             amount = self.node("neg", amount)
         if money:
             amount = self.scaled(amount)
-            self.unit_phrase()  # $5 per hour
-            return self.node("quantity", amount, name=money)
+            return self.node("quantity", amount, name=f"{money} {self.unit_phrase()}".strip())  # $5 per hour
         return self.with_unit(amount)
 
     def with_unit(self, amount: Node) -> Node:
@@ -408,19 +463,22 @@ class AnswerParser(ExpressionParser):
         if not is_scalar(amount):
             return amount
         amount = self.scaled(amount)
-        unit = self.bracketed_unit() or self.unit_phrase()
-        if not unit:
+        phrase = self.bracketed_unit() or self.unit_phrase()
+        if not phrase:
             return amount
-        if unit.lower() in _PERCENT_WORDS:
-            return self.node("percent", amount)
-        result = self.node("quantity", amount, name=unit)
+        percent = _PERCENT.match(phrase)
+        if percent:
+            amount, phrase = self.node("percent", amount), phrase[percent.end() :].strip()
+            if not phrase:
+                return amount
+        result = self.node("quantity", amount, name=phrase)
         while self.next.kind == "number":
             other = self.with_unit(self.sum())
-            scale = combined(unit, other.name) if other.kind == "quantity" else None
+            scale = combined(phrase, other.name) if other.kind == "quantity" else None
             if scale is None:
                 raise NotReadableError("two amounts side by side")
             added = self.node("add", result.args[0], self.node("mul", other.args[0], number(scale)))
-            result = self.node("quantity", added, name=unit)
+            result = self.node("quantity", added, name=" ".join((phrase, *unit(other.name).words.nouns)))
         return result
 
     def scaled(self, amount: Node) -> Node:
@@ -454,7 +512,7 @@ class AnswerParser(ExpressionParser):
         """True if the next token belongs to a unit; letters and powers do so only behind its first token."""
         (kind, text), ahead = self.next, self.peek(1)
         if kind == "word":
-            return text.lower() not in _SEPARATORS and text not in _CONDITION_WORDS
+            return text.lower() not in _SEPARATORS and text.lower() not in _CONDITION_WORDS
         if kind == "mark" and text in _MONEY:
             return True
         if text in ("/", "*"):

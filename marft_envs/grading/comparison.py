@@ -11,10 +11,11 @@ from fractions import Fraction
 from itertools import takewhile
 
 from marft_envs.grading.evaluation import NUM_POINTS, components, evaluate, real, sample_point, variables
-from marft_envs.grading.expression import Node, is_scalar
+from marft_envs.grading.expression import Node, exact_value, is_scalar
 from marft_envs.grading.limits import MAX_COMPARISONS, MAX_SET_ITEMS, LimitExceededError, NotReadableError
-from marft_envs.grading.number_comparison import same_scalar
+from marft_envs.grading.number_comparison import measured, same_scalar, words_of
 from marft_envs.grading.real_sets import real_set, same_real_set
+from marft_envs.grading.words import negates, read_words
 
 _APPROXIMATION = Fraction(1, 100)  # largest relative error for A ≈ B to count as rounding
 _COMPUTATIONS = frozenset({"add", "mul", "div", "pow"})
@@ -44,6 +45,9 @@ class _Comparison:
             raise LimitExceededError(f"more than {MAX_COMPARISONS} comparisons")
         if first == second:
             return True
+        one, other = exact_value(first), exact_value(second)
+        if one is not None and other is not None:
+            return one == other
         first, second = expanded(first), expanded(second)
         if is_scalar(first) and is_scalar(second):
             return same_scalar(first, second)
@@ -51,10 +55,10 @@ class _Comparison:
         # Two tuples may be points, and two lists or sets of elements are compared one by one.
         if kinds != {"tuple"} and not ("set" in kinds and kinds <= {"set", "list"}):
             try:
-                one = real_set(first)
-                other = real_set(second) if one is not None else None
-                if one is not None and other is not None:
-                    return same_real_set(one, other)
+                one_set = real_set(first)
+                other_set = real_set(second) if one_set is not None else None
+                if one_set is not None and other_set is not None:
+                    return same_real_set(one_set, other_set)
             except NotReadableError:
                 pass
         return self.same_structure(first, second)
@@ -73,20 +77,23 @@ class _Comparison:
 
     def stand_ins(self, node: Node, other: Node) -> Sequence[Node]:
         """Return the parts of a tree that may be its value in comparison with a tree of another kind."""
+        parts: Sequence[Node] = ()
         match node.kind:
             case "choice":  # (C) 12: its label or its value
-                return node.args
+                parts = node.args
+            case "given":
+                parts = node.args[:1] if _states_domain(*node.args) else ()
             case "rel":
                 value = self.assigned_value(node, other)
-                return () if value is None else (value,)
+                parts = () if value is None else (value,)
             case "list":  # "1/2 or 0.5": equal values
-                return node.args[:1] if node.name == "or" and len(self.distinct(node.args)) == 1 else ()
+                parts = node.args[:1] if node.name == "or" and len(self.distinct(node.args)) == 1 else ()
             case "ratio":
-                return (Node("div", node.args),) if is_scalar(other) and len(node.args) == 2 else ()
+                parts = (Node("div", node.args),) if is_scalar(other) and len(node.args) == 2 else ()
             case "text":  # a word; its letters without \text were read as a product named after them
                 is_named = other.kind in ("mul", "var", "const") and other.name.lower() == node.name
-                return (other,) if other.name and is_named else ()
-        return ()
+                parts = (other,) if other.name and is_named else ()
+        return parts
 
     # ------------------------------------------------------------------ lists, matrices, ratios
 
@@ -138,7 +145,7 @@ class _Comparison:
         """Compare two lists or sets; repetitions count only in lists of anything but points."""
         if "set" in (first.kind, second.kind) or any(item.kind == "tuple" for item in first.args):
             return self.unordered(self.distinct(first.args), self.distinct(second.args))
-        one, other = ({item.args[0].name for item in node.args if is_assignment(item)} for node in (first, second))
+        one, other = ({label for item in node.args if (label := _label(item))} for node in (first, second))
         if (len(one) > 1) != (len(other) > 1) and not (one and other):
             return self.ordered(first.args, second.args)  # x=1, y=2 versus 1, 2
         return self.unordered(first.args, second.args)
@@ -196,6 +203,8 @@ class _Comparison:
         if operators == ["in"]:
             return last if _is_name(first) else None
         if any(operator not in ("=", "approx") for operator in operators):
+            return None
+        if first.kind == "text" and is_scalar(other) and not _names_counted(first.name, other):
             return None
         parts = relation.args[len(_names(relation)) :]
         if operators[-1] == "approx" and len(parts) > 1:
@@ -269,6 +278,9 @@ _RULES: dict[tuple[str, str], Callable[[_Comparison, Node, Node], bool | None]] 
     ("ratio", "ratio"): _Comparison.same_ratio,
     ("rel", "rel"): _Comparison.same_relation,
     ("choice", "choice"): lambda self, first, second: self.ordered(first.args, second.args),
+    ("row", "row"): lambda self, first, second: self.ordered(first.args, second.args),
+    ("cases", "cases"): lambda self, first, second: self.unordered(first.args, second.args),
+    ("given", "given"): lambda self, first, second: self.ordered(first.args, second.args),
     ("side", "side"): lambda self, first, second: first.name == second.name and self.ordered(first.args, second.args),
     ("text", "text"): lambda self, first, second: first.name == second.name,
 }
@@ -314,6 +326,21 @@ def _computes_matrix(node: Node) -> bool:
     return is_scalar(node) and any(child.kind == "matrix" or _computes_matrix(child) for child in node.args)
 
 
+def _states_domain(answer: Node, condition: Node) -> bool:
+    """True if a condition only tells which values the variables of an answer may have."""
+    names = variables(answer)
+    match condition.kind:
+        case "rel":
+            is_domain = not {"=", "approx"} & set(condition.name.split())
+        case "text":
+            is_domain = not read_words(condition.name.split()).is_polar
+        case "quantity":
+            is_domain = not words_of(measured(condition)[1]).is_polar
+        case _:
+            is_domain = condition.kind == "var"
+    return is_domain and bool(names) and variables(condition) <= names
+
+
 def _cells(matrix: Node) -> list[Node]:
     return [cell for row in matrix.args for cell in row.args]
 
@@ -344,13 +371,28 @@ def is_assignment(node: Node) -> bool:
     return node.kind == "rel" and node.name.split()[0] in ("=", "approx") and _is_name(node.args[0])
 
 
+def _label(item: Node) -> str:
+    """Return what an element of a list names or counts; "" if it is a bare value."""
+    if is_assignment(item):
+        return item.args[0].name
+    return " ".join(words_of(measured(item)[1]).nouns) if is_scalar(item) else ""
+
+
+def _names_counted(name: str, amount: Node) -> bool:
+    """True if the name in "rabbits: 12" is what an amount counts, or the amount has no words."""
+    counted = words_of(measured(amount)[1]).nouns
+    return not counted or counted == read_words((), name.split()).nouns
+
+
 def _is_name(node: Node) -> bool:
     """True if the left side only names the value on the right: x, f(x), AB, (x, y), a+b, P(A)."""
-    if node.kind in ("var", "text", "apply", "call"):
+    if node.kind in ("var", "apply", "call"):
         return True
+    if node.kind == "text":
+        return not negates(node.name)
     if node.kind in ("tuple", "ratio"):
         return all(item.kind == "var" for item in node.args)
-    return is_scalar(node) and bool(variables(node)) and not _has_number(node)
+    return is_scalar(node) and bool(variables(node)) and not _has_number_or_words(node)
 
 
 def _names(relation: Node) -> tuple[Node, ...]:
@@ -358,8 +400,8 @@ def _names(relation: Node) -> tuple[Node, ...]:
     return tuple(takewhile(_is_name, relation.args[:-1]))
 
 
-def _has_number(node: Node) -> bool:
-    return node.kind == "num" or any(map(_has_number, node.args))
+def _has_number_or_words(node: Node) -> bool:
+    return node.kind in ("num", "quantity") or any(map(_has_number_or_words, node.args))
 
 
 def _same_correspondence(first: Node, second: Node) -> bool:

@@ -22,6 +22,8 @@ from marft_envs.grading.limits import (
     LimitExceededError,
     NotReadableError,
 )
+from marft_envs.grading.units import unit
+from marft_envs.grading.words import NO_WORDS
 
 Value = Any  # Fraction, or a number of the thread's mpmath context
 DIGITS = 50  # working precision of the first comparison
@@ -151,14 +153,13 @@ def _value(node: Node, point: dict[str, Value], ctx: Any) -> Value:
         return point[node.name]
     if kind == "const":
         return {"pi": ctx.pi, "e": ctx.e, "i": ctx.j, "oo": ctx.inf}[node.name] * 1  # times 1: rounded to ctx.dps
-    if kind not in ("func", "call") and kind not in _OPERATIONS:
+    operation = _OPERATIONS.get(kind)
+    if operation is None and kind not in _NAMED_OPERATIONS:
         raise NotReadableError(f"{kind} has no value")
     args = [_value(child, point, ctx) for child in node.args]
-    if kind == "call":
-        return _unknown_function(ctx, node.name, args)
-    if any(isinstance(arg, Vector) for arg in args):
-        return _vector_operation(ctx, node, args)
-    return _function(ctx, node.name, args) if kind == "func" else _OPERATIONS[kind](ctx, *args)
+    if operation is None:
+        return _NAMED_OPERATIONS[kind](ctx, node.name, args)
+    return _vector_operation(ctx, node, args) if Vector in map(type, args) else operation(ctx, *args)
 
 
 def same_number(first: Value, second: Value, digits: int = DIGITS) -> bool | None:
@@ -333,7 +334,6 @@ _OPERATIONS: dict[str, Callable[..., Value]] = {
     "ceil": lambda ctx, x: _rounded(ctx, x, up=True),
     "percent": lambda ctx, x: _divide(ctx, x, Fraction(100)),
     "degree": lambda ctx, x: _multiply(ctx, x, ctx.pi / 180),
-    "quantity": lambda ctx, x: x,
     "based": lambda ctx, x: x,
 }
 
@@ -420,6 +420,17 @@ def _function(ctx: Any, name: str, args: list[Value]) -> Value:
     if is_long and name not in ("ln", "log", "lg"):
         raise LimitExceededError("the argument of a function is too large")
     return function(ctx, argument)
+
+
+def _quantity(ctx: Any, name: str, args: list[Value]) -> Value:
+    if unit(name).words != NO_WORDS:
+        raise NotReadableError(f"words inside an expression: {name}")
+    return args[0]
+
+
+_NAMED_OPERATIONS: dict[str, Callable[[Any, str, list[Value]], Value]] = {
+    "func": _function, "call": _unknown_function, "quantity": _quantity,
+}  # fmt: skip
 
 
 def _log(ctx: Any, value: Any) -> Any:

@@ -28,6 +28,8 @@ class Node(NamedTuple):
     | matrix | args = rows |
     | ratio | name = "clock", "clock am", ... if it can be a time of day |
     | choice | args = label and value |
+    | given | args = answer and condition |
+    | cases | args = rows of a value and its condition |
     | side | args = limit; name = "+" or "-" |
     | list, set, cup, cap, setminus, apply, text | |
 
@@ -44,7 +46,9 @@ class Node(NamedTuple):
     name: str = ""
 
 
-_STRUCTURES = "list tuple set cup cap setminus rel matrix row ratio apply choice text emptyset numbers side"
+_STRUCTURES = """
+    list tuple set cup cap setminus rel matrix row cases ratio apply choice text emptyset numbers side given
+"""
 STRUCTURES = frozenset(_STRUCTURES.split())
 _FORMULAS = """
     num const var add mul div neg pow root func series abs floor ceil fact binom pm mp
@@ -61,6 +65,14 @@ def number(value: int | Fraction, literal: str = "") -> Node:
 def is_scalar(node: Node) -> bool:
     """True if a node is one (possibly symbolic) number, with or without a unit."""
     return node.kind not in STRUCTURES
+
+
+def exact_value(node: Node) -> Fraction | None:
+    """Return the value of a number with its sign that is no decimal, else None."""
+    literal = node.args[0] if node.kind == "neg" else node
+    if literal.kind != "num" or literal.name or literal.value is None:
+        return None
+    return literal.value if literal is node else -literal.value
 
 
 def is_formula(node: Node) -> bool:

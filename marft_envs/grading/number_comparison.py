@@ -25,6 +25,7 @@ from marft_envs.grading.evaluation import (
 from marft_envs.grading.expression import Node, number
 from marft_envs.grading.limits import NotReadableError
 from marft_envs.grading.units import Unit, conflict, unit
+from marft_envs.grading.words import NO_WORDS, Words, agree, joined
 
 LONG_DECIMAL_DIGITS = 12  # decimals of this many significant digits match the number that they round
 _LEAST_SINGLE, _LARGEST_SINGLE = 2.0**-126, 2.0**127  # normal numbers of single precision
@@ -40,17 +41,20 @@ def same_scalar(first: Node, second: Node) -> bool | None:
     for one, other in ((first, second), (second, first)):
         if one.kind == "var" and one.name in _CHOICES and other.name.upper() == one.name:
             return True  # a choice in lower case
-    if "percent" in (first.kind, second.kind):
-        return _same_percent(first, second)
-    if "based" in (first.kind, second.kind):
-        return _same_based(first, second)
-    return _same_quantity(first, second)
+    (one, one_unit), (other, other_unit) = measured(first), measured(second)
+    if (one_unit or other_unit) and not agree(
+        words_of(one_unit), words_of(other_unit), is_bare=not variables(one) and not variables(other)
+    ):
+        return False
+    if "percent" in (one.kind, other.kind):
+        return _same_percent(one, one_unit, other, other_unit)
+    if "based" in (one.kind, other.kind):
+        return _same_based(one, other)
+    return _same_quantity(one, one_unit, other, other_unit)
 
 
-def _same_quantity(first: Node, second: Node) -> bool | None:
+def _same_quantity(one: Node, one_unit: Unit | None, other: Node, other_unit: Unit | None) -> bool | None:
     """Compare two amounts; one of the units may be missing."""
-    one, one_unit = measured(first)
-    other, other_unit = measured(second)
     if one_unit is None and other_unit is not None and other_unit.kind == "measure":
         one, one_unit = _trailing_unit(one) or (one, None)
     elif other_unit is None and one_unit is not None and one_unit.kind == "measure":
@@ -71,18 +75,26 @@ def _same_quantity(first: Node, second: Node) -> bool | None:
 
 
 def measured(node: Node) -> tuple[Node, Unit | None]:
-    """Split an expression from its unit."""
+    """Split an expression from its unit, and from the words beside it."""
     if node.kind == "neg":
         inner, found = measured(node.args[0])
         return Node("neg", (inner,)), found
     if node.kind == "degree":
         return node.args[0], _DEGREES
     if node.kind == "quantity":
-        inner = node.args[0]
         if node.name.startswith("degree "):
-            return inner, Unit("measure", (("celsius" if node.name[-1] == "C" else "fahrenheit", 1),))
-        return inner, unit(node.name)
+            return node.args[0], Unit("measure", (("celsius" if node.name[-1] == "C" else "fahrenheit", 1),))
+        stated = unit(node.name)
+        inner, inside = measured(node.args[0])
+        if inside is None:
+            return inner, stated
+        return inner, inside._replace(words=joined(stated.words, inside.words))  # 30° east, 鸡 5 只
     return node, None
+
+
+def words_of(stated: Unit | None) -> Words:
+    """Return the words beside an amount."""
+    return NO_WORDS if stated is None else stated.words
 
 
 def same_value(first: Node, second: Node) -> bool | None:
@@ -223,11 +235,10 @@ def _decimal_places(node: Node) -> int | None:
     return len(decimals) if point and digits.isdigit() and len(digits) >= LONG_DECIMAL_DIGITS else None
 
 
-def _same_percent(first: Node, second: Node) -> bool | None:
-    if first.kind == second.kind:
-        return same_value(first.args[0], second.args[0])
-    percent, other = (first, second) if first.kind == "percent" else (second, first)
-    other, stated = measured(other)
+def _same_percent(one: Node, one_unit: Unit | None, other: Node, other_unit: Unit | None) -> bool | None:
+    if one.kind == other.kind:
+        return same_value(one.args[0], other.args[0])
+    percent, other, stated = (one, other, other_unit) if one.kind == "percent" else (other, one, one_unit)
     if stated is not None and stated.kind == "measure":
         return False
     return same_value(percent.args[0], other) or same_value(Node("mul", (percent.args[0], _HUNDREDTH)), other)

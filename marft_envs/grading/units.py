@@ -1,10 +1,12 @@
-"""English and Chinese units of measurement, with dimension and exact size."""
+"""English and Chinese units of measurement, with dimension and exact size, and the other words beside a number."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
+
+from marft_envs.grading.words import NO_WORDS, Words, read_words
 
 
 class Unit(NamedTuple):
@@ -14,11 +16,13 @@ class Unit(NamedTuple):
         kind: "measure" (known), "counter" (unknown words, such as apples) or "any" ("units").
         dimension: Sorted (base, exponent) pairs; empty for counters.
         size: Exact size in base units; 1 for counters.
+        words: Words of the phrase that belong to no unit.
     """
 
     kind: str
     dimension: tuple[tuple[str, int], ...] = ()
     size: Fraction = Fraction(1)
+    words: Words = NO_WORDS
 
 
 _TABLE: dict[tuple[str, int], str] = {  # (base unit, exponent): lines of "size names"
@@ -95,13 +99,18 @@ _SMALL_CHANGE = {"yuan": Fraction(1, 100), "second": Fraction(60)}  # 分 after 
 
 @lru_cache(maxsize=4096)
 def unit(phrase: str) -> Unit:
-    """Parse a unit phrase of tokens separated by blanks: "miles / hour", "cm ^ 2", "平方厘米"."""
+    """Parse a unit phrase of tokens separated by blanks: "miles / hour", "cm ^ 2", "平方厘米".
+
+    Words before the number end with "#": "鸡 # 只".
+    """
     dimension: dict[str, int] = {}
     size = Fraction(1)
     sign = 1  # -1 behind "per"
     power = 1  # of "square" or "cubic" before the next unit
     is_any = is_known = False
-    words = phrase.split()
+    before, _, behind = f" {phrase} ".rpartition(" # ")
+    words = behind.split()
+    others: list[str] = []
     for index, word in enumerate(words):
         lower = word.lower()
         if lower in ("/", "per", "每", "a"):
@@ -110,16 +119,21 @@ def unit(phrase: str) -> Unit:
             power = _POWER_BEFORE[lower]
         elif lower in _ANY:
             is_any = True
+        elif is_known and (not word.isalpha() or lower in _POWER_BEHIND):
+            continue  # an exponent, which belongs to the unit before it
         else:
             total_power = sign * power * _power_behind(words[index + 1 : index + 5])
-            for base, exponent, factor in _parts(word):
+            parts, rest = _parts(word)
+            for base, exponent, factor in parts:
                 dimension[base] = dimension.get(base, 0) + exponent * total_power
                 size *= factor**total_power
                 is_known = True
             power = 1
+            others += [rest] if rest else []
+    found = read_words(others, before.split())
     if is_known:
-        return Unit("measure", tuple(sorted((base, total) for base, total in dimension.items() if total)), size)
-    return Unit("any" if is_any else "counter")
+        return Unit("measure", tuple(sorted((base, total) for base, total in dimension.items() if total)), size, found)
+    return Unit("any" if is_any or not words else "counter", words=found)
 
 
 def conflict(first: Unit, second: Unit) -> bool:
@@ -139,27 +153,28 @@ def combined(first: str, second: str) -> Fraction | None:
     return other.size / one.size
 
 
-def _parts(word: str) -> list[tuple[str, int, Fraction]]:
-    """Return the (base, exponent, size) of one word; empty if it is not a unit."""
+def _parts(word: str) -> tuple[list[tuple[str, int, Fraction]], str]:
+    """Return the (base, exponent, size) of the units in one word, and the part of it that is none."""
     known = _KNOWN.get(word) or _KNOWN.get(word.lower())
     if known:
-        return [known]
+        return [known], ""
     if word.lower() in _SPEEDS:
         above, below = (_KNOWN.get(name, (name, 1, Fraction(1))) for name in _SPEEDS[word.lower()])
-        return [above, (below[0], -below[1], 1 / below[2])]
-    return [] if word.isascii() else _chinese_parts(word)
+        return [above, (below[0], -below[1], 1 / below[2])], ""
+    return ([], word) if word.isascii() else _chinese_parts(word)
 
 
-def _chinese_parts(word: str) -> list[tuple[str, int, Fraction]]:
+def _chinese_parts(word: str) -> tuple[list[tuple[str, int, Fraction]], str]:
     """Read 平方米, 立方厘米 and a unit followed by a noun (千克苹果)."""
-    word = word.removeprefix("个") or word
+    name = word.removeprefix("个") or word
     for prefix, power in (("平方", 2), ("立方", 3)):
-        if word.startswith(prefix):
-            return [(base, exponent * power, size**power) for base, exponent, size in _chinese_parts(word[2:])]
-    for length in range(min(len(word), 4), 0, -1):
-        if word[:length] in _KNOWN:
-            return [_KNOWN[word[:length]]]
-    return []
+        if name.startswith(prefix):
+            parts, rest = _chinese_parts(name[2:])
+            return [(base, exponent * power, size**power) for base, exponent, size in parts], rest
+    for length in range(min(len(name), 4), 0, -1):
+        if name[:length] in _KNOWN:
+            return [_KNOWN[name[:length]]], name[length:]
+    return [], word
 
 
 def _power_behind(words: list[str]) -> int:

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from marft_envs.grading.units import combined, conflict, unit
+from marft_envs.grading.words import Words
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ from marft_envs.grading.units import combined, conflict, unit
     ],
 )
 def test_units(phrase, dimension, size):
-    assert unit(phrase) == ("measure", dimension, size)
+    assert unit(phrase)[:3] == ("measure", dimension, size)
 
 
 def test_conflicts():
@@ -33,7 +34,15 @@ def test_conflicts():
     assert conflict(unit("cm"), unit("cm ^ 2"))
     assert not conflict(unit("cm"), unit("m"))  # the amounts will tell
     assert not conflict(unit("square units"), unit("cm ^ 2"))
-    assert not conflict(unit("apples"), unit("fruits"))
+    assert not conflict(unit("apples"), unit("fruits"))  # the words will tell
+
+
+def test_words_beside_units():
+    assert unit("kg of apples").words.nouns == ("apple",)
+    assert unit("千克苹果").words.nouns == ("苹果",)
+    assert unit("cm ^ 2").words == unit("square units").words == Words()
+    assert unit("hours late").words.is_polar
+    assert unit("鸡 # 只").words == Words(("鸡",), "只")
 
 
 def test_compound_amounts():
