@@ -22,7 +22,7 @@ TRAINING := env $(if $(TCMALLOC),LD_PRELOAD=$(TCMALLOC),THP_MEM_ALLOC_ENABLE=1) 
 QUICK := not slow and not long and not attacks and not probes and not browser and not ray and not vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart third-party vllm test lint test-backends test-long test-attacks test-probes test-ray test-chaos test-vllm test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft bench-all bench-guard data docs dist mutation install hooks clean
+.PHONY: help quickstart third-party vllm test lint test-backends test-long test-attacks test-probes test-ray test-chaos test-vllm resolve test-browser test-repeat test-slow sandbox bench-judge bench-envs bench-train bench-gpu bench-sft bench-all bench-guard data docs dist mutation install hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -67,6 +67,11 @@ test-ray: $(STAMP)  ## rollouts, learners, judges and benchmarks on a Ray cluste
 
 test-vllm: $(VLLM_STAMP)  ## the samplers against vLLM itself, on a CPU
 	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/test_vllm.py
+
+resolve: $(STAMP)  ## resolve the requirements of marft[agents,vllm] under constraints-vllm.txt; installs nothing
+	$(BIN)/uv pip compile --quiet --python-version 3.12 --python-platform linux --extra agents --extra vllm \
+	  --constraints constraints-vllm.txt pyproject.toml --output-file $(VENV)/resolved-vllm.txt
+	@grep -E '^(vllm|torch|transformers|peft)==' $(VENV)/resolved-vllm.txt
 
 test-chaos: $(STAMP)  ## training while processes are killed, the disk is full and files are damaged; as root (ARGS="--updates 50")
 	$(BIN)/python -P tests/chaos.py $(ARGS)

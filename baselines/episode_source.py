@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import marft_envs
+from baselines.config_trust import UntrustedConfigError, Uses, is_own, read_config
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import rebuild
@@ -39,6 +40,7 @@ class EpisodeSource:
     Args:
         place: Folder with episodes.jsonl, and evaluation.json or config.json.
         rebuilt: True rebuilds the episodes of an evaluation too, for the chat form of their observations.
+        trust: True to make the environment that the record of somebody else describes.
 
     Attributes:
         file: Path of the episodes.jsonl.
@@ -49,7 +51,7 @@ class EpisodeSource:
         ValueError: The folder is neither.
     """
 
-    def __init__(self, place: Path, *, rebuilt: bool = False) -> None:
+    def __init__(self, place: Path, *, rebuilt: bool = False, trust: bool | None = False) -> None:
         self.failed = 0
         self.file = place / "episodes.jsonl"
         self.evaluation = (place / "evaluation.json").is_file()
@@ -60,7 +62,7 @@ class EpisodeSource:
             )
         self.replay: Rebuilt | None = None
         if rebuilt or not self.evaluation:
-            self.replay = Rebuilt(place / ("evaluation.json" if self.evaluation else "config.json"))
+            self.replay = Rebuilt(place / ("evaluation.json" if self.evaluation else "config.json"), trust=trust)
 
     def episodes(self) -> Iterator[Episode]:
         """Yield the episodes, see `records`."""
@@ -106,17 +108,23 @@ class Rebuilt:
 
     Args:
         config: A config.json or evaluation.json.
+        trust: True to act on the record of somebody else.
 
     Attributes:
         env_id: Id of the environment.
         keywords: Keywords of `marft_envs.make`.
         env: Environment that rebuilds them.
+        config: Content of the file.
+        own: True if this user wrote the file here, or trusts it.
     """
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, config: Path, *, trust: bool | None = False) -> None:
         try:
-            told = json.loads(config.read_text(encoding="utf-8"))
+            told = read_config(config, Uses(only=("env", "keywords")), trust=trust)
             self.env_id, self.keywords = str(told["env"]), dict(told["keywords"])
+            self.config, self.own = told, bool(trust) or is_own(config, config.read_bytes())
+        except UntrustedConfigError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{config} is no record of a run: {type(error).__name__}: {error}") from error
         self.env = marft_envs.make(self.env_id, **self.keywords)

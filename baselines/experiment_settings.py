@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from baselines.cli.environment_flags import factory, model_folder_or_name, read_
 from baselines.cli.held_out_validation import ValidationSettings
 from baselines.cli.sampler_flags import OWN, check_play
 from baselines.cli.settings_flags import from_record, given_knobs, read_knobs
+from baselines.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
 from baselines.presets import PRESETS
 from baselines.training_data.demonstrations import replay_pools
 from marft_agents.generation.sampling import SamplingParams
@@ -147,15 +147,23 @@ class Experiment:
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     @classmethod
-    def load(cls, run: Path) -> Experiment:
+    def load(cls, run: Path, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> Experiment:
         """Read the config.json of a run folder.
+
+        Args:
+            run: Folder of the run.
+            uses: The settings on which the caller acts; the others need no trust.
+            trust: True to act on the record of somebody else.
 
         Raises:
             RunFolderError: The file is missing, or is not the record of an experiment.
+            UntrustedConfigError: This user did not write it here, and it names commands, modules, servers or paths.
         """
         file = run / "config.json"
         try:
-            return cls.from_dict(json.loads(file.read_text(encoding="utf-8")), file)
+            return cls.from_dict(read_config(file, uses, trust=trust), file)
+        except UntrustedConfigError:
+            raise
         except FileNotFoundError as error:
             raise RunFolderError(f"{run} holds no run: config.json is missing") from error
         except (OSError, ValueError) as error:

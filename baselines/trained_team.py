@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from baselines.config_trust import EVERYTHING, Uses
 from baselines.experiment_settings import Experiment
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
@@ -100,14 +101,23 @@ class TeamSettings:
         return team
 
 
-def experiment_of(path: Path) -> Experiment:
+PLAYERS = Uses(only=("models",))
+"""The settings of a trained team that plays an environment of the user's choice."""
+
+
+def experiment_of(path: Path, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> Experiment:
     """Return the experiment of a checkpoint, read from the config.json of its run folder.
+
+    Args:
+        path: Checkpoint or run, see `checkpoint.resolve`.
+        uses: The settings on which the caller acts.
+        trust: True to act on the record of somebody else.
 
     Raises:
         CheckpointError: There is no such checkpoint, or it lies in no run folder.
+        RunFolderError, UntrustedConfigError: See `Experiment.load`.
     """
-    path = checkpoint.resolve(path)
-    return Experiment.load(run_of(path))
+    return Experiment.load(run_of(checkpoint.resolve(path)), uses, trust=trust)
 
 
 def run_of(path: Path) -> Path:

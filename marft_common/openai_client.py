@@ -4,48 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 from openai import DefaultHttpxClient, OpenAI
 
-if TYPE_CHECKING:
-    import httpx
-else:  # openai 3 is built on httpx2, openai 2 on httpx
-    httpx = importlib.import_module(DefaultHttpxClient.__base__.__module__.partition(".")[0])
+from marft_common.deadline import Deadline
+
+# openai 3 is built on httpx2, openai 2 on httpx
+httpx: Any = importlib.import_module(DefaultHttpxClient.__base__.__module__.partition(".")[0])
+_MOST_CONNECTIONS = 1000  # as the SDK allows
 
 
-class BodyInTime(httpx.SyncByteStream):
-    """Body of a response that must end before a time; httpx limits each part alone.
+class ClientInTime(DefaultHttpxClient):
+    """HTTP client with a deadline for each request, from its first byte to the last one of the answer.
+
+    Each request has a connection of its own: a connection that is used again cannot be told from those of other
+    requests. The client closes when nothing refers to it any more, as the one of the SDK does.
 
     Args:
-        response: Response whose body was not read yet.
-        timeout_s: Seconds from now.
-
-    Raises:
-        httpx.ReadTimeout: While reading, once the time is over.
+        timeout_s: Seconds for a request.
     """
 
-    def __init__(self, response: httpx.Response, timeout_s: float) -> None:
-        assert isinstance(response.stream, httpx.SyncByteStream)
-        self._parts, self._request = response.stream, response.request
-        self._timeout_s, self._end = timeout_s, time.monotonic() + timeout_s
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__(limits=httpx.Limits(max_connections=_MOST_CONNECTIONS, max_keepalive_connections=0))
+        self._timeout_s = timeout_s
 
-    def __iter__(self) -> Iterator[bytes]:
-        for part in self._parts:
-            if time.monotonic() > self._end:
-                message = f"the answer is not whole after {self._timeout_s:g} s"
-                raise httpx.ReadTimeout(message, request=self._request)
-            yield part
+    def send(self, request: Any, **options: Any) -> Any:
+        """Send a request and read the whole answer.
 
-    def close(self) -> None:
-        """Close the connection, or give it back."""
-        self._parts.close()
+        Raises:
+            httpx.ReadTimeout: The answer is not whole in time.
+        """
+        try:
+            with Deadline(self._timeout_s) as deadline:
 
+                def watch(event: str, about: dict[str, Any]) -> None:
+                    if event == "connection.connect_tcp.complete":
+                        deadline.watch(about["return_value"].get_extra_info("socket"))
 
-class ClosingClient(DefaultHttpxClient):
-    """HTTP client that closes its connections when nothing refers to it any more, as the one of the SDK does."""
+                request.extensions = {**request.extensions, "trace": watch}
+                response = super().send(request, **options)
+                response.read()
+                return response
+        except TimeoutError as error:
+            raise httpx.ReadTimeout(str(error), request=request) from error
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # at the interpreter's end, or not initialised
@@ -58,12 +60,8 @@ def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Open
     Args:
         base_url: Up to and including the version, like `http://localhost:8000/v1`.
         key: The API key, or any text.
-        timeout_s: Time limit in seconds until the first byte of the answer, and from there to its last byte.
+        timeout_s: Time limit of a try in seconds, from its first byte to the last one of the answer.
         retries: Further tries after a failure that may pass.
     """
-
-    def limit_body(response: httpx.Response) -> None:
-        response.stream = BodyInTime(response, timeout_s)
-
-    http = ClosingClient(event_hooks={"response": [limit_body]})
+    http = ClientInTime(timeout_s)
     return OpenAI(base_url=base_url, api_key=key, timeout=timeout_s, max_retries=retries, http_client=http)

@@ -1,4 +1,4 @@
-"""Configuration of all tests: Hypothesis draws the same examples in every run, and nobody waits for a benchmark.
+"""Configuration of all tests: same examples of Hypothesis in every run, no wait for a benchmark, a user of their own.
 
 The profile `random` of Hypothesis draws other examples, by --hypothesis-seed.
 """
@@ -43,6 +43,15 @@ def pytest_collection_finish():
     """Take modules and collected tests out of garbage collection: a full one of them would take half a second."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_a_new_user(tmp_path_factory):
+    """The ledger of written files is that of a user who has written nothing yet; child processes inherit it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.delenv("MARFT_TRUST", raising=False)
+        yield
 
 
 @pytest.fixture

@@ -30,10 +30,17 @@ from baselines.attribution.coalitions import (
 from baselines.attribution.message_influence import edges_of
 from baselines.attribution.run import AttributionPlan, EpisodeCost, cost, missing, play, summary
 from baselines.cli.device_flag import add_device_flag, devices_of
-from baselines.cli.environment_flags import add_environment_flags, factory, notes_of, read_keywords
+from baselines.cli.environment_flags import (
+    add_environment_flags,
+    factory,
+    given_keywords,
+    notes_of,
+    read_keywords,
+)
 from baselines.cli.evaluate import TABLE_WIDTH, add_scenario_flags, chosen_scenarios
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
+from baselines.config_trust import Uses, add_trust_flag
 from baselines.gold_answers import check_oracle
 from baselines.source_commit import source_commit
 from baselines.trained_team import TeamSettings, experiment_of, run_of
@@ -90,6 +97,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_environment_flags(parser, split="test")
     add_knobs(parser, SamplingParams, title="sampling (as in training where not given)")
     add_knobs(parser, ContextSettings, title="context window (as in training where not given)")
+    add_trust_flag(parser)
     parser.set_defaults(run=run)
 
 
@@ -144,7 +152,9 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
         ValueError: A flag, the environment or the checkpoint cannot be used; the message says why.
     """
     path = checkpoint.resolve(arguments.checkpoint)
-    trained = experiment_of(path)
+    replaced = [f"keywords.{name}" for name in given_keywords(arguments)]
+    uses = Uses(only=("env", "keywords", "models"), but=replaced)
+    trained = experiment_of(path, uses, trust=arguments.trust_config)
     arguments.env = trained.env
     keywords = {**trained.keywords, **read_keywords(arguments, trained.keywords.get("reward", "success"))}
     make_env = factory(trained.env, keywords)

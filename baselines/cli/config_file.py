@@ -19,14 +19,15 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from baselines.cli.environment_flags import KEYWORDS
+from baselines.cli.environment_flags import KEYWORDS, given_keywords
 from baselines.cli.settings_flags import flag, number, optional_number, optional_whole
+from baselines.config_trust import EVERYTHING, Uses, add_trust_flag, require_trust
 from baselines.experiment_settings import SETTINGS, Experiment
 from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
 from marft_agents.policies.partners import split_item
 
 TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
-NOT_IN_FILES = ("help", "config", "resume", "print_config")
+NOT_IN_FILES = ("help", "config", "resume", "print_config", "trust_config")
 JSON_FLAGS = ("dependency", "reward", "communication", "grader")  # these flags take a table as JSON text
 EXCLUSIVE = (("updates", "epochs"),)  # a flag of a pair replaces either one in the file
 EXPERIMENTS = resources.files("baselines").joinpath("experiments")
@@ -35,6 +36,9 @@ BY_AGENT = ("model", "models")
 KEYED = ("model", "env_arg", "reward_term")  # repeated flags KEY=VALUE: those given replace those of the file by key
 SFT = "sft"  # algorithm in the config.json of `marft sft`
 OPTIONAL = (optional_whole, optional_number)
+# settings of an evaluation.json that `marft eval --config` takes as they are, and all that it takes
+REPEATED = ("env", "keywords", "policy", "endpoint", "checkpoint", "law", "context", "remote", "seeds", "max_turns")
+EVALUATED = (*REPEATED, "models", "scenario_file")
 
 
 class ConfigError(ValueError):
@@ -42,7 +46,7 @@ class ConfigError(ValueError):
 
 
 def add_config(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
-    """Add --config to a command that already has all its other flags; flags that are not given must default to None.
+    """Add --config and --trust-config to a command that has all its other flags; without them those must be None.
 
     Args:
         parser: Parser of the command.
@@ -54,6 +58,7 @@ def add_config(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespac
         help="take flags from a TOML file, the config.json of a run, or one of the experiments that come with marft "
         f"(like {bundled()[0]}); flags go before it",
     )
+    add_trust_flag(parser)
     parser.set_defaults(run=lambda arguments: run(with_config(arguments, parser)))
 
 
@@ -65,8 +70,8 @@ def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) 
     """
     if arguments.config is None or getattr(arguments, "resume", None) is not None:
         return arguments
-    file = _Config(arguments.config, parser)
     given = {name: value for name, value in vars(arguments).items() if value is not None}
+    file = _Config(arguments.config, parser, _left_by(arguments, given), trust=arguments.trust_config)
     told = file.flags()
     for names in EXCLUSIVE:
         if any(name in given for name in names):
@@ -94,14 +99,28 @@ def bundled() -> list[str]:
     ]
 
 
-def read_file(name: str) -> dict[str, Any]:
+def _left_by(arguments: argparse.Namespace, given: Mapping[str, Any]) -> Uses:
+    """Return the settings of a record that no flag replaces."""
+    replaced = [f"{TABLES[name]}.{name}" if name in TABLES else name for name in given]
+    replaced += [f"keywords.{name}" for name in given_keywords(arguments)]
+    agents = [split_item(item)[0] for item in given.get("model", ())]
+    replaced += ["models" if agent == "*" else f"models.{agent}" for agent in agents]
+    return Uses(but=[*replaced, *(["scenario_file"] if "scenarios" in given else [])])
+
+
+def read_file(name: str, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> dict[str, Any]:
     """Read a config file.
+
+    A TOML file that the user names is the user's own word, the record of a run is not.
 
     Args:
         name: Path of a TOML or JSON file or of a run folder, or the name of a bundled experiment.
+        uses: The settings on which the caller acts.
+        trust: True to act on the record of somebody else.
 
     Raises:
         ConfigError: No such file exists, or it cannot be read.
+        UntrustedConfigError: This user did not write the record here, and it names commands, modules, servers or paths.
     """
     path: Path | Traversable = Path(name).expanduser()
     if path.is_dir() and path.joinpath("config.json").is_file():
@@ -111,7 +130,8 @@ def read_file(name: str) -> dict[str, Any]:
     if not path.is_file() and name.removesuffix(".toml") in bundled():
         path = EXPERIMENTS.joinpath(f"{name.removesuffix('.toml')}.toml")
     try:
-        text = path.read_bytes().decode("utf-8")
+        content = path.read_bytes()
+        text = content.decode("utf-8")
         record = json.loads(text) if path.name.endswith(".json") else tomllib.loads(text)
     except FileNotFoundError as error:
         raise ConfigError(f"--config {name}: there is no such file{_close(name, bundled())}") from error
@@ -124,7 +144,14 @@ def read_file(name: str) -> dict[str, Any]:
         raise ConfigError(f"--config {name} is not {kind}: {error}") from error
     if not isinstance(record, dict):
         raise ConfigError(f"--config {name}: found {type(record).__name__}, wanted an object with settings")
+    if path.name.endswith(".json") and not trust:
+        used = dataclasses.replace(uses, only=EVALUATED) if _is_evaluation(record) else uses
+        require_trust(Path(str(path)), content, record, used)
     return record
+
+
+def _is_evaluation(record: Mapping[str, Any]) -> bool:
+    return "scores" in record and "scenarios" in record
 
 
 def config_of(experiment: Experiment) -> dict[str, Any]:
@@ -173,17 +200,19 @@ class _Config:
     Args:
         name: File, run folder or bundled experiment, as in `read_file`.
         parser: Parser of the command.
+        uses: The settings of a record on which the command acts.
+        trust: True to act on the record of somebody else.
     """
 
-    def __init__(self, name: str, parser: argparse.ArgumentParser) -> None:
+    def __init__(self, name: str, parser: argparse.ArgumentParser, uses: Uses, *, trust: bool | None) -> None:
         self.name, self.command = name, parser.prog.split()[-1]
         self.actions = _flags_of(parser)
-        self.record = self._of_this_command(read_file(name))
+        self.record = self._of_this_command(read_file(name, uses, trust=trust))
 
     def _of_this_command(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the record of a run or of an evaluation as a config; refuse one that belongs to another command."""
         found = record.pop("command", None)
-        if "scores" in record and "scenarios" in record:
+        if _is_evaluation(record):
             found = "eval"
         elif isinstance(record.get("learner"), dict) and isinstance(record.get("schedule"), dict) and found is None:
             found = SFT if record.get("algorithm") == SFT else "train"
@@ -191,7 +220,7 @@ class _Config:
             raise ConfigError(
                 f"{self.name} is a config of marft {found}, not of marft {self.command}{_advice(found, self.command)}"
             )
-        if "scores" in record and "scenarios" in record:
+        if _is_evaluation(record):
             return _evaluated(record)
         if self.name.endswith(".json") or Path(self.name).is_dir():
             return config_of(Experiment.from_dict(record, self.name)) if found == "train" else record
@@ -322,8 +351,7 @@ def _flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config with which `marft eval` repeats an evaluation."""
-    names = ("env", "keywords", "policy", "endpoint", "checkpoint", "law", "context", "remote", "seeds", "max_turns")
-    kept = {name: record[name] for name in names if record.get(name) is not None}
+    kept = {name: record[name] for name in REPEATED if record.get(name) is not None}
     by_agent = isinstance(record["models"], Mapping)  # also names partners that the checkpoint does not
     model = {} if "policy" in kept or ("checkpoint" in kept and not by_agent) else {"model": record["models"]}
     file = record.get("scenario_file")

@@ -15,6 +15,7 @@ from rich.table import Table
 import envs_data
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
+from baselines.config_trust import add_trust_flag
 from baselines.training_data import from_runs, mining
 from baselines.training_data.conditions import Condition
 from baselines.training_data.recordings import Recording, read_recording
@@ -80,6 +81,7 @@ def _add_recordings(parser: argparse.ArgumentParser, *, where: str, chosen: str)
         help="refuse files with spans that cannot be used, instead of leaving those out",
     )
     add_environment_flags(parser)
+    add_trust_flag(parser)
 
 
 def _read(arguments: argparse.Namespace) -> list[Recording]:
@@ -87,7 +89,8 @@ def _read(arguments: argparse.Namespace) -> list[Recording]:
         keywords = read_keywords(argparse.Namespace(**{**vars(arguments), "env": env_id}))
         return keywords, marft_envs.make(env_id, **keywords)
 
-    recordings = [read_recording(path, make, arguments.env, strict=arguments.strict) for path in arguments.recordings]
+    how = {"strict": arguments.strict, "trust": arguments.trust_config}
+    recordings = [read_recording(path, make, arguments.env, **how) for path in arguments.recordings]
     for recording in recordings:
         if recording.left_out:
             reasons = ", ".join(f"{count} {reason}" for reason, count in recording.left_out.items())
@@ -140,15 +143,16 @@ def make_turns(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--held-out {arguments.held_out}: wanted a share in [0, 1)")
     _refuse_existing(arguments.out)
     scrubber = Scrubber(_symbols(arguments.model))
+    recordings = _read(arguments)
     found = from_runs.build(
-        _read(arguments),
+        recordings,
         where,
         splits=(TRAIN, *(arguments.allow_split or ())),
         held_out=arguments.held_out,
         seed=arguments.seed,
         scrubber=scrubber,
     )
-    write_turns(arguments.out, found.examples, found.manifest)
+    write_turns(arguments.out, found.examples, found.manifest, own=all(one.own for one in recordings))
     manifest = found.manifest
     table = Table("agent", "turns to train on", "held out")
     for agent, counts in manifest["examples"].items():
@@ -207,9 +211,10 @@ def make_shadow(arguments: argparse.Namespace) -> int:
     where = Condition.read(arguments.where)
     file, listed = arguments.out / "evaluation.json", arguments.out / "scenarios.json"
     _refuse_existing(file)
-    found = mining.shadow(_read(arguments), where)
+    recordings = _read(arguments)
+    found = mining.shadow(recordings, where)
     found.scenarios.write(listed)
-    write_json(file, found.record)
+    write_json(file, found.record, own=all(one.own for one in recordings))
     low, high = found.record["interval_95"]
     print(
         f"{file}: {len(found.scenarios.scenarios)} recorded scenarios, success {found.record['accuracy']:.3f} "

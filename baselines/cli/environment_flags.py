@@ -124,6 +124,12 @@ def read_keywords(arguments: argparse.Namespace, reward: Any = "success") -> dic
     return found
 
 
+def given_keywords(arguments: argparse.Namespace) -> list[str]:
+    """Return the names of the keywords of `marft_envs.make` that flags give."""
+    named = [name for name in KEYWORDS if getattr(arguments, name, None) is not None]
+    return [*named, *(item.partition("=")[0] for item in getattr(arguments, "env_arg", None) or ())]
+
+
 def _with_terms(reward: Any, terms: Sequence[str]) -> dict[str, Any]:
     """Return a reward as weights of terms, with those of --reward-term added."""
     if isinstance(reward, str):

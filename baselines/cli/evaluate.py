@@ -36,6 +36,7 @@ from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
 from baselines.cli.train import add_model_flags
 from baselines.cohorts import Cohorts, CohortScore, cohort_scores
+from baselines.config_trust import Uses
 from baselines.evaluation_scenarios import ScenarioList, scenario_list
 from baselines.evaluation_scenarios import read as read_scenarios
 from baselines.experiment_settings import Experiment, read_models
@@ -47,7 +48,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.language_model import LanguageModelTeam, models_of
-from marft_agents.policies.partners import RemoteSettings
+from marft_agents.policies.partners import RemoteSettings, split_item
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import RemotePolicy
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
@@ -235,7 +236,11 @@ def _policy(arguments: argparse.Namespace, env: Any) -> Players:
     The context window is None for an endpoint, which enforces its own. Models are the names of the bases, or by agent
     where an agent is frozen or remote.
     """
-    trained = None if arguments.checkpoint is None else experiment_of(arguments.checkpoint)
+    trained = None
+    if arguments.checkpoint is not None:
+        named = [split_item(item)[0] for item in arguments.model or ()]
+        uses = Uses(only=() if "*" in named else ("models",), but=[f"models.{agent}" for agent in named])
+        trained = experiment_of(arguments.checkpoint, uses, trust=arguments.trust_config)
     defaults = dataclasses.asdict(trained.law) if trained else {}
     law = read_knobs(arguments, SamplingParams, defaults)
     if arguments.endpoint is not None:
@@ -275,7 +280,8 @@ def chosen_models(given: Sequence[str] | None, trained: Experiment | None) -> di
 
 
 def _remote(arguments: argparse.Namespace, law: SamplingParams) -> RemotePolicy:
-    return RemotePolicy(arguments.endpoint, arguments.model[0], law)
+    remote = read_knobs(arguments, RemoteSettings, {})
+    return RemotePolicy(arguments.endpoint, arguments.model[0], law, **remote.of_endpoint())
 
 
 def evaluate_with_bar(
@@ -326,7 +332,7 @@ def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
         "violation": None if result.violation is None else _grid(result.violation),
         "versions": versions(),
     }
-    write_json(out / EVALUATION_FILE, {**record, **summary})
+    write_json(out / EVALUATION_FILE, {**record, **summary}, own=True)
 
 
 def _grid(values: npt.NDArray[np.float64]) -> list[list[float | None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from baselines.config_trust import add_trust_flag
 from baselines.episode_source import EpisodeSource
 from marft_envs.records.files import write_episodes
 from marft_envs.records.opentelemetry import write_spans
@@ -23,6 +24,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--texts", action="store_true", help="spans with observations, actions and arguments; the others have them"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+    add_trust_flag(parser)
     parser.set_defaults(run=run)
 
 
@@ -33,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{out} exists already: give another --out, or --overwrite")
     out.parent.mkdir(parents=True, exist_ok=True)
     # texts of spans are chat messages, which the whole records of an evaluation do not hold
-    source = EpisodeSource(arguments.place, rebuilt=arguments.format == "spans" and arguments.texts)
+    rebuilt = arguments.format == "spans" and arguments.texts
+    source = EpisodeSource(arguments.place, rebuilt=rebuilt, trust=arguments.trust_config)
     if arguments.format == "spans":
         count = write_spans(out, source.episodes(), texts=arguments.texts)
     else:

@@ -12,6 +12,7 @@ import numpy as np
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
+from baselines.config_trust import add_trust_flag
 from baselines.gold_answers import oracle_of
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
@@ -36,6 +37,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the episode and the policy (default: 0)")
     parser.add_argument("--index", type=int, help="play this task")
     add_environment_flags(parser)
+    add_trust_flag(parser)
     parser.set_defaults(run=run)
 
 
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.checkpoint is not None and arguments.policy is not None:
         raise ValueError(f"--checkpoint plays the trained team: leave out --policy {arguments.policy}")
     if arguments.checkpoint is not None:
-        policy = _trained(arguments.checkpoint, env)
+        policy = _trained(arguments.checkpoint, env, trust=arguments.trust_config)
     else:
         policy = _policy(arguments.policy or "scripted", env, arguments.seed)
     env.reset(seed=arguments.seed, options=None if arguments.index is None else {"index": arguments.index})
@@ -97,11 +99,11 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
     return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), law=SamplingParams(), seed=seed)
 
 
-def _trained(path: Path, env: Any) -> Policy:
-    from baselines.trained_team import TeamSettings, experiment_of
+def _trained(path: Path, env: Any, *, trust: bool | None) -> Policy:
+    from baselines.trained_team import PLAYERS, TeamSettings, experiment_of
     from marft_agents.runs import checkpoint
 
     path = checkpoint.resolve(path)
-    settings = TeamSettings.of_run(experiment_of(path), path)
+    settings = TeamSettings.of_run(experiment_of(path, PLAYERS, trust=trust), path)
     settings.check(env)
     return settings.load(env.possible_agents)

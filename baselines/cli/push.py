@@ -7,6 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from baselines.config_trust import add_trust_flag
 from baselines.publishing.team_folder import PublishedTeam, PublishError
 
 REPO = re.compile(r"[\w.-]+/[\w.-]+")
@@ -38,6 +39,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--episodes", action="store_true", help="publish the episodes of the first evaluation too")
     parser.add_argument("--private", action="store_true", help="make a new repository private")
+    add_trust_flag(parser)
     parser.set_defaults(run=run)
 
 
@@ -53,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         tuple(arguments.evaluation or ()),
         dict(_replacement(text) for text in arguments.replace),
         arguments.episodes,
+        bool(arguments.trust_config),
     )
     if arguments.dry_run:
         team.write(arguments.out)

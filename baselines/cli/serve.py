@@ -11,6 +11,7 @@ from typing import Any
 from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import factory
 from baselines.cli.settings_flags import add_knobs, read_knobs
+from baselines.config_trust import Uses, add_trust_flag
 from baselines.local_hosts import hosts_of, is_loopback
 from baselines.serving.served_team import ServedTeam, ServeLimits, check_environment
 from baselines.trained_team import TeamSettings, experiment_of, run_of
@@ -45,6 +46,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="name of the model or agent (default: that of the run's folder)")
     add_device_flag(parser)
     add_knobs(parser, ServeLimits, title="limits")
+    add_trust_flag(parser)
     parser.set_defaults(run=run)
 
 
@@ -95,7 +97,7 @@ def load(arguments: argparse.Namespace, limits: ServeLimits) -> ServedTeam:
         CheckpointError: There is no such checkpoint.
     """
     path = checkpoint.resolve(arguments.checkpoint)
-    experiment = experiment_of(path)
+    experiment = experiment_of(path, Uses(only=("env", "keywords", "models")), trust=arguments.trust_config)
     env = factory(experiment.env, experiment.keywords)()
     check_environment(experiment, env)
     settings = TeamSettings.of_run(experiment, path)

@@ -17,11 +17,12 @@ from baselines.cli.device_flag import devices_of
 from baselines.cli.environment_flags import add_environment_flags, add_run_flags, notes_of, read_keywords, versioned_id
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, from_record, read_knobs
-from baselines.cli.train import add_model_flags
+from baselines.cli.train import add_model_flags, keep_as_own
+from baselines.config_trust import Uses, add_trust_flag, require_trust
 from baselines.experiment_settings import Experiment, read_models
 from baselines.training_data.demonstrations import check_agents, demonstrations
 from baselines.training_data.recordings import sha256_of
-from baselines.training_data.turn_file import HELD_OUT, TRAIN, Example, TurnFileError, read_turns
+from baselines.training_data.turn_file import HELD_OUT, TRAIN, Example, TurnFileError, manifest_of, read_turns
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.supervised import SupervisedLearner
 from marft_agents.metric_names import metric_prefix
@@ -36,6 +37,8 @@ from marft_agents.setting_fields import SettingsError
 
 FILE = "sft.json"  # settings and data of the run, beside its config.json
 WITH_RESUME = ("resume", "device")
+NO_FLAGS = ("command", "run", "default_split", "trust_config")
+SUPERVISED = Uses(only=("env", "keywords", "models"))  # the settings on which a supervised run acts
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +57,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_knobs(parser, SamplingParams, title="sampling")
     add_knobs(parser, ContextSettings, title="context window")
     add_knobs(parser, LoraSettings, title="adapters")
+    add_trust_flag(parser)
     parser.set_defaults(run=run)
 
 
@@ -76,13 +80,18 @@ class SupervisedRun:
     manifest: Mapping[str, Any]
 
     @classmethod
-    def load(cls, run: Path) -> SupervisedRun:
+    def load(cls, run: Path, *, trust: bool | None = False) -> SupervisedRun:
         """Read the configuration of a run folder.
+
+        Args:
+            run: Folder of the run.
+            trust: True to act on the record of somebody else.
 
         Raises:
             RunFolderError: It holds no run of `marft sft`.
+            UntrustedConfigError: This user did not write it here, and it names commands, modules, servers or paths.
         """
-        experiment, file = Experiment.load(run), run / FILE
+        experiment, file = Experiment.load(run, SUPERVISED, trust=trust), run / FILE
         try:
             told = json.loads(file.read_text(encoding="utf-8"))
             settings = from_record(SupervisedSettings, told["settings"])
@@ -101,13 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `marft sft`."""
     if arguments.resume is not None:
         _refuse_with_resume(arguments)
-        chosen, out = SupervisedRun.load(arguments.resume), arguments.resume
+        chosen, out = SupervisedRun.load(arguments.resume, trust=arguments.trust_config), arguments.resume
+        _check_unchanged(chosen, out)
         examples, _ = read_turns(chosen.data)
-        if (found := sha256_of(chosen.data)) != chosen.sha256:
-            raise TurnFileError(
-                f"{chosen.data} changed since {out} began: found sha256 {found[:12]}, wanted {chosen.sha256[:12]}; "
-                "start a new run"
-            )
     else:
         if arguments.data is None or arguments.out is None:
             raise ValueError("marft sft needs --data FILE and --out DIR (or --resume DIR)")
@@ -120,9 +125,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_unchanged(chosen: SupervisedRun, out: Path) -> None:
+    """Require the very turn file of a run, before anything in it is read: its path stands in the run's record."""
+    if not chosen.data.is_file():
+        raise TurnFileError(f"{out / FILE}: data: {chosen.data} is no file; put the turn file of the run there")
+    if (found := sha256_of(chosen.data)) != chosen.sha256:
+        raise TurnFileError(
+            f"{chosen.data} changed since {out} began: found sha256 {found[:12]}, wanted {chosen.sha256[:12]}; "
+            "start a new run"
+        )
+
+
 def _refuse_with_resume(arguments: argparse.Namespace) -> None:
     given = [name for name, value in vars(arguments).items() if value is not None]
-    fixed = [name for name in given if name not in (*WITH_RESUME, "command", "run", "default_split")]
+    fixed = [name for name in given if name not in (*WITH_RESUME, *NO_FLAGS)]
     if fixed:
         raise RunFolderError(
             f"--resume goes on with the settings of {arguments.resume}; {', '.join(map(flag, fixed))} cannot be "
@@ -139,6 +155,9 @@ def _configured(arguments: argparse.Namespace, manifest: Mapping[str, Any]) -> S
         env_id, keywords = arguments.env, read_keywords(own)
     else:
         env_id, keywords = _environment_of(arguments.data, manifest)
+        if not arguments.trust_config:
+            file = manifest_of(arguments.data)
+            require_trust(file, file.read_bytes(), {"env": env_id, "keywords": keywords})
         own.env = env_id
         keywords = {**keywords, **read_keywords(own)}
     experiment = Experiment(
@@ -208,6 +227,8 @@ def fine_tune(
         experiment = dataclasses.replace(experiment, schedule=dataclasses.replace(experiment.schedule, updates=total))
         notes = {**notes_of(env), "turns": chosen.sha256}
         folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
+        if done:
+            keep_as_own(out, experiment)
         chosen.write(out)
         with EpisodeCount(out.name, total - done, unit="steps") as count:
             SupervisedTrainer(

@@ -29,6 +29,7 @@ from baselines.cli.progress import TrainingTable
 from baselines.cli.rollout_flags import identity, open_rollouts
 from baselines.cli.sampler_flags import OWN, add_sampler_flag
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
+from baselines.config_trust import EVERYTHING, Uses
 from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import draw_curve
@@ -44,6 +45,7 @@ from marft_agents.runs.ray_ranks import run_ranks
 from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
+from marft_common import written_files
 from marft_envs.tasks.tools.tool_access import check_surface
 
 DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell given flags from defaults
@@ -56,7 +58,8 @@ DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell giv
     "preset": "laptop",
 }
 LEARNERS = tuple(field.name for field in dataclasses.fields(RankSettings))
-WITH_RESUME = ("updates", "epochs", "budget_tokens", "device", "ray", *LEARNERS)  # flags that may change on resume
+CHANGEABLE = ("updates", "epochs", "budget_tokens", "device", "ray", *LEARNERS)  # on resume
+WITH_RESUME = (*CHANGEABLE, "trust_config")
 NO_FLAGS = ("command", "run", "default_split", "resume")
 
 
@@ -164,13 +167,14 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
 
 
 def _resumed(arguments: argparse.Namespace) -> Experiment:
-    experiment = Experiment.load(arguments.resume)
+    uses = EVERYTHING if arguments.ray is None else Uses(but=("rollouts.ray",))
+    experiment = Experiment.load(arguments.resume, uses, trust=arguments.trust_config)
     given = [name for name, value in vars(arguments).items() if value is not None]
     fixed = [name for name in given if name not in (*WITH_RESUME, *NO_FLAGS)]
     if fixed:
         raise RunFolderError(
             f"--resume goes on with the settings in {arguments.resume / 'config.json'}; "
-            f"{_flags(fixed)} cannot be changed (only {_flags(WITH_RESUME)})"
+            f"{_flags(fixed)} cannot be changed (only {_flags(CHANGEABLE)})"
         )
     longer = given_knobs(arguments, TrainingSchedule)
     length, other = ("epochs", "updates") if experiment.schedule.epochs else ("updates", "epochs")
@@ -332,8 +336,8 @@ class _Run:
             )
         )
         folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes, tracking=experiment.tracking)
-        if done and Experiment.load(out) != experiment:  # record a longer schedule for later resumes
-            write_json(out / "config.json", experiment.to_dict())
+        if done:
+            keep_as_own(out, experiment)
         Trainer(
             self.make_env,
             team,
@@ -348,6 +352,15 @@ class _Run:
             validator=validator,
         ).run()
         folder.close()
+
+
+def keep_as_own(run: Path, experiment: Experiment) -> None:
+    """Make the record of a resumed run this user's own; it is rewritten where the experiment became a longer one."""
+    file = run / "config.json"
+    if Experiment.load(run, Uses(only=())) != experiment:
+        write_json(file, experiment.to_dict(), own=True)
+    else:
+        written_files.enter(file, file.read_bytes())
 
 
 def _on_rank(record: Mapping[str, Any], out: Path, resume: bool, ranks: Ranks) -> None:

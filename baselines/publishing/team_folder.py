@@ -17,6 +17,7 @@ from typing import Any
 
 import marft_envs
 from baselines.comparison import find_evaluation, read_evaluation
+from baselines.config_trust import Uses, read_config
 from baselines.publishing.model_card import PICTURE, CardFacts, model_card
 from baselines.publishing.private_content import PrivateContent, replaced, search
 from baselines.trained_team import run_of
@@ -46,6 +47,7 @@ class PublishedTeam:
         evaluations: Evaluations for the table; empty: the newest one of the checkpoint within the run's folder.
         replacements: Text to put in place of another one in every record, such as a hub id for a path.
         episodes: True to add the episodes of the first evaluation.
+        trust: True to act on the records of somebody else.
     """
 
     run: str
@@ -53,6 +55,7 @@ class PublishedTeam:
     evaluations: Sequence[str] = ()
     replacements: Mapping[str, str] = dataclasses.field(default_factory=dict)
     episodes: bool = False
+    trust: bool = False
 
     def write(self, out: Path) -> None:
         """Write the folder.
@@ -112,7 +115,7 @@ class PublishedTeam:
             repo=self.repo,
             config=config,
             checkpoint=published,
-            team=_team(out, config),
+            team=self._team(out, run, config),
             folders=folders,
             bases=bases,
             evaluations=evaluations,
@@ -143,9 +146,11 @@ class PublishedTeam:
 
     def _scenarios(self, out: Path, file: Path, record: dict[str, Any]) -> str | None:
         """Copy the scenario list of an evaluation if it is still there; return its name."""
-        listed = json.loads(file.read_text(encoding="utf-8"))["scenario_file"]
-        if listed is None or not Path(listed).is_file():
+        named = read_config(file, Uses(only=("scenario_file",)), trust=self.trust)["scenario_file"]
+        listed = None if named is None else file.parent / named
+        if listed is None or not listed.is_file():
             return None
+        _refuse_link(listed)
         shutil.copyfile(listed, out / SCENARIOS)
         record["scenario_file"] = SCENARIOS
         return SCENARIOS
@@ -171,6 +176,17 @@ class PublishedTeam:
             raise PublishError(f"{file} cannot be read: {error}") from error
         return record
 
+    def _team(self, out: Path, run: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Write team.json and the picture of *D*; return the team, None for an environment that shows none."""
+        read_config(run / "config.json", Uses(only=("env", "keywords")), trust=self.trust)
+        game = dependency_game(marft_envs.make(config["env"], **config["keywords"]))
+        if game is None:
+            return None
+        team = dataclasses.replace(game.team, dependency=game.dependency).to_dict()
+        _put_json(out / "team.json", team)
+        drawing.picture(game.dependency, game.team.roster, out / PICTURE)
+        return team
+
     def _private_content(self, out: Path) -> list[PrivateContent]:
         """Return what must not be published in the text files of a folder."""
         found: list[PrivateContent] = []
@@ -183,17 +199,6 @@ class PublishedTeam:
                     record = json.loads(line) if path.suffix == ".jsonl" and line else line
                     found += search(record, f"{name}:{number}")
         return found
-
-
-def _team(out: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Write team.json and the picture of *D*; return the team, None for an environment that shows none."""
-    game = dependency_game(marft_envs.make(config["env"], **config["keywords"]))
-    if game is None:
-        return None
-    team = dataclasses.replace(game.team, dependency=game.dependency).to_dict()
-    _put_json(out / "team.json", team)
-    drawing.picture(game.dependency, game.team.roster, out / PICTURE)
-    return team
 
 
 def _refuse_link(file: Path) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from baselines.config_trust import require_trust
 from baselines.episode_source import EpisodeSource
 from marft_envs.environment_capabilities import dependency_game, listing_game
 from marft_envs.records.episode import Episode
@@ -87,6 +88,7 @@ class Recording:
         left_out: What of a span file cannot be used, counted by the reason.
         game: The environment; None for spans without one.
         config: The config.json or evaluation.json of the folder; empty for files.
+        own: True if its settings are this user's, so that files made of it are too.
     """
 
     path: Path
@@ -99,9 +101,12 @@ class Recording:
     left_out: Counter[str] = field(default_factory=Counter)
     game: Any = None
     config: Mapping[str, Any] = field(default_factory=dict)
+    own: bool = True
 
 
-def read_recording(path: Path, make: Make, env: str | None = None, *, strict: bool = False) -> Recording:
+def read_recording(
+    path: Path, make: Make, env: str | None = None, *, strict: bool = False, trust: bool | None = False
+) -> Recording:
     """Read a source.
 
     Args:
@@ -109,12 +114,14 @@ def read_recording(path: Path, make: Make, env: str | None = None, *, strict: bo
         make: Makes the environment of files, which do not hold its keywords.
         env: Environment that lists the tasks of spans; None: none does.
         strict: True to refuse a span file with anything that cannot be used, instead of leaving it out.
+        trust: True to make the environment that the record of somebody else names.
 
     Raises:
         RecordingError, ValueError: It cannot be read, or does not fit its environment.
+        UntrustedConfigError: This user did not write it here, and it names commands, modules, servers or paths.
     """
     if path.is_dir():
-        return _of_folder(path)
+        return _of_folder(path, trust=trust)
     if not path.is_file():
         raise RecordingError(
             f"{path}: there is no such file or folder; wanted a run, an evaluation, .jsonl or .parquet records, or "
@@ -125,7 +132,7 @@ def read_recording(path: Path, make: Make, env: str | None = None, *, strict: bo
         recording.kind = "spans"
         _add_traces(recording, make, env, strict=strict)
     else:
-        _add_records(recording, make)
+        _add_records(recording, make, trust=trust)
     return recording
 
 
@@ -145,28 +152,28 @@ def _holds_spans(path: Path) -> bool:
 # ------------------------------------------------------------------ runs, evaluations, records
 
 
-def _of_folder(path: Path) -> Recording:
-    source = EpisodeSource(path, rebuilt=True)
+def _of_folder(path: Path, *, trust: bool | None) -> Recording:
+    source = EpisodeSource(path, rebuilt=True, trust=trust)
     replay = source.replay
     assert replay is not None
     kind = "evaluation" if source.evaluation else "run"
-    config = json.loads((path / ("evaluation.json" if source.evaluation else "config.json")).read_text("utf-8"))
-    recording = Recording(
-        path, kind, sha256_of(source.file), replay.env_id, replay.keywords, game=replay.env, config=config
-    )
+    recording = Recording(path, kind, sha256_of(source.file), replay.env_id, replay.keywords, game=replay.env)
+    recording.config, recording.own = replay.config, replay.own
     for place, line, episode in source.records():
         recording.episodes.append(_recorded(place, episode, replay.env, line))
     recording.failed = source.failed
     return recording
 
 
-def _add_records(recording: Recording, make: Make) -> None:
+def _add_records(recording: Recording, make: Make, *, trust: bool | None) -> None:
     """Rebuild whole records in the environment that they name."""
     episodes = read_episodes(recording.path)
     names = sorted({episode.env_id for episode in episodes})
     if len(names) != 1:
         found = ", ".join(names) or "none"
         raise RecordingError(f"{recording.path}: found episodes of {found}; wanted those of one environment in a file")
+    if not trust:
+        require_trust(recording.path, recording.path.read_bytes(), {"env": names[0]})
     recording.env, (recording.keywords, recording.game) = names[0], make(names[0])
     for number, episode in enumerate(episodes, start=1):
         place = f"{recording.path}:{number}"

@@ -62,11 +62,19 @@ def manifest_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.manifest.json")
 
 
-def write_turns(path: Path, examples: Sequence[Example], manifest: Mapping[str, Any]) -> None:
-    """Write a turn file, then its manifest with the file's hash; each appears whole or not at all."""
+def write_turns(path: Path, examples: Sequence[Example], manifest: Mapping[str, Any], *, own: bool = False) -> None:
+    """Write a turn file, then its manifest with the file's hash; each appears whole or not at all.
+
+    Args:
+        path: File to write.
+        examples: Turns to imitate, in order.
+        manifest: Origins, selection, split and counts.
+        own: True if the environment that it names is of this user's own runs, see `write_json`.
+    """
     with replacing(path) as stream:
         stream.writelines(json.dumps(example.to_dict(), ensure_ascii=False) + "\n" for example in examples)
-    write_json(manifest_of(path), {"schema": SCHEMA, "file": path.name, "sha256": sha256_of(path), **manifest})
+    head = {"schema": SCHEMA, "file": path.name, "sha256": sha256_of(path)}
+    write_json(manifest_of(path), {**head, **manifest}, own=own)
 
 
 def read_turns(path: Path) -> tuple[list[Example], dict[str, Any]]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.policy import Policy
-from marft_agents.policies.remote import RemoteError, RemotePolicy
+from marft_agents.policies.remote import RemoteError, RemotePolicy, TokenLimit
 from marft_agents.setting_fields import check_knobs, knob
 
 FROZEN, ENDPOINT, A2A = "frozen", "endpoint", "a2a"
@@ -39,9 +39,26 @@ class RemoteSettings:
         ">= 0",
     )
     remote_concurrency: int = knob(8, "requests to one remote agent at the same time", lambda v: v >= 1, ">= 1")
+    remote_token_limit: TokenLimit = knob(
+        "max_tokens",
+        "name of the token limit in requests to endpoints; those of reasoning models want max_completion_tokens",
+    )
+    remote_seed: bool = knob(True, "send a seed with each request to an endpoint; some refuse it")
 
     def __post_init__(self) -> None:
         check_knobs(self)
+
+    def limits(self) -> dict[str, Any]:
+        """Return the keywords of every remote policy."""
+        return {
+            "timeout_s": self.remote_timeout,
+            "retries": self.remote_retries,
+            "concurrency": self.remote_concurrency,
+        }
+
+    def of_endpoint(self) -> dict[str, Any]:
+        """Return the keywords of `RemotePolicy`."""
+        return {**self.limits(), "token_limit": self.remote_token_limit, "sends_seed": self.remote_seed}
 
 
 @dataclass(frozen=True)
@@ -140,16 +157,11 @@ def open_partner(model: AgentModel, law: SamplingParams, settings: RemoteSetting
         RemoteError: A package is missing, or the sampling parameters cannot be asked for.
     """
     settings = settings or RemoteSettings()
-    limits: dict[str, Any] = {
-        "timeout_s": settings.remote_timeout,
-        "retries": settings.remote_retries,
-        "concurrency": settings.remote_concurrency,
-    }
     if model.kind == A2A:
         from marft_agents.policies.a2a_agent import A2APolicy
 
-        return A2APolicy(model.source, **limits)
-    return RemotePolicy(model.source, model.name, law, **limits, fails_episodes=True)
+        return A2APolicy(model.source, **settings.limits())
+    return RemotePolicy(model.source, model.name, law, **settings.of_endpoint(), fails_episodes=True)
 
 
 def check_partners(models: Mapping[str, str], law: SamplingParams) -> None:

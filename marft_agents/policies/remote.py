@@ -1,9 +1,9 @@
 """Agents behind an OpenAI-compatible endpoint: frozen partners of a learning team, and evaluation.
 
-Remote actions are text without tokens, so they are played but never trained on. The SDK's own timeouts and retries
-apply: connection errors, 408, 409, 429 and 5xx are retried with growing pauses. Every request carries a seed, but
-endpoints may ignore it. So the transcript of a remote agent need not repeat. The token counts that an endpoint reports
-are part of the action.
+Remote actions are text without tokens, so they are played but never trained on. A try has one deadline, and the SDK's
+own retries apply: connection errors, 408, 409, 429 and 5xx are retried with growing pauses. Every request carries a
+seed unless the endpoint refuses it, but endpoints may ignore it. So the transcript of a remote agent need not repeat.
+The token counts that an endpoint reports are part of the action.
 
     policy = RemotePolicy("http://localhost:8000/v1", "some-model")
     evaluate(make_env, MixedPolicy({"reasoner_0": policy, "actor_0": team}), scenarios)
@@ -15,13 +15,14 @@ import copy
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.chat_template import merge_turns, messages_of
 from marft_agents.policies.policy import Request, failed_action, text_action
 from marft_agents.trajectory import Action, TokenCounts
 
+TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 NO_KEY = "none"  # the SDK requires a key; local servers ignore it
 
 
@@ -38,8 +39,10 @@ class RemotePolicy:
         law: Temperature, top_p and token limit; endpoints do not support top-k.
         api_key_env: Environment variable that holds the key; if unset, a dummy key is sent.
         concurrency: Largest number of requests in flight.
-        timeout_s: Timeout of one try, in seconds.
+        timeout_s: Time limit of one try, from its first byte to the last one of the answer, in seconds.
         retries: Number of further tries after a failed one.
+        token_limit: Name of the token limit in a request; endpoints of reasoning models want "max_completion_tokens".
+        sends_seed: False for an endpoint that refuses seeds.
         fails_episodes: True: a request that failed makes its episode fail, with the cause. False: it raises.
 
     Raises:
@@ -56,12 +59,16 @@ class RemotePolicy:
         concurrency: int = 8,
         timeout_s: float = 60.0,
         retries: int = 3,
+        token_limit: TokenLimit = "max_tokens",
+        sends_seed: bool = True,
         fails_episodes: bool = False,
     ) -> None:
         self.base_url = base_url
         self.model = model
         self.law = _without_top_k(law or SamplingParams())
         self.concurrency = concurrency
+        self.token_limit = token_limit
+        self.sends_seed = sends_seed
         self.fails_episodes = fails_episodes
         self._client = open_client(base_url, os.environ.get(api_key_env) or NO_KEY, timeout_s, retries)
 
@@ -120,17 +127,21 @@ class RemotePolicy:
                 messages=merge_turns(messages_of(request.observation)),
                 temperature=self.law.temperature,
                 top_p=self.law.top_p,
-                max_tokens=self.law.max_new_tokens,
-                seed=seed,
+                **{self.token_limit: self.law.max_new_tokens},
+                **({"seed": seed} if self.sends_seed else {}),
             )
         except (OpenAIError, ValueError) as error:  # ValueError: the body is not JSON
             raise RemoteError(f"{self._place(request)}: {type(error).__name__}: {shorten(error)}") from error
         return text_action(self._content(request, completion), _usage(completion))
 
     def _content(self, request: Request, completion: Any) -> str:
-        """Return the text of a completion, or raise a RemoteError for any other reply."""
+        """Return the text of a completion, or raise a RemoteError for any other reply.
+
+        A message without content is an empty answer: a reasoning model has used up its tokens, or refuses.
+        """
         try:
-            content = completion.choices[0].message.content
+            message = completion.choices[0].message
+            content = "" if message.content is None else message.content
         except (AttributeError, IndexError, TypeError):
             content = None
         if not isinstance(content, str):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.monitoring.trackers import Trackers, TrackingSettings
 from marft_agents.trajectory import SampledTurn, Trajectory
-from marft_common import atomic_files
+from marft_common import atomic_files, written_files
 
 if TYPE_CHECKING:  # it imports torch, which readers of run folders do not need
     from marft_agents.runs.token_records import TokenRecorder
@@ -40,11 +40,20 @@ def replacing(path: Path) -> Iterator[TextIO]:
         os.fsync(stream.fileno())
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON to `path` atomically, see `replacing`."""
+def write_json(path: Path, content: Any, *, own: bool = False) -> None:
+    """Write JSON to `path` atomically, see `replacing`.
+
+    Args:
+        path: Path of the file.
+        content: Value that JSON can hold.
+        own: True enters the file into the ledger of what this user wrote here, see `written_files`: later commands act
+            on what it names without a question.
+    """
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    if own:
+        written_files.enter(path, text.encode())
     with replacing(path) as stream:
-        json.dump(content, stream, indent=1, ensure_ascii=False)
-        stream.write("\n")
+        stream.write(text)
 
 
 def check_free(path: Path) -> None:
@@ -159,7 +168,7 @@ class RunFolder:
 
     Args:
         path: Path of the folder; made if missing.
-        config: Configuration written to config.json on a fresh start.
+        config: Configuration written to config.json on a fresh start, as this user's own.
         resume_at: Number of updates already done; later lines of the records are dropped. 0 for a fresh run.
         notes: Further facts that can change a result (the hash of the tool surface, ...); kept with the versions and
             in every checkpoint.
@@ -190,7 +199,7 @@ class RunFolder:
         for records in (self._metrics, self._episodes, self._alarms):
             _keep_before(records, resume_at)
         if not resume_at:
-            write_json(path / "config.json", dict(config))
+            write_json(path / "config.json", dict(config), own=True)
         write_json(path / "versions.json", versions() | self.notes)
         self._trackers = Trackers(tracking or TrackingSettings(), path, config, resume_at=resume_at)
 

@@ -112,7 +112,8 @@ def read_prompt(row: Row, fields: Fields, form: Format) -> str:
     """
     prompt = fields.text(form.prompt)
     if not prompt:
-        raise DataError(row.where, f"no text in column {form.prompt!r}", "a problem", "complete or remove the row")
+        found = _found(fields, form.prompt, "no text")
+        raise DataError(row.where, found, "a problem as text", "complete or remove the row")
     return prompt
 
 
@@ -127,9 +128,18 @@ def read_gold(row: Row, fields: Fields, form: Format, prompt: str) -> Gold:
         return repair
     answer = form.read(fields.text(form.answer))
     if not answer:
-        what = r"no \boxed answer" if form.name == "MATH" else "no answer"
-        raise DataError(row.where, f"{what} in column {form.answer!r}", "one", "complete or remove the row")
+        found = _found(fields, form.answer, r"no \boxed answer" if form.name == "MATH" else "no answer")
+        raise DataError(row.where, found, "one, as text or number", "complete or remove the row")
     return Gold((answer,))
+
+
+def _found(fields: Fields, column: str, nothing: str) -> str:
+    """Return what a column without usable text holds: a value of another type, or nothing."""
+    value = fields[column]
+    if isinstance(value, list | tuple | Mapping):
+        kind = "an object" if isinstance(value, Mapping) else f"a list of {len(value)}"
+        return f"{kind} in column {column!r}: {str(value)[:60]}"
+    return f"{nothing} in column {column!r}"
 
 
 def read_id(fields: Fields) -> str | None:

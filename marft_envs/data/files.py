@@ -6,12 +6,16 @@ The meaning of the columns is defined in `marft_envs.data.column_formats`.
 import csv
 import io
 import json
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs_data import DataError
 from marft_envs.data.parquet_rows import parquet_rows
+
+_CSV_LIMIT = threading.Lock()
 
 
 class Row(NamedTuple):
@@ -119,7 +123,14 @@ def _mapping(where: str, item: Any) -> Mapping[str, Any]:
 
 
 def _read_csv(path: Path) -> Iterator[Row]:
-    reader = csv.DictReader(io.StringIO(_text(path), newline=""), strict=True)
+    text = _text(path)
+    with _long_fields(len(text)):
+        rows = list(_rows_of_csv(path, text))
+    yield from rows
+
+
+def _rows_of_csv(path: Path, text: str) -> Iterator[Row]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         for record in reader:
             where = f"{path}:{reader.line_num}"
@@ -129,6 +140,18 @@ def _read_csv(path: Path) -> Iterator[Row]:
             yield Row(where, record)
     except csv.Error as error:
         raise DataError(f"{path}:{reader.line_num}", f"broken CSV ({error})", "valid CSV", "fix the line") from error
+
+
+@contextmanager
+def _long_fields(most: int) -> Iterator[None]:
+    """Let fields of CSV have as many characters as the file; the limit of the module is one for all threads."""
+    with _CSV_LIMIT:
+        before = csv.field_size_limit()
+        csv.field_size_limit(max(before, most))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:

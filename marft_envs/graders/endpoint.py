@@ -11,14 +11,14 @@ ungraded and is never counted as wrong.
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from marft_common.deadline import post
 from marft_envs.graders.base import Score, Trajectory
 from marft_envs.tasks.base import JudgeFailure, Task
 
@@ -32,7 +32,7 @@ class EndpointGrader:
 
     Attributes:
         url: Address to post to; http or https.
-        timeout_s: Seconds until one try is given up.
+        timeout_s: Seconds of one try, from its start to the end of the answer.
         retries: Further tries after a failed one.
         pause_s: Seconds before the first further try; doubled for each next one.
         headers: Sent with each request (an authorisation, ...); not shown in messages.
@@ -62,29 +62,20 @@ class EndpointGrader:
         }
         if self.trajectory:
             question["trajectory"] = list(trajectory)
+        body, headers = json.dumps(question).encode(), {"Content-Type": "application/json", **self.headers}
         for left in range(self.retries, -1, -1):
+            cause: Exception | None = None
             try:
-                return read_score(self._post(question))
-            except (OSError, ValueError) as error:  # URLError and time-outs are OSErrors
-                if not left or (isinstance(error, urllib.error.HTTPError) and error.code not in _RETRIED):
-                    raise JudgeFailure(f"{self.url}: {type(error).__name__}: {error}") from error
-                time.sleep(self.pause_s * 2 ** (self.retries - left))
+                found = post(self.url, body, headers, timeout_s=self.timeout_s, most_bytes=_MOST_BYTES, follows=True)
+                if 200 <= found.status < 300:
+                    return read_score(found.content.decode())
+                fault, may_pass = f"HTTP status {found.status}", found.status in _RETRIED
+            except (OSError, ValueError, http.client.HTTPException) as error:  # URLError and time-outs are OSErrors
+                fault, may_pass, cause = f"{type(error).__name__}: {error}", True, error
+            if not left or not may_pass:
+                raise JudgeFailure(f"{self.url}: {fault}") from cause
+            time.sleep(self.pause_s * 2 ** (self.retries - left))
         raise AssertionError("unreachable")
-
-    def _post(self, question: Mapping[str, Any]) -> str:
-        body = json.dumps(question).encode()
-        request = urllib.request.Request(
-            self.url, body, {"Content-Type": "application/json", **self.headers}, method="POST"
-        )
-        end, content = time.monotonic() + self.timeout_s, bytearray()
-        with urllib.request.urlopen(request, timeout=self.timeout_s) as response:
-            while part := response.read1(65536):
-                content += part
-                if len(content) > _MOST_BYTES:
-                    raise ValueError(f"an answer of more than {_MOST_BYTES} bytes")
-                if time.monotonic() > end:  # the socket's own limit is for each part alone
-                    raise TimeoutError(f"the answer is not whole after {self.timeout_s:g} s")
-        return content.decode()
 
 
 def read_score(text: str) -> Score:
@@ -93,10 +84,18 @@ def read_score(text: str) -> Score:
     Raises:
         ValueError: It is something else.
     """
-    found = json.loads(text)
+    return score_of(json.loads(text))
+
+
+def score_of(found: Any) -> Score:
+    """Return the score of a parsed answer; see `read_score`.
+
+    Raises:
+        ValueError: It is something else.
+    """
     score = found.get("score") if isinstance(found, dict) else None
     if isinstance(score, bool) or not isinstance(score, int | float):
-        raise ValueError(f'found {text[:200]!r}, wanted an object with a number "score" from 0 to 1')
+        raise ValueError(f'found {str(found)[:200]!r}, wanted an object with a number "score" from 0 to 1')
     reason, tokens = found.get("reason", ""), found.get("tokens")
     shown = reason[:1000] if isinstance(reason, str) else ""
     return Score(float(score), shown, tokens if type(tokens) is int and tokens >= 0 else None)

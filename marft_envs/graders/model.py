@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from marft_envs.graders.base import Score, Trajectory
-from marft_envs.graders.endpoint import read_score
+from marft_envs.graders.endpoint import score_of
 from marft_envs.rewards import CHARACTERS_PER_TOKEN
 from marft_envs.tasks.base import JudgeFailure, Task
 
@@ -32,7 +32,8 @@ TRAJECTORY_RUBRIC = (
     "earns, 0 for a wrong answer or one that is right by luck, something between for one with a wrong step on the way."
 )
 _FORM = 'Reply with one line of JSON and nothing else: {"score": <0 to 1>, "reason": "<one sentence>"}'
-_OBJECT = re.compile(r"\{[^{}]*\}")
+_DECODER = json.JSONDecoder(strict=False)  # a reason may go over several lines
+_NO_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|(\\)')
 _SHOWN_CHARS = 20_000
 
 
@@ -44,7 +45,7 @@ class Reply(str):
 
 @dataclass(frozen=True)
 class ChatEndpoint:
-    """Chat completions of an OpenAI-compatible endpoint at temperature 0, as a function from messages to a reply.
+    """Chat completions of an OpenAI-compatible endpoint, as a function from messages to a reply.
 
     Attributes:
         base_url: Up to and including the version, like `http://localhost:8000/v1`.
@@ -52,6 +53,8 @@ class ChatEndpoint:
         api_key_env: Environment variable that holds the key.
         timeout_s: Seconds until one try is given up.
         max_tokens: Longest reply in tokens.
+        token_limit: Name of that limit in a request: "max_tokens", at temperature 0; or "max_completion_tokens", for
+            reasoning models, which allow their own temperature alone.
 
     Raises:
         ImportError: The package openai is missing.
@@ -62,6 +65,7 @@ class ChatEndpoint:
     api_key_env: str = "OPENAI_API_KEY"
     timeout_s: float = 60.0
     max_tokens: int = 512
+    token_limit: str = "max_tokens"
 
     def __post_init__(self) -> None:
         if find_spec("openai") is None:
@@ -71,7 +75,10 @@ class ChatEndpoint:
         """Request the reply."""
         client = _client(self.base_url, os.environ.get(self.api_key_env) or "none", self.timeout_s)
         found = client.chat.completions.create(
-            model=self.model, messages=list(messages), temperature=0.0, max_tokens=self.max_tokens
+            model=self.model,
+            messages=list(messages),
+            **{self.token_limit: self.max_tokens},
+            **({"temperature": 0.0} if self.token_limit == "max_tokens" else {}),
         )
         reply = Reply(found.choices[0].message.content or "")
         reply.tokens = None if found.usage is None else found.usage.total_tokens
@@ -145,18 +152,36 @@ class ModelGrader:
         return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]
 
     def _read(self, reply: str) -> Score:
-        """Read the last object of a reply.
+        """Read the last object with a score of a reply; a reason may hold braces, and LaTeX without escapes.
 
         Raises:
             ValueError: It holds none, or no score.
         """
-        found = _OBJECT.findall(reply[-_SHOWN_CHARS:])
-        if not found:
-            raise ValueError(f"found {reply[:200]!r}, wanted a line of JSON")
+        shown = reply[-_SHOWN_CHARS:]
+        escaped = _NO_ESCAPE.sub(lambda found: "\\" * 2 if found[1] else found[0], shown)
+        for text in (shown, escaped):
+            if scored := [found for found in _objects(text) if "score" in found]:
+                return score_of(scored[-1])
+        raise ValueError(f'found {reply[:200]!r}, wanted a line of JSON with a "score"')
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    """Return the outermost JSON objects in a text; braces that hold no JSON hide what is between them."""
+    closing, opened = dict[int, int](), list[int]()
+    for brace in re.finditer(r"[{}]", text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            closing[opened.pop()] = brace.end()
+    objects, place = [], text.find("{")
+    while place >= 0:
         try:
-            return read_score(found[-1])
-        except json.JSONDecodeError as error:
-            raise ValueError(f"found {found[-1][:200]!r}, wanted JSON") from error
+            found, end = _DECODER.raw_decode(text, place)
+            objects.append(found)
+        except (ValueError, RecursionError):
+            end = closing.get(place, place + 1)
+        place = text.find("{", end)
+    return objects
 
 
 def _between(name: str, text: str, *, keep_end: bool = False) -> str:

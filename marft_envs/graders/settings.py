@@ -28,6 +28,7 @@ from marft_envs.graders.model import ChatEndpoint, ModelGrader
 
 NAMES: Mapping[str, Callable[[], Grader]] = {"text": StringGrader, "number": NumericGrader}
 REMOTE = ("endpoint", "model")
+TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 class GraderError(ValueError):
@@ -53,6 +54,8 @@ class GraderSettings:
         timeout_s: Seconds until one try is given up.
         retries: Further tries after a failed one.
         max_reply_tokens: Longest reply of a model, in tokens.
+        token_limit: Name of that limit in a request: "max_tokens", at temperature 0; or "max_completion_tokens", for
+            reasoning models, which allow their own temperature alone.
         calls: Most questions of a run; None is no limit.
         tokens: Most tokens of a run; None is no limit.
         when_spent: "fail": an episode that cannot be graded any more fails. "own": the task's own grade counts.
@@ -71,12 +74,14 @@ class GraderSettings:
     timeout_s: float = 60.0
     retries: int = 2
     max_reply_tokens: int = 512
+    token_limit: str = "max_tokens"
     calls: int | None = None
     tokens: int | None = None
     when_spent: str = "fail"
 
     def __post_init__(self) -> None:
-        for name, allowed in (("mode", ("replace", "confirm")), ("when_spent", ("fail", "own"))):
+        choices = {"mode": ("replace", "confirm"), "when_spent": ("fail", "own"), "token_limit": TOKEN_LIMITS}
+        for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise GraderError(f"grader.{name}: found {getattr(self, name)!r}, wanted {' or '.join(allowed)}")
         for name in ("trajectory", "shows_gold"):
@@ -188,7 +193,8 @@ class GraderSettings:
                 trajectory=self.trajectory,
             )
         if self.kind == "model":
-            complete = ChatEndpoint(self.url, self.model, self.api_key_env, self.timeout_s, self.max_reply_tokens)
+            limits = self.timeout_s, self.max_reply_tokens, self.token_limit
+            complete = ChatEndpoint(self.url, self.model, self.api_key_env, *limits)
             return ModelGrader(complete, self.rubric, self.shows_gold, self.retries, self.trajectory)
         try:
             takes = "answer, task and trajectory" if self.trajectory else "answer and task"

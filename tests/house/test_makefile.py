@@ -89,7 +89,7 @@ def _with_ci(folder, engine="true", recipe="@echo '==== 3 passed in 1.23s ===='"
         (folder / ".ci" / name).write_text(f"#!/bin/sh\n{does}\n")
         (folder / ".ci" / name).chmod(0o755)
     (folder / "Makefile").write_text(
-        "install sandbox test-backends test-attacks test-long test-probes test-browser test-ray docs:\n"
+        "install sandbox test-backends test-attacks test-long test-probes test-browser test-ray docs resolve:\n"
         f"\t@test $@ != {failing}\n\ntest:\n\t{recipe}\n"
     )
 

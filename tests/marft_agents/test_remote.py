@@ -109,7 +109,8 @@ def test_an_endpoint_that_keeps_failing_is_named_with_what_came(endpoint, remote
     [
         (200, {"choices": []}, "choices"),
         (200, {"answer": "yes"}, "choices"),
-        (200, completion(None), "content"),
+        (200, completion([1]), "content"),
+        (200, {"choices": [{"message": None}]}, "content"),
         (200, b"<html>a proxy's page</html>", "JSON|choices"),
         (200, [1, 2], "choices"),
         (401, {"error": {"message": "no such key"}}, "no such key"),
@@ -122,6 +123,20 @@ def test_a_malformed_answer_or_a_refusal_is_named(endpoint, remote, status, body
         remote(retries=0).act(requests("say yes"))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 600
+
+
+def test_a_message_without_content_is_an_empty_answer(endpoint, remote):
+    endpoint.script = [(200, completion(None, {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}))]
+    [action] = remote(retries=0).act(requests("say yes"))
+    assert (action.text, action.failure) == ("", None)
+    assert action.reported == (5, 7)
+
+
+def test_the_token_limit_has_another_name_and_no_seed_is_sent_where_the_endpoint_wants_it(endpoint, remote):
+    remote(token_limit="max_completion_tokens", sends_seed=False).act(requests("say yes"))
+    [body] = endpoint.asked
+    assert body["max_completion_tokens"] == SamplingParams().max_new_tokens
+    assert not {"max_tokens", "seed"} & set(body)
 
 
 def test_a_silent_endpoint_times_out(endpoint, remote):

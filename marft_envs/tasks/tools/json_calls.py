@@ -107,7 +107,9 @@ def _call_of(value: Mapping[str, Any]) -> Call:
         raise CallError(f"{name[:64]}: unknown key {unknown[0][:40]!r} in a call; {HOW}")
     arguments = value.get(key)
     if isinstance(arguments, str):
-        arguments = _load_one(arguments) if arguments.strip() else {}
+        arguments = _load_one(arguments) if arguments.strip() else None
+    if arguments is None:  # of a tool without parameters
+        arguments = {}
     if not isinstance(arguments, dict):
         raise CallError(f"{name[:64]}: 'arguments' must be an object, found {json.dumps(arguments)[:40]}; {HOW}")
     return Call(name, arguments)

@@ -20,6 +20,7 @@ from a2a.client import ClientConfig, create_client
 from a2a.helpers.proto_helpers import get_message_text, new_text_message
 from a2a.types.a2a_pb2 import Role, SendMessageRequest
 from a2a.utils.errors import A2AError
+from dripping_server import KINDS, dripping
 from fakes import CopyDigit
 from google.protobuf.json_format import MessageToDict
 
@@ -360,9 +361,9 @@ def test_bodies_that_are_long_slow_or_not_json_are_refused():
 # ------------------------------------------------------------------ remote agents
 
 
-def test_a_stalled_a2a_agent_fails_its_episode_with_the_cause():
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and says nothing
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_a2a_agent_without_end_fails_its_episode_with_the_cause(kind):
+    with dripping(kind) as url:
         policy = A2APolicy(url, timeout_s=0.1, retries=1)
         [action] = policy.act([Request("actor_0", "2 + 3?", np.random.default_rng(0))])
     assert action.failure.startswith(f"A2A agent {url}, agent 'actor_0': ")

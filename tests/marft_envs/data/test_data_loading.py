@@ -205,7 +205,7 @@ BAD = {
         r"x\.jsonl:3: found no answer in column 'answer'",
     ),
     "a null answer": ('{"problem": "p", "answer": null}\n', r"x\.jsonl:1: found no answer"),
-    "an answer that is a list": ('{"problem": "p", "answer": ["1"]}\n', r"x\.jsonl:1: found no answer"),
+    "an answer that is a list": ('{"problem": "p", "answer": ["1"]}\n', r"x\.jsonl:1: found a list of 1 in column"),
     "an answer that is true": ('{"problem": "p", "answer": true}\n', r"x\.jsonl:1: found no answer"),
     "an infinite answer": ('{"problem": "p", "answer": Infinity}\n', r"x\.jsonl:1: found no answer"),
     "an endless number": (
@@ -261,6 +261,34 @@ def test_csv_with_a_missing_field_names_the_line(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("problem,answer\np,1\nq\n")
     with pytest.raises(DataError, match=r"x\.csv:3: found another number of fields, wanted 2 fields"):
+        load_tasks("math", str(path), "train")
+
+
+def test_a_field_of_csv_may_be_as_long_as_its_file(tmp_path):
+    path, limit = tmp_path / "x.csv", csv.field_size_limit()
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("problem", "answer"), ("x" * 200_000, "4")])
+    [task] = load_tasks("math", str(path), "train")
+    assert task.prompt == "x" * 200_000
+    path.write_text(f'problem,answer\n"{"x" * 200_000},4\n')
+    with pytest.raises(DataError, match=r"x\.csv:\d: found broken CSV"):
+        load_tasks("math", str(path), "train")
+    assert csv.field_size_limit() == limit  # other readers of the process keep theirs
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (["4", "5"], r"a list of 2 in column 'answer': \['4', '5'\]"),
+        ([], r"a list of 0 in column 'answer'"),
+        ({"value": 4}, r"an object in column 'answer': \{'value': 4\}"),
+        (None, "no answer in column 'answer'"),
+        ("", "no answer in column 'answer'"),
+    ],
+)
+def test_a_gold_that_is_no_text_is_named_as_what_it_is(tmp_path, answer, found):
+    path = write(tmp_path / "x.jsonl", [{"problem": "?", "answer": answer}])
+    with pytest.raises(DataError, match=rf"x\.jsonl:1: found {found}.*, wanted one, as text or number"):
         load_tasks("math", str(path), "train")
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import math
 import random
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 
 import pytest
+from dripping_server import KINDS, dripping
 
 import marft_envs
 from baselines.cli import main as command
@@ -25,9 +24,9 @@ from marft_envs.graders import (
     StringGrader,
     cohen_kappa,
     combine,
-    endpoint,
 )
 from marft_envs.graders.model import _between
+from marft_envs.graders.settings import GraderError, GraderSettings
 from marft_envs.tasks.base import JudgeFailure, Task
 
 TASK = Task("t", "What is 6 * 7?", "42", "test")
@@ -172,12 +171,10 @@ def test_a_late_endpoint_is_our_failure(server):
         EndpointGrader(server.url, timeout_s=0.1, retries=0)("42", TASK)
 
 
-def test_an_endpoint_that_drips_is_late_too(server, monkeypatch):
-    server.script = [(200, "{", '"score": 1}')]
-    clock = itertools.count(step=100)  # by this one, a hundred seconds pass from each look to the next
-    monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=clock.__next__))
-    with pytest.raises(JudgeFailure, match="not whole after 60 s"):
-        EndpointGrader(server.url, timeout_s=60, retries=0)("42", TASK)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_endpoint_that_drips_is_late_too(kind):
+    with dripping(kind) as url, pytest.raises(JudgeFailure, match=r"timed out: no whole answer in 0\.2 s"):
+        EndpointGrader(url, timeout_s=0.2, retries=0)("42", TASK)
 
 
 def test_an_endpoint_needs_http():
@@ -200,6 +197,31 @@ def test_a_model_judges_and_is_asked_again():
     judge = Judge("I think it is right.", 'So: {"score": 0.75, "reason": "nearly"}')
     assert ModelGrader(judge)("41.9", TASK) == Score(0.75, "nearly")
     assert len(judge.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        (r'{"score": 1, "reason": "\\boxed{13} is right"}', 1.0),
+        (r'{"score": 1, "reason": "\sqrt{13} and \frac{1}{2} are right"}', 1.0),  # escaped by no model
+        ('{"score": 1, "reason": "the set {1, 2} is right"}', 1.0),
+        ('{"score": 1, "reason": "an open { is right"}', 1.0),
+        ('{"score": 1, "reason": "ok", "detail": {"steps": 2, "score": 0}}', 1.0),
+        ('{"score": 1, "reason": "two\nlines"}', 1.0),
+        ('The answer says {"score": 1}, but {13} is wrong.\n```json\n{"score": 0, "reason": "{12}"}\n```', 0.0),
+        ('{"score": 0.5, "reason": "half"} with {"steps": 3} and {1, 2}', 0.5),
+    ],
+)
+def test_a_reply_in_the_requested_form_counts_whatever_its_reason_holds(reply, score):
+    assert ModelGrader(Judge(reply), retries=0)("42", TASK).value == score
+
+
+@pytest.mark.parametrize(
+    "reply", ['{"score": 0, "reason": "it says {"score": 1}"}', "{" * 20_000, '{"reason": "{\\"score\\": 1}"}']
+)
+def test_a_score_inside_of_something_else_does_not_count(reply):
+    with pytest.raises(JudgeFailure, match='wanted a line of JSON with a "score"'):
+        ModelGrader(Judge(reply), retries=0)("42", TASK)
 
 
 def test_a_model_that_never_gives_a_score_is_our_failure():
@@ -225,7 +247,13 @@ def test_a_model_behind_an_endpoint(server):
              "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}  # fmt: skip
     server.script = [(200, json.dumps(reply))]
     assert ModelGrader.endpoint(server.url, "m")("42", TASK) == Score(1.0, "right")
-    assert server.asked[0]["temperature"] == 0.0
+    assert (server.asked[0]["temperature"], server.asked[0]["max_tokens"]) == (0.0, 512)
+    settings = GraderSettings("model", url=server.url, model="m", token_limit="max_completion_tokens")
+    assert settings.open()("42", TASK) == Score(1.0, "right", 0)
+    assert server.asked[1]["max_completion_tokens"] == 512
+    assert not {"temperature", "max_tokens"} & set(server.asked[1])
+    with pytest.raises(GraderError, match=r"grader\.token_limit: found 'tokens', wanted max_tokens or max_comp"):
+        GraderSettings("text", token_limit="tokens")
 
 
 def play(tasks, *answers, horizon=1, reward="success"):

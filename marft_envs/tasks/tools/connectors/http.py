@@ -20,13 +20,12 @@ from __future__ import annotations
 import http.client
 import json
 import time
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
+from marft_common.deadline import LongReplyError, post
 from marft_envs.tasks.tools.schema import Schema, check_result
 from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError, ToolError
 from marft_envs.tasks.tools.world import World
@@ -42,7 +41,7 @@ class HttpCall:
     Attributes:
         url: Address with http or https.
         headers: Headers sent with every call (authorization, ...); not part of the tool surface.
-        timeout_s: Seconds of one try, from its start to the end of the answer.
+        timeout_s: Seconds of one try, from its start to the end of the answer, headers included.
         retries: Number of further tries after a refused connection, a timeout or a status 429, 502, 503 or 504.
         pause_s: Seconds before the first retry; doubles with each.
         max_bytes: Largest answer in bytes; a longer one is an error.
@@ -74,38 +73,22 @@ class HttpCall:
         headers = {"Content-Type": "application/json", **self.headers, **own}
         body = json.dumps(arguments).encode()
         for left in reversed(range(self.retries + 1)):
-            request = urllib.request.Request(self.url, body, headers, method="POST")
             try:
-                result = self._ask(request)
-                check_result(result, self.result, f"the back end at {self.url}")
-                return result
-            except urllib.error.HTTPError as error:
-                with error:
-                    if error.code not in _RETRIED or not left:
-                        raise ToolError(f"the back end says {error.code}: {_start_of(error)}") from error
+                found = post(self.url, body, headers, timeout_s=self.timeout_s, most_bytes=self.max_bytes)
+                if 200 <= found.status < 300:
+                    result = _result(found.content)
+                    check_result(result, self.result, f"the back end at {self.url}")
+                    return result
+                if found.status not in _RETRIED or not left:
+                    raise ToolError(f"the back end says {found.status}: {_start_of(found.content)}")
+            except LongReplyError as error:
+                raise ToolError(f"the answer of the back end is longer than {self.max_bytes} bytes") from error
             except (OSError, http.client.HTTPException) as error:
                 if not left:
                     reason = str(getattr(error, "reason", error) or type(error).__name__)[:_SAID_CHARS]
                     raise ToolError(f"the back end gives no answer: {reason}") from error
             time.sleep(self.pause_s * 2 ** (self.retries - left))
         raise AssertionError("unreachable: the last try returns or raises")
-
-    def _ask(self, request: urllib.request.Request) -> Any:
-        end = time.monotonic() + self.timeout_s
-        read, parts = 0, []
-        with _OPENER.open(request, timeout=self.timeout_s) as response:
-            while part := response.read1(65536):
-                read += len(part)
-                parts.append(part)
-                if read > self.max_bytes:
-                    raise ToolError(f"the answer of the back end is longer than {self.max_bytes} bytes")
-                if time.monotonic() > end:
-                    raise TimeoutError("it took too long")
-        text = b"".join(parts).decode("utf-8", errors="replace")
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):  # no JSON: the result is the text itself
-            return text
 
 
 def http_tool(name: str, description: str, parameters: Schema, url: str, **options: Any) -> Tool:
@@ -124,16 +107,13 @@ def http_tool(name: str, description: str, parameters: Schema, url: str, **optio
     return Tool(name, description, parameters, HttpCall(url, **options), takes_world=True)
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """Refuse redirects: the headers are for this back end alone."""
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
-
-
-def _start_of(response: IO[bytes]) -> str:
+def _result(content: bytes) -> Any:
+    text = content.decode("utf-8", errors="replace")
     try:
-        return " ".join(response.read(4 * _SAID_CHARS).decode("utf-8", errors="replace").split())[:_SAID_CHARS]
-    except (OSError, http.client.HTTPException):
-        return ""
+        return json.loads(text)
+    except (ValueError, RecursionError):  # no JSON: the result is the text itself
+        return text
+
+
+def _start_of(content: bytes) -> str:
+    return " ".join(content[: 4 * _SAID_CHARS].decode("utf-8", errors="replace").split())[:_SAID_CHARS]

@@ -18,7 +18,7 @@ import math
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -41,7 +41,8 @@ class McpServer:
         name: Name of the world.
         target: The address of a streamable HTTP endpoint, or the command that starts a local server.
         env: Environment variables of a local server, beside the few that the SDK passes on.
-        timeout_s: Seconds allowed for one request; a connection may take twice as long.
+        timeout_s: Seconds allowed for one request, all its messages and pages included; a connection may take twice as
+            long.
         isolated: True for a connection per running game.
         max_connections: Most connections open at the same time, if isolated.
         handbook: Private text by tool name; only the owners of the tool are told it.
@@ -95,14 +96,14 @@ class McpServer:
         meta = {"marft/rollout": rollout, "marft/agent": caller}
         request = partial(client.call_tool, name, dict(arguments), self.timeout_s, meta=meta)
         try:
-            result = portal.call(request)
+            result = portal.call(_in_time, request, self.timeout_s)
         except Exception as error:
             if isinstance(error, RuntimeError) and _BROKEN in str(error):  # so the SDK reports it
                 raise BrokenSchemaError(f"tool {name!r} of {self.name}: {str(error)[:300]}") from error
             if type(error).__name__ in _CLOSED or "Connection closed" in str(error):
                 self._pool.close(key)
             raise ToolError(f"the server gives no answer: {str(error)[:200] or type(error).__name__}") from error
-        text = "\n".join(getattr(part, "text", f"[{part.type}]") for part in result.content)
+        text = "\n".join(map(_text_of, result.content))
         if result.is_error:
             raise ToolError(text)
         return text if result.structured_content is None else result.structured_content
@@ -138,15 +139,20 @@ class McpServer:
 
     def _list(self) -> list[Any]:
         portal, client = self._connect("")
-        found: list[Any] = []
-        cursor = None
-        while len(found) < _MAX_TOOLS:
-            page = portal.call(partial(client.list_tools, cursor=cursor))
-            found += page.tools
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return found
+
+        async def pages() -> list[Any]:
+            found: list[Any] = []
+            cursor = None
+            while len(found) < _MAX_TOOLS:
+                page = await client.list_tools(cursor=cursor)
+                found += page.tools
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            return found
+
+        listed: list[Any] = portal.call(_in_time, pages, self.timeout_s)
+        return listed
 
     def _tool(self, found: Any) -> Tool:
         check_schema(found.input_schema, found.name)
@@ -211,6 +217,26 @@ class McpCall:
     def __call__(self, world: World, **arguments: Any) -> Any:
         """Call the tool on the server."""
         return self.server.ask(self.name, arguments, caller=world.caller, rollout=world.rollout)
+
+
+def _text_of(part: Any) -> str:
+    """Return the text of a part, or of the resource in it; else its type."""
+    resource = getattr(part, "resource", None)
+    text = getattr(part if resource is None else resource, "text", None)
+    return text if isinstance(text, str) else f"[{part.type}]"
+
+
+async def _in_time(work: Callable[[], Awaitable[Any]], seconds: float) -> Any:
+    """Return the result of a request.
+
+    Raises:
+        TimeoutError: It is not there in time.
+    """
+    import anyio
+
+    with anyio.move_on_after(seconds):
+        return await work()
+    raise TimeoutError(f"timed out: no whole answer in {seconds:g} s")
 
 
 @asynccontextmanager

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import pickle
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 
 import pytest
+from dripping_server import KINDS, dripping
 from toy_bank import bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.connectors import http
 from marft_envs.tasks.tools.connectors.http import HttpCall, http_tool
 from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.schema import ArgumentError
@@ -36,9 +34,6 @@ class Handler(BaseHTTPRequestHandler):
         basket = server.baskets.setdefault(self.headers["X-Marft-Rollout"], [])
         if self.path == "/slow":
             server.over.wait(60)
-        if self.path == "/drip":
-            self._drip()
-            return
         if self.path == "/busy" and len(server.seen) < 3:
             self._answer(503, b"busy")
         elif self.path == "/wrong":
@@ -61,13 +56,6 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
-
-    def _drip(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "100")
-        self.end_headers()
-        self.wfile.write(b"x")
-        self.server.over.wait(60)
 
     def log_message(self, *_) -> None: ...
 
@@ -127,11 +115,10 @@ def test_what_goes_wrong_is_told(server, path: str, options, message: str, tries
     assert len(server.seen) == tries
 
 
-def test_a_back_end_that_drips_is_late_too(server, monkeypatch):
-    clock = itertools.count(step=100)  # by this one, a hundred seconds pass from each look to the next
-    monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=clock.__next__))
-    with pytest.raises(ToolError, match="gives no answer: it took too long"):
-        ask(server, "/drip", timeout_s=60, retries=0)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_back_end_that_drips_is_late_too(kind):
+    with dripping(kind) as url, pytest.raises(ToolError, match=r"gives no answer: timed out: .* in 0\.2 s"):
+        HttpCall(url, timeout_s=0.2, retries=0)(World({}), item="pen")
 
 
 def test_a_back_end_that_is_not_there_is_told():

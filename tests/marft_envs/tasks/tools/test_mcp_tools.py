@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from dripping_server import dripping
 from needed_package import needed_package
 from toy_bank import bank_task, call, events_of, team_of
 
@@ -22,6 +23,7 @@ from marft_envs.tasks.tools.tool import ToolDefinitionError, ToolError
 
 needed_package("mcp", "pip install 'marft[mcp]'")
 SCRIPT = str(Path(__file__).with_name("mcp_server.py"))
+BARE = [sys.executable, str(Path(__file__).with_name("bare_mcp_server.py"))]
 STDIO = [sys.executable, SCRIPT, "stdio"]
 
 
@@ -121,3 +123,43 @@ def test_schemas_are_checked(server):
 
     with pytest.raises(ToolDefinitionError, match="f: its schema is no JSON Schema"):
         server._tool(Found)
+
+
+def test_the_text_of_an_embedded_resource_reaches_the_agent():
+    server = McpServer("files", [*BARE, "resources"])
+    try:
+        assert ask(server, "read") == "downloaded\nthe file\n[resource]\n[image]\n[resource_link]"
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("kind", ["empty pages", "full pages"])
+def test_pages_without_end_have_one_deadline(kind):
+    server = McpServer("pages", [*BARE, kind], timeout_s=2)
+    try:
+        if kind == "full pages":
+            assert len(server.tools()) == 1000
+        else:
+            with pytest.raises(TimeoutError, match="timed out: no whole answer in 2 s"):
+                server.tools()
+    finally:
+        server.close()
+
+
+def test_progress_without_end_does_not_delay_the_end_of_a_call():
+    server = McpServer("slow", [*BARE, "progress"])
+    try:
+        server.tools()
+        server.timeout_s = 0.5
+        with pytest.raises(ToolError, match="gives no answer"):
+            ask(server, "read")
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("kind", ["headers", "continue", "body"])
+def test_a_server_that_drips_is_late(kind):
+    with dripping(kind) as url:
+        server = McpServer("files", f"{url}/mcp", timeout_s=0.2)
+        with pytest.raises(TimeoutError, match=r"no connection in 0\.4 s"):
+            server.tools()

@@ -1,0 +1,308 @@
+"""Trust in recorded settings: which values of a `config.json` act, and whose yes they need.
+
+A run, a checkpoint or an evaluation of somebody else is data. But some of its settings run a command, import a module,
+connect to a server, load a path or name a secret, once a command makes what they describe. Such a command reads the
+record through `read_config`. It passes where this user wrote the file on this machine (`marft_common.written_files`),
+where the file lies below a folder of `MARFT_TRUST`, or with `--trust-config`. Else it is refused, and the message lists
+those values.
+
+`RULES` is the table of all settings. A text without a rule needs the yes too; numbers, true, false and null do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from marft_common import written_files
+from marft_envs.graders.settings import NAMES as OWN_GRADERS
+from marft_envs.graders.settings import REMOTE as REMOTE_GRADERS
+from marft_envs.sandbox.judge import ISOLATING
+from marft_envs.teams.team import MORE_PRESETS
+from marft_envs.teams.team import PRESETS as TEAMS
+
+VARIABLE = "MARFT_TRUST"
+MOST_SHOWN = 12  # values in one message
+MOST_CHARS = 120  # of a value in a message
+
+PLAIN = ""
+RUNS = "runs a command"
+IMPORTS = "imports a module"
+CONNECTS = "connects to a server"
+LOADS = "loads a path or a data set"
+SECRET = "sends the value of an environment variable"
+UNPROTECTED = "runs programs of the models without isolation"
+UNKNOWN = "is given to code that marft does not know"
+
+Rule = str | Callable[[str], str]
+"""What a value does, or a function from a text to that."""
+
+
+def _module_of_id(text: str) -> str:
+    return IMPORTS if ":" in text else PLAIN
+
+
+def _model(text: str) -> str:
+    from marft_agents.models.random_models import RANDOM_MODELS  # imports torch
+    from marft_agents.policies.partners import agent_model
+
+    try:
+        model = agent_model(text)
+    except ValueError:  # a partner whose name is not of its form
+        return CONNECTS
+    if not model.local:
+        return CONNECTS
+    name = model.source
+    hub_id = name.count("/") == 1 and not name.startswith((".", "/", "~"))
+    return PLAIN if hub_id or name == "smollm2-135m" or name in RANDOM_MODELS else LOADS
+
+
+def _data(text: str) -> str:
+    return PLAIN if text.partition(":")[0] == "embedded" else LOADS
+
+
+def _team(text: str) -> str:
+    return PLAIN if text in (*TEAMS, *MORE_PRESETS) else LOADS
+
+
+def _grader(text: str) -> str:
+    if text.endswith(".toml"):
+        return LOADS
+    if text.partition(":")[0] in REMOTE_GRADERS:
+        return CONNECTS
+    return PLAIN if text in OWN_GRADERS else IMPORTS
+
+
+def _judge(text: str) -> str:
+    if text.startswith("ray:"):
+        return CONNECTS
+    return PLAIN if text in ("auto", *ISOLATING) else UNPROTECTED
+
+
+def _sampler(text: str) -> str:
+    from baselines.cli.sampler_flags import OWN, VLLM  # imports torch
+
+    return PLAIN if text in (OWN, VLLM) else CONNECTS
+
+
+def _cluster(text: str) -> str:
+    from marft_agents.rollouts.rollout_workers import OFF  # imports torch
+
+    return PLAIN if text in (OFF, "local") else CONNECTS
+
+
+# A star is any key or index. A list or an object without rules for what is inside of it has its rule as a whole.
+_ACTING: Mapping[str, Rule] = {
+    "env": _module_of_id,
+    "models": _model,
+    "models.*": _model,
+    "sampler": _sampler,
+    "rollouts.ray": _cluster,
+    "start_from": LOADS,
+    "replay_from": LOADS,
+    # keywords of environments
+    "keywords.data": _data,
+    "keywords.team": _team,
+    "keywords.judge": _judge,
+    "keywords.reward.*.function": IMPORTS,
+    "keywords.grader": _grader,
+    "keywords.grader.kind": lambda text: PLAIN if text in (*OWN_GRADERS, *REMOTE_GRADERS) else IMPORTS,
+    "keywords.grader.url": CONNECTS,
+    "keywords.grader.headers_env": SECRET,
+    "keywords.grader.api_key_env": SECRET,
+    "keywords.tools": LOADS,
+    "keywords.tools.http.*.url": CONNECTS,
+    "keywords.tools.http.*.headers_env": SECRET,
+    "keywords.tools.mcp.*.command": RUNS,
+    "keywords.tools.mcp.*.url": CONNECTS,
+    "keywords.config.*": UNKNOWN,  # of generators of the package reasoning-gym
+    # evaluation.json
+    "checkpoint": LOADS,
+    "endpoint": CONNECTS,
+    "scenario_file": lambda text: PLAIN if text == Path(text).name else LOADS,  # a name: it lies beside the record
+}
+_CHOICES = (  # texts that choose among known names, and texts that are shown or compared
+    *("algorithm", "sharing", "dtype", "policy"),
+    *(f"learner.{name}" for name in ("level", "normalisation", "baseline", "compare", "credit", "centring", "scaling")),
+    *(f"learner.{name}" for name in ("averaging", "lr_schedule", "kl_estimator", "kl_place", "agent_order")),
+    *("learner.compounding", "context.overflow", "lora.targets", "validation.validate_on"),
+    *("tracking.track", "tracking.track_project"),
+    *(f"keywords.{name}" for name in ("split", "dependency", "horizon", "feedback", "communication", "render_mode")),
+    *(f"keywords.{name}" for name in ("max_action_chars", "context_rounds", "compaction", "memory", "size", "listing")),
+    *(f"keywords.{name}" for name in ("limits", "languages", "grading", "policy", "seed", "attack", "injection")),
+    *(f"keywords.{name}" for name in ("params", "show_actions", "seen_by")),
+    *(f"keywords.team.{name}" for name in ("name", "language", "dependency", "profiles")),
+    *("keywords.reward", "keywords.reward.*"),
+    *(f"keywords.grader.{name}" for name in ("mode", "model", "rubric", "when_spent")),
+    *(f"keywords.tools.{name}" for name in ("name", "owners", "limits", "task")),
+    *(f"keywords.tools.http.*.{name}" for name in ("name", "description", "parameters", "result", "headers")),
+    *(f"keywords.tools.mcp.*.{name}" for name in ("tools", "env")),
+)
+RULES: Mapping[str, Rule] = {**dict.fromkeys(_CHOICES, PLAIN), **_ACTING}
+
+
+class _Node:
+    """Place in the tree of rules.
+
+    Attributes:
+        rule: Rule of the place itself; None if it has none.
+        inside: Places inside of it by key; "*" is any key.
+    """
+
+    def __init__(self) -> None:
+        self.rule: Rule | None = None
+        self.inside: dict[str, _Node] = {}
+
+
+def _tree() -> _Node:
+    top = _Node()
+    for key, rule in RULES.items():
+        node = top
+        for part in key.split("."):
+            node = node.inside.setdefault(part, _Node())
+        node.rule = rule
+    return top
+
+
+_TREE, _NOTHING = _tree(), _Node()
+
+
+class ActingValue(NamedTuple):
+    """A value on which a command would act.
+
+    Attributes:
+        place: Its keys, and its indexes in lists.
+        value: The value itself.
+        does: What it does, one of the words of this module.
+    """
+
+    place: tuple[str | int, ...]
+    value: Any
+    does: str
+
+    def __str__(self) -> str:
+        keys = [f"[{key}]" if isinstance(key, int) else f".{_ascii(key)}" for key in self.place]
+        return f"{''.join(keys).removeprefix('.')} {self.does}: {_ascii(self.value)}"
+
+
+def _ascii(value: Any) -> str:
+    """Return a value as JSON in ASCII, so that nothing in it reaches a terminal as it is."""
+    text = json.dumps(value, default=str)
+    plain = text[1:-1] if isinstance(value, str) and value.replace("_", "").isalnum() else text
+    return plain if len(plain) <= MOST_CHARS else f"{plain[:MOST_CHARS]}..."
+
+
+@dataclass(frozen=True)
+class Uses:
+    """The settings of a record on which a command acts, by the first keys of their place, like "keywords.data".
+
+    Attributes:
+        only: Nothing else is used; None: everything is.
+        but: These are not used after all, such as those that a flag replaces.
+    """
+
+    only: Sequence[str] | None = None
+    but: Sequence[str] = ()
+
+    def __contains__(self, place: tuple[str | int, ...]) -> bool:
+        def below(first: str) -> bool:
+            parts = first.split(".")
+            return [str(key) for key in place[: len(parts)]] == parts
+
+        return (self.only is None or any(map(below, self.only))) and not any(map(below, self.but))
+
+
+EVERYTHING = Uses()
+
+
+class UntrustedConfigError(ValueError):
+    """A record of somebody else with values on which the command would act; lists them and says how to allow it."""
+
+
+def acting_values(record: Mapping[str, Any], uses: Uses = EVERYTHING) -> list[ActingValue]:
+    """Return the values of a record on which a command acts that uses them."""
+    return list(_walk(record, _TREE, (), uses))
+
+
+def _walk(value: Any, node: _Node, place: tuple[str | int, ...], uses: Uses) -> Iterator[ActingValue]:
+    if isinstance(value, Mapping | list) and (node.inside or node.rule is None):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            below = node.inside.get(str(key)) or node.inside.get("*") or _NOTHING
+            yield from _walk(item, below, (*place, key), uses)
+    elif value and not isinstance(value, bool | int | float) and place in uses:
+        rule = UNKNOWN if node.rule is None else node.rule
+        does = rule if isinstance(rule, str) else rule(value) if isinstance(value, str) else UNKNOWN
+        if does:
+            yield ActingValue(place, value, does)
+
+
+# ------------------------------------------------------------------ trust
+
+
+def add_trust_flag(parser: argparse.ArgumentParser) -> None:
+    """Add --trust-config."""
+    parser.add_argument(
+        "--trust-config",
+        action="store_true",
+        default=None,
+        help="act on what the records name (commands, modules, servers, paths, variables), though you did not write "
+        f"them on this machine; {VARIABLE}=DIR says so for all records below DIR",
+    )
+
+
+def read_config(file: Path, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> Any:
+    """Read a record on which a command acts.
+
+    Args:
+        file: A config.json, evaluation.json or the like.
+        uses: The settings that the command uses; the others need no trust.
+        trust: True if the user said --trust-config.
+
+    Raises:
+        OSError, ValueError: It cannot be read, or is no JSON.
+        UntrustedConfigError: See `require_trust`.
+    """
+    content = file.read_bytes()
+    try:
+        record = json.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError(f"it is nested too deeply ({error})") from error
+    if isinstance(record, dict) and not trust:
+        require_trust(file, content, record, uses)
+    return record
+
+
+def require_trust(file: Path, content: bytes, record: Mapping[str, Any], uses: Uses = EVERYTHING) -> None:
+    """Refuse to act on a record of somebody else.
+
+    Args:
+        file: Path of the record.
+        content: Content of the file.
+        record: The settings in it.
+        uses: The settings that the command uses.
+
+    Raises:
+        UntrustedConfigError: It has values that act, and this user did not write it on this machine.
+    """
+    found = acting_values(record, uses)
+    if not found or is_own(file, content):
+        return
+    shown = [str(one) for one in found[:MOST_SHOWN]]
+    more = [f"and {len(found) - len(shown)} more"] if len(found) > len(shown) else []
+    raise UntrustedConfigError(
+        f"{file} was not written by you on this machine, and names what this command would do: "
+        f"{'; '.join([*shown, *more])}. Look at it; if you want that, give --trust-config, or set {VARIABLE} to a "
+        "folder of records that you trust"
+    )
+
+
+def is_own(file: Path, content: bytes) -> bool:
+    """Return True if this user wrote a file on this machine, or trusts its folder by `MARFT_TRUST`."""
+    roots = [Path(root).expanduser().resolve() for root in os.environ.get(VARIABLE, "").split(os.pathsep) if root]
+    place = file.resolve()
+    return any(place.is_relative_to(root) for root in roots) or written_files.entered(file, content)
