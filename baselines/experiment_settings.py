@@ -16,6 +16,7 @@ from baselines.cli.settings_flags import from_record, given_knobs, read_knobs
 from baselines.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
 from baselines.presets import PRESETS
 from baselines.training_data.demonstrations import replay_pools
+from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for
 from marft_agents.learning.learner import Learner
@@ -34,13 +35,14 @@ from marft_agents.policies.language_model import (
     Sharing,
     build_team,
     check_first_prompts,
+    engine_for,
     models_of,
 )
 from marft_agents.policies.partners import RemoteSettings, agent_model, split_item
 from marft_agents.rollouts.ray_workers import check_ray
 from marft_agents.rollouts.rollout_workers import RolloutSettings, refuse_uncorrected
-from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.ray_ranks import check_ranks
+from marft_agents.runs.run_folder import RunFolderError
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
 
@@ -56,6 +58,7 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "rollouts": (RolloutSettings, "rollouts"),
     "tracking": (TrackingSettings, "tracking"),
     "ranks": (RankSettings, "data-parallel learner"),
+    "engine": (EngineSettings, "engine of generation"),
 }
 
 
@@ -83,6 +86,7 @@ class Experiment:
         rollouts: Where episodes are played: in this process, or by the workers of a Ray cluster.
         tracking: Trackers that get the metrics, beside the files of the run folder.
         ranks: Number of processes that share the passes of each update.
+        engine: Engine of generation and its sizes; `sized` chooses those that are 0.
         start_from: Checkpoint or run whose adapters the training starts from; None: untrained ones.
         replay_from: Turn file whose turns `replay_share` mixes into updates; None: solved episodes of the run itself.
         dtype: Dtype of the frozen bases, see `build_team`.
@@ -106,6 +110,7 @@ class Experiment:
     rollouts: RolloutSettings = RolloutSettings()
     tracking: TrackingSettings = TrackingSettings()
     ranks: RankSettings = RankSettings()
+    engine: EngineSettings = EngineSettings()
     start_from: str | None = None
     replay_from: str | None = None
     dtype: Dtype = "auto"
@@ -187,6 +192,19 @@ class Experiment:
         if not self.schedule.epochs:
             return self
         return dataclasses.replace(self, schedule=self.schedule.for_tasks(len(tasks_of(env, "epochs"))))
+
+    def sized(self, agents: Sequence[str], device: Devices = None) -> Experiment:
+        """Return the experiment with the sizes of its engine, which follow from the total memory of the device.
+
+        Args:
+            agents: Agents of the environment.
+            device: Device of the models, see `build_team`.
+
+        Raises:
+            SettingsError: See `EngineSettings.resolved`.
+        """
+        engine = engine_for(agents, self.models, self.law, device, self.dtype, self.context, self.engine)
+        return dataclasses.replace(self, engine=engine)
 
     def learners(self, agents: Sequence[str]) -> list[str]:
         """Return the agents of a team that are trained, neither frozen nor remote."""
@@ -287,6 +305,7 @@ class Experiment:
             dtype=self.dtype,
             context=self.context,
             remote=self.remote,
+            engine=self.engine,
             in_host_memory=in_host_memory,
         )
 

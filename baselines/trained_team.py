@@ -10,6 +10,7 @@ from typing import Any
 
 from baselines.config_trust import EVERYTHING, Uses
 from baselines.experiment_settings import Experiment
+from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
@@ -32,6 +33,7 @@ class TeamSettings:
         checkpoint: Checkpoint or run whose adapters are loaded; None is the untrained team.
         remote: Limits of requests to remote agents.
         dtype: Dtype of the frozen bases, see `build_team`.
+        engine: Engine of generation and its sizes.
     """
 
     models: Mapping[str, str]
@@ -42,6 +44,7 @@ class TeamSettings:
     checkpoint: Path | None = None
     remote: RemoteSettings = RemoteSettings()
     dtype: Dtype = "auto"
+    engine: EngineSettings = EngineSettings()
 
     @classmethod
     def of_run(cls, experiment: Experiment, path: Path) -> TeamSettings:
@@ -95,6 +98,7 @@ class TeamSettings:
             device=device,
             context=self.context,
             remote=self.remote,
+            engine=self.engine,
         )
         if self.checkpoint is not None:
             checkpoint.load_adapters(self.checkpoint, team)

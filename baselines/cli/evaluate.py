@@ -44,6 +44,7 @@ from baselines.gold_answers import ScriptedView
 from baselines.retained_ability import retained
 from baselines.retained_ability import table as retained_table
 from baselines.trained_team import TeamSettings, experiment_of
+from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
@@ -55,7 +56,6 @@ from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, Interval, evaluate
-from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import (
     EVALUATION_FILE,
     check_free,
@@ -108,6 +108,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_knobs(parser, SamplingParams, title="sampling (temperature 0 is greedy)")
     add_knobs(parser, ContextSettings, title="context window")
     add_knobs(parser, RemoteSettings, title="remote agents")
+    add_knobs(parser, EngineSettings, title="engine of generation")
     add_config(parser, run)
 
 
@@ -149,15 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("marft eval needs --env ID and --out DIR")
     if arguments.retain and arguments.endpoint is not None:
         raise ValueError("--retain measures adapters that run here: leave out --endpoint")
-    with owned(arguments.out):
-        check_free(arguments.out)
-        _evaluate(arguments)
-    print(f"results: {arguments.out / EVALUATION_FILE}")
-    return 0
-
-
-def _evaluate(arguments: argparse.Namespace) -> None:
-    """Play the scenarios, write the results to --out and print them."""
+    check_free(arguments.out)
     seeds = arguments.seeds or (0,)
     schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
     limits = {"max_turns": schedule.max_turns, "num_envs": schedule.num_envs}
@@ -210,6 +203,8 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     print_details(result, cohorts)
     if kept is not None:
         _console().print(retained_table(kept))
+    print(f"results: {arguments.out / EVALUATION_FILE}")
+    return 0
 
 
 def chosen_scenarios(arguments: argparse.Namespace, env: Any, env_id: str) -> tuple[list[dict[str, Any]], ScenarioList]:
@@ -265,6 +260,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> Players:
         dtype=arguments.dtype or (trained.dtype if trained else "auto"),
         checkpoint=arguments.checkpoint,
         remote=read_knobs(arguments, RemoteSettings, dataclasses.asdict(trained.remote) if trained else {}),
+        engine=read_knobs(arguments, EngineSettings, {}),  # that of training was for its machine
     )
     settings.check(env)
     team = settings.load(env.possible_agents, devices_of(arguments.device))

@@ -9,20 +9,23 @@ rounding). A pass may confirm several tokens of a row where they were guessed (`
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
-from marft_agents.generation.drafting import LONGEST_DRAFT, DraftLength, PromptLookup
-from marft_agents.generation.kv_cache import Slots, families
+from marft_agents.generation.decode_step import StepBuffers
+from marft_agents.generation.drafting import DraftLength, PromptLookup
+from marft_agents.generation.kv_cache import families, worth_sharing
 from marft_agents.generation.prompt_cache import PromptCache
 from marft_agents.generation.prompt_tree import PromptTree
 from marft_agents.generation.sampling import SamplingParams, choose
+from marft_agents.generation.step_engine import BLOCK, StepEngine
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
 from marft_agents.trajectory import Action, IntArray
@@ -46,17 +49,44 @@ class Prompt:
 
 
 class _Row:
-    """One action under generation."""
+    """One action under generation.
 
-    def __init__(self, number: int, prompt: Prompt, law: SamplingParams) -> None:
-        self.number, self.prompt = number, prompt
-        self.uniforms = np.append(prompt.generator.random(law.max_new_tokens), np.zeros(LONGEST_DRAFT))
-        self.lookup = PromptLookup(prompt.ids.tolist())
+    Attributes:
+        begun: Number of tokens that were sampled, or will be by steps that run; those of `tokens` were read.
+        ended: True if no further token counts.
+    """
+
+    def __init__(self, number: int, prompt: Prompt, law: SamplingParams, adapter: int) -> None:
+        self.number, self.prompt, self.adapter = number, prompt, adapter
+        self.uniforms = np.append(prompt.generator.random(law.max_new_tokens), np.zeros(BLOCK))
+        self.lookup: PromptLookup | None = None
         self.draft: list[int] = []  # guessed tokens behind the last one
+        self.begun = 0
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.support: list[IntArray] = []
-        self.stopped = False
+        self.ended = False
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Outputs of a block of steps, on their way to the host.
+
+    Attributes:
+        rows: Rows of the steps.
+        new: Tokens of a row in a step, S.
+        sampled: Sampled tokens, int64 [steps, n * S].
+        logprobs: Their log-probs, float32 [steps, n * S].
+        support: Their support, int64 [steps, n * S, k]; None if all tokens could be sampled.
+        arrived: Event after the copies; None if they are complete.
+    """
+
+    rows: Sequence[_Row]
+    new: int
+    sampled: Tensor
+    logprobs: Tensor
+    support: Tensor | None
+    arrived: Any = None
 
 
 class Generation:
@@ -67,85 +97,79 @@ class Generation:
         law: Sampling parameters of all rows.
         max_rows: Largest number of rows in the batch (affects memory and speed, not results).
         cache: Prompts of earlier generations with the same weights; this one's are added.
+        engine: Runs the steps; one generation at a time. None makes one of `max_rows` rows.
     """
 
     def __init__(
-        self, base: AdaptedBase, law: SamplingParams, *, max_rows: int = 128, cache: PromptCache | None = None
+        self,
+        base: AdaptedBase,
+        law: SamplingParams,
+        *,
+        max_rows: int = 128,
+        cache: PromptCache | None = None,
+        engine: StepEngine | None = None,
     ) -> None:
-        self._base, self._law, self._max_rows, self._cache = base, law, max_rows, cache
+        self._base, self._law, self._cache = base, law, cache
+        self._engine = engine or StepEngine(base, max_rows=max_rows)
+        self._engine.cache.keep([])
         self._waiting: deque[_Row] = deque()
         self._rows: list[_Row] = []
-        self._slots = Slots(base.device)
-        self._logits: Tensor | None = None  # [n, S, V]: behind the last token of each row and the guessed ones
+        self._running: _Block | None = None
+        self._drafts = self._engine.block(law) == 1
         self._draft_length = DraftLength(FIXED_COST.get(base.device.type, 512.0))
-        self._submitted = 0
+        self._numbers = itertools.count()
         base.refresh_adapters()
 
     @property
     def busy(self) -> bool:
         """True while some action is unfinished."""
-        return bool(self._rows or self._waiting)
+        return bool(self._rows or self._waiting or self._running)
 
     def submit(self, prompt: Prompt) -> int:
-        """Queue a prompt; return the number under which `step` will return its action."""
-        self._waiting.append(_Row(self._submitted, prompt, self._law))
-        self._submitted += 1
-        return self._submitted - 1
+        """Queue a prompt, from any thread; return the number under which `step` will return its action."""
+        row = _Row(next(self._numbers), prompt, self._law, self._base.adapter_number(prompt.adapter))
+        self._waiting.append(row)
+        return row.number
 
     @torch.no_grad()
     def step(self) -> list[tuple[int, Action]]:
-        """Sample the next tokens of every row; return the actions that ended with them, each with its number."""
-        while self._waiting and len(self._rows) < self._max_rows:
-            self._admit()
-        assert self._logits is not None, "nothing was submitted"
-        new = self._logits.shape[1]
-        uniforms = np.stack([row.uniforms[len(row.tokens) : len(row.tokens) + new] for row in self._rows])
-        uniform = torch.as_tensor(uniforms.reshape(-1), device=self._base.device)
-        tokens, logprobs, support = choose(self._logits.flatten(0, 1), uniform, self._law)
-        sampled, logprob = tokens.view(-1, new).tolist(), logprobs.view(-1, new).tolist()
-        allowed = None if support is None else support.view(len(self._rows), new, -1).cpu().numpy().astype(np.int32)
-        confirmed = [_right(row.draft[: new - 1], own) for row, own in zip(self._rows, sampled, strict=True)]
-        self._draft_length.observe(
-            sum(row.draft[:1] == own[:1] for row, own in zip(self._rows, sampled, strict=True)), len(self._rows)
-        )
-        for k, (row, right) in enumerate(zip(self._rows, confirmed, strict=True)):
-            for j in range(right + 1):
-                self._append(row, sampled[k][j], logprob[k][j], None if allowed is None else allowed[k, j])
-                if self._ended(row):
-                    break
-        self._slots.confirm(confirmed)
-        finished = [(row.number, self._action(row)) for row in self._rows if self._ended(row)]
-        if finished:
-            order = self._slots.keep([k for k, row in enumerate(self._rows) if not self._ended(row)])
-            self._rows = [self._rows[k] for k in order]
-        self._logits = self._next() if self._rows else None
-        return finished
+        """Sample the next tokens of every row; return actions that have ended, each with its number."""
+        ended = self._admit()
+        block = self._begin()
+        if self._engine.block(self._law) > 1:  # read the block before, while this one runs
+            block, self._running = self._running, block
+        if block is not None:
+            ended += self._read(block)
+        self._remove()
+        return [(row.number, self._action(row)) for row in ended]
 
-    def _append(self, row: _Row, token: int, logprob: float, support: IntArray | None) -> None:
-        row.tokens.append(token)
-        row.logprobs.append(logprob)
-        row.lookup.extend([token])
-        row.stopped = token in self._base.end_ids
-        if support is not None:
-            row.support.append(support[support >= 0])
-
-    def _ended(self, row: _Row) -> bool:
-        return row.stopped or len(row.tokens) == self._law.max_new_tokens
-
-    def _action(self, row: _Row) -> Action:
-        support = tuple(row.support) if self._law.restricts_support else None
-        return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
-
-    def _admit(self) -> None:
-        """Prefill waiting rows, those of all adapters in one pass."""
-        rows = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._max_rows - len(self._rows)))]
-        logits = self._prefill([row.prompt for row in rows])[:, None]
-        if self._logits is not None:  # new rows have no guesses
-            logits = torch.cat([self._logits, pad(logits, (0, 0, 0, self._logits.shape[1] - 1))])
-        self._logits = logits
+    def _admit(self) -> list[_Row]:
+        """Prefill waiting rows, those of all adapters in one pass; return those that ended with their first token."""
+        engine, rows = self._engine, list(itertools.islice(self._waiting, self._engine.max_rows - len(self._rows)))
+        room = self._law.max_new_tokens + engine.room
+        count = engine.cache.fitting([len(row.prompt.ids) + room for row in rows])
+        if rows and not count and not self._rows:
+            raise ValueError(
+                f"a prompt of {len(rows[0].prompt.ids)} tokens and an action of {self._law.max_new_tokens} do not fit "
+                "into the KV cache: raise its size, or lower the context window"
+            )
+        rows = [self._waiting.popleft() for _ in range(count)]
+        if not rows:
+            return []
+        logits = self._prefill([row.prompt for row in rows], room)
+        uniforms = torch.as_tensor(np.stack([row.uniforms[0] for row in rows]), device=self._base.device)
+        tokens, logprobs, support = choose(logits, uniforms, self._law)
+        first = len(self._rows)
+        engine.buffers(self._law).tokens[first : first + len(rows), 0] = tokens
         self._rows += rows
+        for row in rows:
+            row.begun = 1
+        block = self._sent(rows, 1, tokens[None], logprobs[None], None if support is None else support[None])
+        ended = self._read(block)
+        self._remove()
+        return ended
 
-    def _prefill(self, rows: Sequence[Prompt]) -> Tensor:
+    def _prefill(self, rows: Sequence[Prompt], room: int) -> Tensor:
         """Prefill prompts into the KV cache, shared prefixes once; return next-token logits [B, V]."""
         prompts, adapters = [row.ids for row in rows], [row.adapter for row in rows]
         known = [None] * len(rows) if self._cache is None else self._cache.find(adapters, prompts)
@@ -156,26 +180,117 @@ class Generation:
         last = np.searchsorted(ends, np.cumsum(list(tree.runs.values())))
         with self._base.active_adapters(list(tree.runs), np.diff(last, prepend=0).tolist()):
             logits: Tensor = self._base.head(hidden[torch.as_tensor(ends, device=self._base.device)])
-        self._slots.add(tree.kept, tree.paths, families(prompts, adapters), self._law.max_new_tokens + LONGEST_DRAFT)
+        heads = self._base.peft.config.num_attention_heads
+        groups = worth_sharing(families(prompts, adapters), tree.kept, heads)
+        self._engine.cache.add(tree.kept, tree.paths, groups, room)
         if self._cache is not None:
             self._cache.add(adapters, prompts, tree.paths, tree.kept)
         return logits[torch.as_tensor(of_row, device=self._base.device)]
 
-    def _next(self) -> Tensor:
-        """Run the last token of every row and the guessed ones behind it; return the logits behind each, [n, S, V]."""
-        longest = self._draft_length.best(len(self._rows))
+    def _begin(self) -> _Block | None:
+        """Begin a block of steps of all rows; return their outputs."""
+        engine, buffers, rows = self._engine, self._engine.buffers(self._law), self._rows
+        if not rows:
+            return None
+        longest = self._law.max_new_tokens
+        steps = min(engine.block(self._law), longest - min(row.begun for row in rows))
+        new = 1 + (self._guess(buffers) if self._drafts else 0)
+        positions = [len(row.prompt.ids) + row.begun - 1 for row in rows]
+        visible = max(p - shared for p, shared in zip(positions, engine.cache.shared, strict=True))
+        shape = engine.shape(new=new, depth=visible + steps + new - 1)
+        buffers.write(
+            shape,
+            positions,
+            [len(row.prompt.ids) + longest - 1 for row in rows],
+            [row.adapter for row in rows],
+            engine.cache,
+            np.stack([[row.uniforms[row.begun + k :][:new] for row in rows] for k in range(steps)]),
+        )
+        engine.run(self._law, shape, steps)
+        for row in rows:
+            row.begun += steps
+        return self._sent(rows, new, *buffers.outputs(steps, len(rows) * new))
+
+    def _guess(self, buffers: StepBuffers) -> int:
+        """Write the last token of every row and guessed ones behind it; return how many there are at most."""
         for row in self._rows:
-            row.draft = row.lookup.guess()[: self._law.max_new_tokens - len(row.tokens)]
-        new = 1 + max(min(longest, len(row.draft)) for row in self._rows)
-        given = [[row.tokens[-1], *row.draft[: new - 1]] for row in self._rows]
-        tokens = torch.tensor([ids + [0] * (new - len(ids)) for ids in given], device=self._base.device)
-        # padding behind a short guess must not reach positions that the model does not have
-        last = [[len(row.prompt.ids) + self._law.max_new_tokens - 1] for row in self._rows]
-        positions = self._slots.grow(new).minimum(torch.tensor(last, device=self._base.device))
-        with self._base.active_adapters([row.prompt.adapter for row in self._rows]):
-            hidden = run(self._base.trunk, tokens, positions, self._slots)
-            logits: Tensor = self._base.head(hidden)
-        return logits
+            if row.lookup is None:
+                row.lookup = PromptLookup([*row.prompt.ids.tolist(), *row.tokens])
+            row.draft = row.lookup.guess()[: self._law.max_new_tokens - row.begun]
+        longest = self._draft_length.best(len(self._rows))
+        guessed = max(min(longest, len(row.draft)) for row in self._rows)
+        given = [[row.tokens[-1], *row.draft[:guessed]] for row in self._rows]
+        padded = [ids + [0] * (1 + guessed - len(ids)) for ids in given]
+        buffers.tokens[: len(padded), : 1 + guessed] = torch.tensor(padded)
+        return guessed
+
+    def _sent(
+        self, rows: Sequence[_Row], new: int, sampled: Tensor, logprobs: Tensor, support: Tensor | None
+    ) -> _Block:
+        """Send outputs to the host, without waiting for them."""
+        arrived = torch.cuda.Event() if self._base.device.type == "cuda" else None
+
+        def sent(output: Tensor) -> Tensor:
+            if arrived is None:
+                return output.clone()
+            return torch.empty_like(output, device="cpu", pin_memory=True).copy_(output, non_blocking=True)
+
+        block = _Block(
+            list(rows), new, sent(sampled), sent(logprobs), None if support is None else sent(support), arrived
+        )
+        if arrived is not None:
+            arrived.record()
+        return block
+
+    def _read(self, block: _Block) -> list[_Row]:
+        """Take in the tokens of a block; return the rows that ended with them."""
+        if block.arrived is not None:
+            block.arrived.synchronize()
+        steps, rows, new = len(block.sampled), block.rows, block.new
+        sampled = block.sampled.view(steps, len(rows), new).transpose(0, 1).flatten(1).tolist()  # [n, steps * S]
+        logprobs = block.logprobs.view(steps, len(rows), new).transpose(0, 1).flatten(1).tolist()
+        support: list[Any] = [None] * len(rows)
+        if block.support is not None:
+            support = list(block.support.view(steps, len(rows), new, -1).transpose(0, 1).flatten(1, 2).int().numpy())
+        running = [row for row in rows if not row.ended]
+        guessed = [row.draft[:1] == own[:1] for row, own in zip(rows, sampled, strict=True) if row.lookup is not None]
+        if guessed:
+            self._draft_length.observe(sum(guessed), len(guessed))
+        for row, own, values, kept in zip(rows, sampled, logprobs, support, strict=True):
+            if not row.ended:
+                count = len(own) if new == 1 else 1 + _right(row.draft[: new - 1], own)
+                row.begun += count - steps
+                self._append(row, own[:count], values, kept)
+        return [row for row in running if row.ended]
+
+    def _append(
+        self, row: _Row, tokens: Sequence[int], logprobs: Sequence[float], support: Sequence[IntArray] | None
+    ) -> None:
+        """Record tokens of a row up to its end."""
+        tokens = tokens[: self._law.max_new_tokens - len(row.tokens)]
+        stop = next((k for k, token in enumerate(tokens) if token in self._base.end_ids), None)
+        count = len(tokens) if stop is None else stop + 1
+        row.tokens += tokens[:count]
+        row.logprobs += logprobs[:count]
+        if support is not None:
+            row.support += list(support[:count])
+        if row.lookup is not None:
+            row.lookup.extend(tokens[:count])
+        row.ended = stop is not None or len(row.tokens) == self._law.max_new_tokens
+
+    def _remove(self) -> None:
+        """Take rows out of the batch that have ended, or whose last tokens are on their way."""
+        left = [k for k, row in enumerate(self._rows) if not row.ended and row.begun < self._law.max_new_tokens]
+        if len(left) == len(self._rows):
+            return
+        order = self._engine.cache.keep(left)
+        tokens = self._engine.buffers(self._law).tokens
+        tokens[: len(order)] = tokens[torch.as_tensor(order, dtype=torch.long, device=self._base.device)]
+        self._rows = [self._rows[k] for k in order]
+
+    def _action(self, row: _Row) -> Action:
+        support = tuple(ids[ids >= 0] for ids in row.support) if self._law.restricts_support else None
+        return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
 
 
 def _right(draft: Sequence[int], sampled: Sequence[int]) -> int:
@@ -190,9 +305,10 @@ def generate(
     *,
     max_rows: int = 128,
     cache: PromptCache | None = None,
+    engine: StepEngine | None = None,
 ) -> list[Action]:
     """Sample one action per prompt, in the order of the prompts; see `Generation`."""
-    generation = Generation(base, law, max_rows=max_rows, cache=cache)
+    generation = Generation(base, law, max_rows=max_rows, cache=cache, engine=engine)
     for prompt in prompts:
         generation.submit(prompt)
     actions: dict[int, Action] = {}

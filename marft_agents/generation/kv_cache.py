@@ -3,20 +3,29 @@
 Rows of a family begin with the same tokens: the prompt of a group's samples, or the transcript shared by agents of a
 team. Keys and values of these tokens are stored and read once per family. Each row stores only the rest of its
 prompt and its generated tokens.
+
+The memory of a layer is one flat buffer: rows lie at its front, families at its back. Neither moves as long as the
+layout stays, so that a decoding step may be captured.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from marft_agents.generation.prompt_tree import Kept
-from marft_agents.models.prefix_tree import common_prefix
+from marft_agents.models.prefix_tree import Indices, common_prefix
 from marft_agents.trajectory import IntArray
+
+SCORE_BYTES = {
+    "cuda": 20
+}  # traffic of a score: written, joined with others, normalised, rounded, read; a CPU caches it
 
 
 @dataclass(frozen=True)
@@ -68,30 +77,94 @@ def _families(prompts: Sequence[IntArray], members: Sequence[int]) -> list[Prefi
     return best(0, len(order))[1]
 
 
-class Slots:
-    """KV cache of a growing batch; rows in use are 0..n-1.
+def worth_sharing(groups: Sequence[PrefixFamily], kept: Kept, heads: int) -> list[PrefixFamily]:
+    """Return the families whose prefix takes less memory traffic if it is read once a family instead of once a row.
+
+    What is read once a family are its keys and values, but the scores of each row then go through memory.
+
+    Args:
+        groups: Families of rows.
+        kept: Layer -> (keys, values) of their tokens, [N, H_kv, d] each.
+        heads: Number of query heads of a layer.
+    """
+    keys, _ = next(iter(kept.values()))
+    token = 2 * keys[0].numel() * keys.element_size()
+    scores = heads * SCORE_BYTES.get(keys.device.type, 0)
+    return [g for g in groups if g.shared and token + len(g.rows) * scores < len(g.rows) * token]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Shape of the buffers of a layer.
+
+    Attributes:
+        room: Tokens for which each row has memory.
+        families: Number of families that have memory.
+        common: Tokens for which each of them has memory.
+        tokens: Tokens of the whole memory.
+    """
+
+    room: int = 0
+    families: int = 0
+    common: int = 0
+    tokens: int = 0
+
+
+class KVCache:
+    """KV cache of a batch whose rows come and go; rows in use are 0..n-1.
 
     Args:
         device: Device of the buffers.
+        tokens: Tokens for which there is memory; None for any number.
+        at_once: True allocates this memory at the first use, False as it is needed.
+        bucket: Rounds lengths of buffers up, so that the layout changes seldom.
 
     Attributes:
-        positions: Number of tokens in each row, int64 [n].
+        layout: Present shape of the buffers.
+        shared: Length of each row's shared prefix; 0 for a row of no family.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self.positions = torch.zeros(0, dtype=torch.long, device=device)
-        self._own: dict[int, tuple[Tensor, Tensor]] = {}  # layer -> [rows, H_kv, room, d]
-        self._common: dict[int, tuple[Tensor, Tensor]] = {}  # layer -> [families, H_kv, length, d]
-        self._shared: list[int] = []  # shared prefix length per family
-        self._family: list[int] = []  # family of each row
-        self._width = 0  # shared tokens allocated per family
-        self._pass: _DecodingPass | None = None
+    def __init__(
+        self,
+        device: torch.device,
+        *,
+        tokens: int | None = None,
+        at_once: bool = False,
+        bucket: Callable[[int], int] | None = None,
+    ) -> None:
+        self._device, self._tokens, self._bucket = device, tokens, bucket or (lambda length: length)
+        self._at_once = at_once and tokens is not None
+        self._layers: dict[int, _Layer] = {}
+        self._families: list[int | None] = []  # shared length of each; None where there is none any more
+        self._family: list[int] = []  # of each row; -1 for none
+        self.layout = Layout()
+        self.shared: list[int] = []
 
     def __len__(self) -> int:
-        return len(self.positions)
+        return len(self._family)
 
-    def add(self, kept: Kept, paths: Sequence[Tensor], groups: Sequence[PrefixFamily], room: int) -> None:
+    @property
+    def most_rows(self) -> int:
+        """Number of rows for which the present layout has memory."""
+        return (self.layout.tokens - self.layout.families * self.layout.common) // self.layout.room
+
+    def fitting(self, lengths: Sequence[int]) -> int:
+        """Return how many of further rows fit into the memory, whatever they share.
+
+        Args:
+            lengths: Tokens of each row, with those that it may grow by.
+        """
+        if self._tokens is None:
+            return len(lengths)
+        room = self.layout.room if len(self) else 0
+        left = self._tokens - (self.layout.families * self.layout.common if self._families else 0)
+        for count, length in enumerate(lengths):
+            room = max(room, self._bucket(length))
+            if (len(self) + count + 1) * room > left:
+                return count
+        return len(lengths)
+
+    def add(self, kept: Kept, paths: Sequence[Indices], groups: Sequence[PrefixFamily], room: int) -> None:
         """Append one row per path.
 
         Args:
@@ -100,26 +173,33 @@ class Slots:
             groups: Families of the new rows; their row indices count from the first new row.
             room: Number of further tokens that each row may grow by.
         """
-        own = [0] * len(paths)
+        for layer, (keys, values) in kept.items():
+            if layer not in self._layers:
+                self._layers[layer] = _Layer(keys, values)
+        if not self._make_room(paths, groups, room):
+            groups = []  # there is not enough memory for rows and families
+            self._make_room(paths, groups, room)
         first = len(self)
-        for number, group in enumerate(groups, start=len(self._shared)):
+        self._family += [-1] * len(paths)
+        self.shared += [0] * len(paths)
+        numbers = []
+        for group in groups:
+            free = self._families.index(None) if None in self._families else len(self._families)
+            self._families[free : free + 1] = [group.shared]
+            numbers.append(free)
             for row in group.rows:
-                own[row] = number
-        shared = [group.shared for group in groups]
-        rests = [path[shared[number - len(self._shared)] :] for path, number in zip(paths, own, strict=True)]
-        commons = [paths[group.rows[0]][: group.shared] for group in groups]
-        width = max(map(len, rests)) + room
-        self._width = max(self._width, *shared)
+                self._family[first + row], self.shared[first + row] = free, group.shared
+        rests = [path[shared:] for path, shared in zip(paths, self.shared[first:], strict=True)]
+        own = _Copy(rests, range(first, len(self)), self._device)
+        prefixes = [paths[group.rows[0]][: group.shared] for group in groups]
+        common = _Copy(prefixes, numbers, self._device) if groups else None
         for layer, tensors in kept.items():
-            self._own[layer] = _extended(self._own.get(layer), tensors, rests, first, width)
-            self._common[layer] = _extended(
-                self._common.get(layer), tensors, commons, len(self._shared), self._width, exact=True
-            )
-        self._shared += shared
-        self._family += own
-        lengths = torch.as_tensor([len(path) for path in paths], device=self._device)
-        self.positions = torch.cat([self.positions, lengths])
-        self._pass = None
+            for packed, rows, families in zip(
+                tensors, self.rows(layer, len(self)), self._layers[layer].back(self.layout), strict=True
+            ):
+                own.run(packed, rows)
+                if common is not None:
+                    common.run(packed, families)
 
     def keep(self, rows: Sequence[int]) -> list[int]:
         """Drop all rows but these; rows from the end fill the gaps.
@@ -132,129 +212,115 @@ class Slots:
         gaps = [row for row in range(size) if row not in staying]
         for gap, row in zip(gaps, (row for row in rows if row >= size), strict=True):
             order[gap] = row
-            for buffers in self._own.values():
-                for buffer in buffers:
-                    buffer[gap] = buffer[row]
-        self.positions = self.positions[torch.as_tensor(order, dtype=torch.long, device=self._device)]
+        if gaps:
+            to = torch.as_tensor(gaps, device=self._device)
+            of = torch.as_tensor([order[gap] for gap in gaps], device=self._device)
+            for layer in self._layers:
+                for buffer in self.rows(layer, len(self)):
+                    buffer[to] = buffer[of]
         self._family = [self._family[row] for row in order]
-        left = sorted(set(self._family))
-        if len(left) * 4 <= len(self._shared) * 3:  # freeing the memory of few families does not pay for the copy
-            index = torch.as_tensor(left, dtype=torch.long, device=self._device)
-            self._common = {layer: (k[index], v[index]) for layer, (k, v) in self._common.items()}
-            self._shared = [self._shared[number] for number in left]
-            self._family = [left.index(number) for number in self._family]
-        self._pass = None
+        self.shared = [self.shared[row] for row in order]
+        left = set(self._family)
+        self._families = [size if number in left else None for number, size in enumerate(self._families)]
+        while self._families and self._families[-1] is None:
+            self._families.pop()
         return order
 
-    def grow(self, tokens: int = 1) -> Tensor:
-        """Reserve the positions of the next tokens in every row, and count the first one; int64 [n, tokens]."""
-        if self._pass is None:
-            self._pass = _DecodingPass(self._shared, self._family, self._width, self.positions)
-        positions = self.positions[:, None] + torch.arange(tokens, device=self._device)
-        self._pass.next(positions)
-        self.positions = self.positions + 1
-        return positions
+    def members(self) -> list[list[int]]:
+        """Return the rows of each family. A row of none is with any of them, of which it sees nothing."""
+        members: list[list[int]] = [[] for _ in self._families]
+        for row, number in enumerate(self._family):
+            if number >= 0:
+                members[number].append(row)
+        for row, number in enumerate(self._family):
+            if number < 0 and members:
+                min(members, key=len).append(row)
+        return members
 
-    def confirm(self, tokens: Sequence[int]) -> None:
-        """Count further tokens of the last pass in each row; what is not counted is overwritten."""
-        self.positions = self.positions + torch.as_tensor(tokens, device=self._device)
+    def rows(self, layer: int, count: int) -> tuple[Tensor, Tensor]:
+        """Return keys and values of the first rows in a layer, [count, H_kv, room, d] each."""
+        return self._layers[layer].front(count, self.layout)
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
-        """Attend with the new tokens of every row, see `LayerAttention`."""
-        now = self._pass
-        assert now is not None, "grow() comes before the pass"
-        n, heads, new, size = query.shape
-        (own_keys, own_values), (keys, values) = self._own[layer], self._common[layer]
-        # n rows in F families of at most G rows; H = H_kv * g query heads, S new tokens; L shared and K own are visible
-        own_keys[now.rows, :, now.places] = key.transpose(1, 2)
-        own_values[now.rows, :, now.places] = value.transpose(1, 2)
-        kv, length = keys.shape[1:3]  # keys, values: [F, H_kv, L, d]
-        groups = heads // kv
-        folded = (query * scale).reshape(n, kv, groups * new, size)  # [n, H_kv, g * S, d]
-        hidden_common, hidden_own = now.masks(window, groups)
-        # rows of a family as the queries of one product: [F, H_kv, G * g * S, d] with [F, H_kv, d, L]
-        grouped = folded[now.members].transpose(1, 2).flatten(2, 3)
-        common = torch.matmul(grouped, keys.transpose(2, 3)).view(len(keys), kv, now.largest, groups * new, length)
-        common = common.transpose(1, 2).flatten(0, 1)[now.seats]  # [F * G, H_kv, g * S, L] -> [n, H_kv, g * S, L]
-        if hidden_common is not None:
-            common = common.masked_fill_(hidden_common, -torch.inf)
-        own = torch.matmul(folded, own_keys[:n, :, : now.depth].transpose(2, 3))  # [n, H_kv, g * S, K]
-        if hidden_own is not None:
-            own = own.masked_fill_(hidden_own, -torch.inf)
-        weights = torch.cat([common, own], dim=-1).softmax(-1, dtype=torch.float32).to(query.dtype)  # [..., L + K]
-        of_common, of_own = weights.split([length, now.depth], dim=-1)
-        grouped = of_common[now.members].transpose(1, 2).flatten(2, 3)  # [F, H_kv, G * g * S, L]
-        out = torch.matmul(grouped, values).view(len(keys), kv, now.largest, groups * new, size).transpose(1, 2)
-        total = out.flatten(0, 1)[now.seats] + torch.matmul(of_own, own_values[:n, :, : now.depth])
-        return total.view(n, heads, new, size).transpose(1, 2)  # [n, H_kv, g * S, d] -> [n, S, H, d]
+    def families(self, layer: int, count: int) -> tuple[Tensor, Tensor]:
+        """Return keys and values of the prefixes of the first families in a layer, [count, H_kv, common, d] each."""
+        keys, values = self._layers[layer].back(self.layout)
+        return keys[:count], values[:count]
+
+    def _make_room(self, paths: Sequence[Indices], groups: Sequence[PrefixFamily], room: int) -> bool:
+        """Find a layout for new rows and families and move what is there; return False if they do not fit."""
+        shared = {row: group.shared for group in groups for row in group.rows}
+        width = self._bucket(max(len(path) - shared.get(row, 0) for row, path in enumerate(paths)) + room)
+        old, families, common = self.layout, 0, 0
+        if self._families or groups:
+            free = self._families.count(None)
+            families = max(old.families, len(self._families) + max(0, len(groups) - free))
+            common = max([old.common, *(self._bucket(group.shared) for group in groups)])
+        width = max(width, old.room) if len(self) else width
+        wanted = (len(self) + len(paths)) * width + families * common
+        if self._tokens is not None and wanted > self._tokens:
+            return False
+        new = Layout(width, families, common, max(old.tokens, (self._at_once and self._tokens) or wanted))
+        if new != old:
+            for layer in self._layers.values():
+                layer.move(len(self), old, new)
+        self.layout = new
+        return True
 
 
-class _DecodingPass:
-    """Row and family indices that all layers of a pass share."""
+class _Layer:
+    """Flat buffers of the keys and the values of a layer.
 
-    def __init__(self, shared: Sequence[int], family: Sequence[int], width: int, positions: Tensor) -> None:
-        device = positions.device
-        members: list[list[int]] = [[] for _ in shared]
-        seats = []
-        for row, number in enumerate(family):
-            seats.append((number, len(members[number])))
-            members[number].append(row)
-        self.largest = max(map(len, members))
-        padded = [own + [0] * (self.largest - len(own)) for own in members]
-        self.members = torch.as_tensor(padded, device=device)
-        self.seats = torch.as_tensor([number * self.largest + seat for number, seat in seats], device=device)
-        self.rows = torch.arange(len(family), device=device)[:, None]
-        self._shared = torch.as_tensor(shared, device=device)[torch.as_tensor(list(family), device=device)]
-        self._length = width
+    Args:
+        keys: Keys of any tokens, [N, H_kv, d].
+        values: Their values, of the same shape.
+    """
 
-    def next(self, positions: Tensor) -> None:
-        """Move on to the positions of new tokens, int64 [n, S]."""
-        self._positions = positions
-        self.places = positions - self._shared[:, None]
-        self.depth = int(self.places.max()) + 1
-        self._masks: dict[int | None, tuple[Tensor | None, ...]] = {}
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        self._heads, self._size = keys.shape[1:]
+        self._flat = [keys.new_zeros(0), values.new_zeros(0)]
 
-    def masks(self, window: int | None, groups: int) -> tuple[Tensor | None, ...]:
-        """Return masks of hidden shared and own tokens, bool [n, 1, groups * S, length]; None if nothing is hidden."""
-        if window not in self._masks:
-            device = self._positions.device
-            depth, length = torch.arange(self.depth, device=device), torch.arange(self._length, device=device)
-            shared = self._shared[:, None, None]
-            own = depth > self.places[:, :, None]
-            common = (length >= shared).expand(*self.places.shape, -1)
-            if window is not None:
-                oldest = (self._positions - window + 1)[:, :, None]
-                own = own | (depth + shared < oldest)
-                common = common | (length < oldest)
-            self._masks[window] = tuple(
-                m.repeat(1, groups, 1)[:, None] if bool(m.any()) else None for m in (common, own)
-            )
-        return self._masks[window]
+    def front(self, rows: int, layout: Layout) -> tuple[Tensor, Tensor]:
+        """Return the first rows, [rows, H_kv, room, d] each."""
+        shape = rows, self._heads, layout.room, self._size
+        keys, values = (flat[: math.prod(shape)].view(shape) for flat in self._flat)
+        return keys, values
 
+    def back(self, layout: Layout) -> tuple[Tensor, Tensor]:
+        """Return the families, [families, H_kv, common, d] each."""
+        shape = layout.families, self._heads, layout.common, self._size
+        keys, values = (flat[len(flat) - math.prod(shape) :].view(shape) for flat in self._flat)
+        return keys, values
 
-def _extended(
-    old: tuple[Tensor, Tensor] | None,
-    new: tuple[Tensor, Tensor],
-    paths: Sequence[Tensor],
-    first: int,
-    width: int,
-    *,
-    exact: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Return buffers [rows, H_kv, width, d] with the tokens of each path in the rows from `first` on."""
-    buffers = []
-    for index, packed in enumerate(new):
-        before = None if old is None else old[index]
-        rows = first + len(paths)
-        if before is not None and (exact or len(before) < rows or before.shape[2] < width):
-            rows_there = first if exact else len(before)
-            shape = (max(rows, rows_there), packed.shape[1], max(width, before.shape[2]), packed.shape[2])
-            buffer = packed.new_zeros(shape)
-            buffer[:rows_there, :, : before.shape[2]] = before[:rows_there]
+    def move(self, rows: int, old: Layout, new: Layout) -> None:
+        """Move rows and families into another layout; what is new is zero."""
+        before = [*self.front(rows, old), *self.back(old)]
+        if new.tokens == old.tokens:  # in place
+            before = [buffer.clone() for buffer in before]
         else:
-            buffer = packed.new_zeros(rows, packed.shape[1], width, packed.shape[2]) if before is None else before
-        for row, path in enumerate(paths, start=first):
-            buffer[row, :, : len(path)] = packed[path].transpose(0, 1)
-            buffer[row, :, len(path) :] = 0  # of an earlier row: a weight of 0 times infinity is no number
-        buffers.append(buffer)
-    return buffers[0], buffers[1]
+            self._flat = [flat.new_zeros(new.tokens * self._heads * self._size) for flat in self._flat]
+        for buffer, there in zip(before, [*self.front(rows, new), *self.back(new)], strict=True):
+            there.zero_()
+            count, length = min(len(there), len(buffer)), min(there.shape[2], buffer.shape[2])
+            there[:count, :, :length] = buffer[:count, :, :length]
+
+
+class _Copy:
+    """Copies tokens of several paths to the beginning of rows of a buffer, with zeros behind them, in three operators.
+
+    Args:
+        paths: Indices of the tokens, int64 [P] each.
+        rows: Row of each path.
+        device: Device of the buffers.
+    """
+
+    def __init__(self, paths: Sequence[Indices], rows: Sequence[int], device: torch.device) -> None:
+        lengths = [len(path) for path in paths]
+        numbers = np.concatenate([np.arange(length) for length in lengths])
+        indices = np.stack([np.concatenate(paths), np.repeat(rows, lengths), numbers])
+        self._of, self._to, self._places = torch.as_tensor(indices, device=device)
+        self._rows = torch.as_tensor(list(rows), device=device)
+
+    def run(self, packed: Tensor, buffer: Tensor) -> None:
+        """Copy from packed keys or values [N, H_kv, d] to a buffer [rows, H_kv, length, d]."""
+        buffer[self._rows] = 0  # of an earlier row: a weight of 0 times infinity is no number
+        buffer[self._to, :, self._places] = packed[self._of]

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from torch import Tensor
 
 from marft_agents.generation.prompt_tree import Kept, KnownPrefix
 from marft_agents.models.prefix_tree import Indices, common_prefix
@@ -33,25 +32,48 @@ class _Prefill:
         return sum(tensor.nbytes for pair in self.kept.values() for tensor in pair)
 
 
+@dataclass
+class PromptCacheUse:
+    """Use of prompt caches.
+
+    Attributes:
+        asked: Tokens of all prompts.
+        known: Those whose keys and values were kept.
+    """
+
+    asked: int = 0
+    known: int = 0
+
+    def taken(self) -> dict[str, float]:
+        """Return the metric of the use since the last call, empty if there was none."""
+        asked, known = self.asked, self.known
+        self.asked = self.known = 0
+        return {"team/prompt_cache_hits": known / asked} if asked else {}
+
+
 class PromptCache:
     """Keys and values of earlier prompts under the same weights.
 
     Args:
-        limit: Most bytes to keep; the oldest prefills are dropped first.
+        limit: Most bytes to keep; the oldest prefills are dropped first. Of one that is larger, what fits is kept.
+        use: Counts the tokens of prompts.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, use: PromptCacheUse | None = None) -> None:
+        self._limit, self._use = limit, use or PromptCacheUse()
         self._prefills: list[_Prefill] = []
         self._keys: dict[str | None, list[bytes]] = {}  # sorted, so that neighbours share the longest prefixes
         self._where: dict[tuple[str | None, bytes], _Prefill] = {}
 
     def find(self, adapters: Sequence[str | None], prompts: Sequence[IntArray]) -> list[KnownPrefix | None]:
         """Return the longest known prefix of each prompt under its adapter; None selects the bare base."""
-        return [self._longest(adapter, ids) for adapter, ids in zip(adapters, prompts, strict=True)]
+        known = [self._longest(adapter, ids) for adapter, ids in zip(adapters, prompts, strict=True)]
+        self._use.asked += sum(map(len, prompts))
+        self._use.known += sum(len(prefix.path) for prefix in known if prefix is not None)
+        return known
 
     def add(
-        self, adapters: Sequence[str | None], prompts: Sequence[IntArray], paths: Sequence[Tensor], kept: Kept
+        self, adapters: Sequence[str | None], prompts: Sequence[IntArray], paths: Sequence[Indices], kept: Kept
     ) -> None:
         """Keep the keys and values of a prefill.
 
@@ -61,9 +83,14 @@ class PromptCache:
             paths: Indices of each prompt's tokens among the N of `kept`, int64 [its length] each.
             kept: Layer -> (keys, values), [N, H_kv, d] each.
         """
+        size = _Prefill(kept).size
+        if size > self._limit:
+            count = len(next(iter(kept.values()))[0])
+            kept, paths = _beginnings(kept, paths, self._limit * count // size)
         new = _Prefill(kept)
         for adapter, ids, path in zip(adapters, prompts, paths, strict=True):
-            new.prompts[adapter, _key(ids)] = ids, path.cpu().numpy()
+            if len(path):
+                new.prompts[adapter, _key(ids[: len(path)])] = ids[: len(path)], path
         for (adapter, key), (ids, _) in new.prompts.items():
             for old in self._neighbours(adapter, key):
                 known = self._where[adapter, old].prompts[adapter, old][0]
@@ -96,6 +123,20 @@ class PromptCache:
     def _forget(self, adapter: str | None, key: bytes) -> None:
         del self._where.pop((adapter, key)).prompts[adapter, key]
         del self._keys[adapter][bisect_left(self._keys[adapter], key)]
+
+
+def _beginnings(kept: Kept, paths: Sequence[Indices], count: int) -> tuple[Kept, list[Indices]]:
+    """Return so many of a prefill's tokens, and what is left of the paths: the first ones and their beginnings."""
+    number = np.full(len(next(iter(kept.values()))[0]), -1)  # of each token among those left
+    left: list[int] = []
+    cut = []
+    for path in paths:
+        new = path[number[path] < 0][: count - len(left)]
+        number[new] = np.arange(len(left), len(left) + len(new))
+        left += new.tolist()
+        own = number[path]
+        cut.append(own[: np.argmax(own < 0)] if (own < 0).any() else own)
+    return {layer: (keys[left], values[left]) for layer, (keys, values) in kept.items()}, cut
 
 
 def _key(ids: IntArray) -> bytes:

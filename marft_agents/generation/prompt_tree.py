@@ -108,7 +108,7 @@ class PromptTree:
         self._parts = [_Part(part, device, keep_masks=len(parts) <= KEPT_MASKS) for part in parts]
         self.tokens = self._index(np.concatenate(tokens))[None]
         self.positions = self._index(np.concatenate([np.arange(p.start, len(p.path)) for p in pieces]))[None]
-        self.paths = [self._index(path) for path in paths]
+        self.paths = paths
         self.ends = np.asarray(ends)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
@@ -120,7 +120,7 @@ class PromptTree:
         for part in self._parts:
             mask = part.mask(window, query.shape[1] // key.shape[1])
             found = attend(query[part.queries], keys[part.path], values[part.path], mask, scale)
-            out[part.numbers] = found[part.real]
+            out[part.numbers] = found.flatten(0, 1)[part.real]
         return out[None]
 
     def _completed(self, layer: int, which: int, fresh: Tensor) -> Tensor:
@@ -143,8 +143,8 @@ class _Part:
     Attributes:
         queries: Numbers of the computed tokens, int64 [R, W]; padding repeats the first of its row.
         path: Indices of the tokens that each row attends to, int64 [R, K]; zero after its end.
-        real: True at queries that are no padding, bool [R, W].
-        numbers: Numbers of those, int64 [their count].
+        real: Which of the R * W queries are no padding, int64 [their count].
+        numbers: Numbers of those.
     """
 
     def __init__(self, pieces: Sequence[_Piece], device: torch.device, *, keep_masks: bool) -> None:
@@ -154,9 +154,9 @@ class _Part:
         )
         real = np.arange(width) < sizes
         offsets = np.where(real, np.arange(width), 0)
-        self.real = torch.as_tensor(real, device=device)
+        self.real = torch.as_tensor(np.flatnonzero(real), device=device)
         self.queries = torch.as_tensor(firsts + offsets, device=device)
-        self.numbers = self.queries[self.real]
+        self.numbers = torch.as_tensor((firsts + offsets)[real], device=device)
         self.path = torch.as_tensor(
             np.stack([np.pad(p.path, (0, length - len(p.path))) for p in pieces]), device=device
         )

@@ -1,8 +1,9 @@
 """Attention over prefix trees and over the KV cache, inside any transformers model.
 
 A model that takes its attention from transformers' registry passes extra arguments of its forward to every attention
-layer. `TreeAttention`, `PromptTree` and `Slots` are passed this way, as `seen_by`. The rest of the network then runs
-once over exactly the distinct tokens, without padding. Only here does each token attend to its own path of the tree.
+layer. Attention to a prefix tree, to prompts and to the KV cache is passed this way, as `seen_by`. The rest of the
+network then runs once over exactly the distinct tokens, without padding. Only here does each token attend to its own
+path of the tree.
 """
 
 from __future__ import annotations

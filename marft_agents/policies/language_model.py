@@ -15,8 +15,10 @@ from typing import Any, Literal, get_args
 import torch
 
 from marft_agents.generation.continuous_batching import Prompt, generate
-from marft_agents.generation.prompt_cache import PromptCache
+from marft_agents.generation.engine_settings import ROWS, EngineSettings, bytes_of_token
+from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.generation.step_engine import StepEngine
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import ChatPrompt, encode
 from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
@@ -45,7 +47,6 @@ from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, IntArray
 
 SHARED_ADAPTER = "shared"
-CACHE_BYTES = 1 << 30  # most memory for keys and values of earlier prompts in a session
 UNUSED_ADAPTER = "frozen"  # of a base that only frozen agents play: PEFT wants at least one
 
 
@@ -70,10 +71,12 @@ class LanguageModelTeam:
         law: Sampling parameters of all agents.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
         max_batch: Largest number of actions generated at once.
+        engine: Engine of decoding, and the memory of its KV cache; 0 there means any.
         partners: Agent -> policy, for remote agents of the team.
         agents: All agents in the order of the team; empty: those of `seats`, then those of `partners`.
 
     Attributes:
+        prompt_cache_use: Prompt tokens of its sessions, and those that were known from earlier turns.
         windows: Agent -> context window in tokens, for a prompt and its action together.
 
     Raises:
@@ -89,6 +92,7 @@ class LanguageModelTeam:
         *,
         context: ContextSettings | None = None,
         max_batch: int = 128,
+        engine: EngineSettings | None = None,
         partners: Mapping[str, Partner] | None = None,
         agents: Sequence[str] = (),
     ) -> None:
@@ -99,7 +103,9 @@ class LanguageModelTeam:
         _check_adapter_names(self.seats)
         self.law = law
         self.context = context or ContextSettings()
-        self.max_batch = max_batch
+        self.max_batch, self.engine = max_batch, engine or EngineSettings()
+        self.prompt_cache_use = PromptCacheUse()
+        self._engines: dict[tuple[AdaptedBase, int], StepEngine] = {}
         self.windows = {
             agent: choose_window(seat.base.name, context_length(seat.base.peft.config), self.context, law)
             for agent, seat in self.seats.items()
@@ -150,25 +156,12 @@ class LanguageModelTeam:
 
     def under(self, law: SamplingParams) -> LanguageModelTeam:
         """Return the same policies with other sampling parameters, for evaluation."""
-        return LanguageModelTeam(
-            self.seats,
-            law,
-            context=self.context,
-            max_batch=self.max_batch,
-            partners={agent: partner.under(law) for agent, partner in self.partners.items()},
-            agents=self.agents,
-        )
+        partners = {agent: partner.under(law) for agent, partner in self.partners.items()}
+        return self._like(self.seats, law, partners, self.agents)
 
     def seated(self, seats: Mapping[str, Seat]) -> LanguageModelTeam:
         """Return the team with other bases or adapters of its local agents."""
-        return LanguageModelTeam(
-            seats,
-            self.law,
-            context=self.context,
-            max_batch=self.max_batch,
-            partners=self.partners,
-            agents=self.agents,
-        )
+        return self._like(seats, self.law, self.partners, self.agents)
 
     def renamed(self, old_names: Mapping[str, str]) -> LanguageModelTeam:
         """Return the team under other agent ids.
@@ -176,14 +169,28 @@ class LanguageModelTeam:
         Args:
             old_names: New id of each agent -> its present id.
         """
-        return LanguageModelTeam(
+        return self._like(
             {new: self.seats[old] for new, old in old_names.items() if old in self.seats},
             self.law,
+            {new: self.partners[old] for new, old in old_names.items() if old in self.partners},
+            tuple(old_names),
+        )
+
+    def _like(
+        self, seats: Mapping[str, Seat], law: SamplingParams, partners: Mapping[str, Partner], agents: Sequence[str]
+    ) -> LanguageModelTeam:
+        """Return another team with the same settings and the same engines."""
+        made = LanguageModelTeam(
+            seats,
+            law,
             context=self.context,
             max_batch=self.max_batch,
-            partners={new: self.partners[old] for new, old in old_names.items() if old in self.partners},
-            agents=tuple(old_names),
+            engine=self.engine,
+            partners=partners,
+            agents=agents,
         )
+        made._engines = self._engines
+        return made
 
     def close(self) -> None:
         """Close the connections to remote agents."""
@@ -201,8 +208,8 @@ class LanguageModelTeam:
         return self.answer(requests, self._generate)
 
     def open_session(self) -> Policy:
-        """Return the team for some episodes: it keeps keys and values of prompts, at most `CACHE_BYTES` a base."""
-        caches = {base: PromptCache(CACHE_BYTES) for base in self.bases}
+        """Return the team for some episodes: it keeps keys and values of prompts, within its memory for them."""
+        caches = {base: PromptCache(self.engine.prompts_bytes, self.prompt_cache_use) for base in self.bases}
         return FunctionPolicy(partial(self.answer, sample=partial(self._generate, caches=caches)))
 
     def answer(
@@ -250,9 +257,22 @@ class LanguageModelTeam:
         actions: dict[int, Action] = {}
         for base, members in by_base.items():
             asked = [Prompt(prompts[i], requests[i].generator, self.seat(requests[i].agent).adapter) for i in members]
-            answers = generate(base, asked, self.law, max_rows=self.max_batch, cache=caches.get(base))
+            engine = self._engine(base)
+            with engine.lock:
+                answers = generate(base, asked, self.law, cache=caches.get(base), engine=engine)
             actions.update(zip(members, answers, strict=True))
         return [actions[i] for i in range(len(requests))]
+
+    def _engine(self, base: AdaptedBase) -> StepEngine:
+        """Return the engine of a base; one that captures steps is made once, others give their memory back."""
+        key, room = (base, self.max_batch), self.engine.rows_bytes
+        if key not in self._engines:
+            tokens = None if room is None else room // bytes_of_token(base.peft.config, base.dtype)
+            made = StepEngine(base, max_rows=self.max_batch, tokens=tokens, engine=self.engine.engine)
+            if not made.captures:
+                return made
+            self._engines[key] = made
+        return self._engines[key]
 
 
 Sharing = Literal["separate", "shared"]
@@ -271,6 +291,7 @@ def build_team(
     dtype: Dtype = "auto",
     context: ContextSettings | None = None,
     remote: RemoteSettings | None = None,
+    engine: EngineSettings | None = None,
     in_host_memory: bool = False,
 ) -> LanguageModelTeam:
     """Load the base models and create the adapter of each trained agent.
@@ -288,6 +309,7 @@ def build_team(
         dtype: Dtype of the frozen bases; "auto" is bfloat16 on CUDA and float32 on the CPU. Adapters are float32.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
         remote: Limits of requests to remote agents.
+        engine: Engine of decoding and its sizes.
         in_host_memory: True loads the bases into host memory, in the dtype of their device, for
             `learning.sharding.shard`, which moves them there.
 
@@ -309,8 +331,7 @@ def build_team(
     if sharing == "shared" and len(set(names)) < len(names):
         raise SettingsError("device: found several for agents that share one adapter, wanted one for all")
     dtypes = {place: dtype_on(place, dtype) for _, place in members}
-    for name in names:
-        choose_window(name, context_length(load_config(name)), context or ContextSettings(), law)
+    engine = engine_for(agents, models, law, device, dtype, context, engine)
     partners = {agent: open_partner(model, law, remote) for agent, model in chosen.items() if not model.local}
     seats: dict[str, Seat] = {}
     for number, ((name, place), own) in enumerate(members.items()):
@@ -326,7 +347,39 @@ def build_team(
             adapter = shared if sharing == "shared" else agent
             seats[agent] = Seat(base, adapter if agent in trained else None)
     order = {agent: seats[agent] for agent in agents if agent in seats}
-    return LanguageModelTeam(order, law, context=context, partners=partners, agents=agents)
+    return LanguageModelTeam(
+        order,
+        law,
+        context=context,
+        max_batch=engine.max_batch or ROWS["cpu"],
+        engine=engine,
+        partners=partners,
+        agents=agents,
+    )
+
+
+def engine_for(
+    agents: Sequence[str],
+    models: Mapping[str, str],
+    law: SamplingParams,
+    device: Devices = None,
+    dtype: Dtype = "auto",
+    context: ContextSettings | None = None,
+    engine: EngineSettings | None = None,
+) -> EngineSettings:
+    """Return the engine of a team with its sizes, before any weights are loaded; arguments as of `build_team`.
+
+    Raises:
+        ModelError, SettingsError: See `build_team`.
+    """
+    chosen, engine = models_of(agents, models), engine or EngineSettings()
+    placed = _devices_of([agent for agent, model in chosen.items() if model.local], device)
+    windows, bases = [0], []
+    for agent, place in placed.items():
+        config = load_config(chosen[agent].source)
+        windows.append(choose_window(chosen[agent].source, context_length(config), context or ContextSettings(), law))
+        bases.append((config, dtype_on(place, dtype)))
+    return engine.resolved(next(iter(placed.values())), bases, max(windows)) if placed else engine
 
 
 def _devices_of(agents: Sequence[str], device: Devices) -> dict[str, torch.device]:

@@ -3,7 +3,7 @@
 import torch
 from transformers import MistralConfig, MistralForCausalLM
 
-from marft_agents.generation import continuous_batching
+from marft_agents.generation import continuous_batching, decode_step
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.pretrained import Pretrained
 from marft_agents.models.random_models import byte_tokenizer
@@ -42,4 +42,5 @@ def watch_passes(monkeypatch, seen):
         seen(tokens, seen_by)
         return run(trunk, tokens, positions, seen_by)
 
-    monkeypatch.setattr(continuous_batching, "run", watched)
+    for module in (continuous_batching, decode_step):
+        monkeypatch.setattr(module, "run", watched)

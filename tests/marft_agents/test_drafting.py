@@ -6,7 +6,7 @@ import torch
 from adapted_models import adapted, watch_passes, windowed_model
 from scipy.stats import chisquare
 
-from marft_agents.generation import continuous_batching
+from marft_agents.generation import decode_step
 from marft_agents.generation.continuous_batching import Generation, Prompt
 from marft_agents.generation.drafting import LONGEST_DRAFT, DraftLength, PromptLookup
 from marft_agents.generation.prompt_tree import PromptTree
@@ -97,7 +97,7 @@ def test_no_pass_reaches_beyond_the_last_position_of_a_row(base, monkeypatch):
         reached.append(positions.max().item())
         return run(trunk, tokens, positions, seen_by)
 
-    monkeypatch.setattr(continuous_batching, "run", watched)
+    monkeypatch.setattr(decode_step, "run", watched)
     law = LAWS["greedy"]
     prompts = sample(base, monkeypatch, law, LONGEST_DRAFT)
     longest = max(len(action.prompt_ids) for action in prompts)

@@ -8,7 +8,7 @@ from fakes import Market
 
 from marft_agents.generation import prompt_tree
 from marft_agents.generation.continuous_batching import Prompt, generate
-from marft_agents.generation.prompt_cache import PromptCache
+from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse
 from marft_agents.generation.prompt_tree import PromptTree
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.pretrained import load
@@ -131,9 +131,24 @@ def test_a_continued_prompt_makes_room_and_the_oldest_pass_goes_first(base, comp
     assert prefill(200, 10, cache) == 10  # 62 tokens: those of 100 were the oldest
     assert prefill(30, 22, cache) == 1
     assert prefill(100, 30, cache) == 30
-    small = PromptCache(19 * pair)
+    use = PromptCacheUse()
+    small = PromptCache(15 * pair, use)
     assert prefill(30, 20, small) == 20
+    assert prefill(30, 20, small) == 5  # what fits is kept
+    assert (use.asked, use.known) == (40, 15)
+    assert prefill(60, 5, small) == 5  # the oldest pass goes first
     assert prefill(30, 20, small) == 20
+
+
+def test_of_a_large_prefill_the_first_prompts_are_kept(base, computed):
+    prompts = [np.asarray([9, 8, *range(start, start + 6)], np.int32) for start in (20, 40, 60)]
+    size = 2 * base.peft.config.num_hidden_layers * base.peft.config.num_key_value_heads * base.peft.config.head_dim * 4
+    cache = PromptCache(11 * size)  # the first prompt and half of what the second adds to it
+    wanted = sample(base, ["a_0"] * 3, prompts)
+    for tokens in (20, 1 + 3 + 6):
+        computed.clear()
+        assert all(map(alike, sample(base, ["a_0"] * 3, prompts, cache), wanted))
+        assert computed == [tokens]
 
 
 def test_a_rollout_has_a_session_and_the_next_one_sees_new_weights(base, computed):

@@ -91,9 +91,7 @@ class HttpCall:
         raise AssertionError("unreachable: the last try returns or raises")
 
 
-def http_tool(
-    name: str, description: str, parameters: Schema, url: str, *, parallel: bool = False, **options: Any
-) -> Tool:
+def http_tool(name: str, description: str, parameters: Schema, url: str, **options: Any) -> Tool:
     """Make a tool of an endpoint.
 
     Args:
@@ -101,13 +99,12 @@ def http_tool(
         description: Description for the model.
         parameters: JSON Schema of an object; its properties in the order of positional arguments.
         url: Address with http or https; gets a POST for each call.
-        parallel: True if the back end may get several calls of one turn at the same time.
         **options: Further fields of `HttpCall`.
 
     Raises:
         ToolDefinitionError: Another kind of address, or no such schema.
     """
-    return Tool(name, description, parameters, HttpCall(url, **options), takes_world=True, parallel=parallel)
+    return Tool(name, description, parameters, HttpCall(url, **options), takes_world=True)
 
 
 def _result(content: bytes) -> Any:

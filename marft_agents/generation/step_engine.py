@@ -1,0 +1,232 @@
+"""Engines that run decoding steps: eagerly, or captured as CUDA graphs.
+
+A captured step costs one launch instead of a thousand. Each shape is captured when it first comes up, at most
+`MOST_GRAPHS` of them in one memory pool, and compared with an eager step. If they differ, or the capture fails, steps
+are run eagerly from then on, and a warning says why.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, Protocol, get_args
+
+import torch
+from torch import Tensor
+
+from marft_agents.generation.decode_step import StepBuffers, StepShape, decode_step
+from marft_agents.generation.drafting import LONGEST_DRAFT
+from marft_agents.generation.kv_cache import KVCache
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.setting_fields import SettingsError
+
+EngineName = Literal["auto", "eager", "graph"]
+MOST_GRAPHS = 16
+BLOCK = 8  # captured steps between two writes of the host; their tokens are read one block later
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.05}  # mean difference of log-probs between two ways to compute them
+
+
+class Captured(Protocol):
+    """Captured steps of one shape."""
+
+    def replay(self) -> None:
+        """Run the step again on the same buffers."""
+
+
+Capture = Callable[[Callable[[], Tensor]], tuple[Captured, Tensor]]
+
+
+class CudaGraphs:
+    """Captures steps as CUDA graphs, which share their memory."""
+
+    def __init__(self) -> None:
+        self._pool: Any = None
+
+    def __call__(self, step: Callable[[], Tensor]) -> tuple[Captured, Tensor]:
+        """Return the graph of a step, and its output, which each replay overwrites.
+
+        Args:
+            step: Runs the step. It is run twice before, since libraries allocate memory at first.
+        """
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            output = step()
+        return graph, output
+
+
+class StepEngine:
+    """What generations of a base share: the KV cache, the buffers of steps, and captured steps.
+
+    Args:
+        base: The base model and its adapters.
+        max_rows: Largest number of rows in a batch.
+        tokens: Tokens for which the KV cache has memory; None for any number.
+        engine: "graph" captures steps, "eager" does not, "auto" captures them on CUDA.
+        capture: Captures a step; None takes CUDA graphs.
+
+    Attributes:
+        fallback: Why captured steps are not used any more; None as long as they are.
+
+    Raises:
+        SettingsError: No such engine, or captured steps without CUDA.
+    """
+
+    def __init__(
+        self,
+        base: AdaptedBase,
+        *,
+        max_rows: int = 128,
+        tokens: int | None = None,
+        engine: EngineName = "auto",
+        capture: Capture | None = None,
+    ) -> None:
+        check_engine(engine, base.device if capture is None else None)
+        self.base, self.max_rows = base, max_rows
+        self.captures = capture is not None or (base.device.type == "cuda" and engine != "eager")
+        self.fallback: str | None = None
+        self.cache = KVCache(
+            base.device, tokens=tokens, at_once=self.captures, bucket=in_buckets if self.captures else None
+        )
+        self.lock = threading.Lock()  # of the generation that uses the engine
+        self.room = BLOCK if self.captures else LONGEST_DRAFT  # tokens of a row beyond its longest action
+        self._capture = capture or CudaGraphs()
+        self._buffers: dict[SamplingParams, StepBuffers] = {}
+        self._graphs: dict[tuple[SamplingParams, StepShape], Captured] = {}
+
+    def block(self, law: SamplingParams) -> int:
+        """Return the number of steps in a block; with more than one, a block is read after the next has begun.
+
+        Top-p alone keeps a number of tokens that only the device knows, so each of its steps is read at once.
+        """
+        return BLOCK if self.captures and not (law.restricts_support and not law.top_k) else 1
+
+    def buffers(self, law: SamplingParams) -> StepBuffers:
+        """Return the inputs and outputs of steps under some sampling parameters."""
+        law = replace(law, max_new_tokens=1)  # the limit is the host's
+        if law not in self._buffers:
+            self._buffers[law] = StepBuffers(
+                self.base.device, rows=self.max_rows, new=1 + LONGEST_DRAFT, steps=self.block(law), kept=law.top_k
+            )
+        return self._buffers[law]
+
+    def shape(self, *, new: int, depth: int) -> StepShape:
+        """Return the shape of a step of the rows in the KV cache.
+
+        Args:
+            new: Tokens of each row.
+            depth: Visible tokens of a row, without a shared prefix.
+        """
+        cache, members = self.cache, self.cache.members()
+        rows, largest, prefix = len(cache), max(map(len, members), default=0), max(cache.shared, default=0)
+        families = len(members) if prefix else 0
+        if self.captures:  # few shapes, and so few graphs
+            rows = min(self.max_rows, cache.most_rows, in_buckets(rows))
+            largest = min(rows, in_buckets(largest))
+            depth, prefix = min(cache.layout.room, in_buckets(depth)), cache.layout.common if families else 0
+            families = cache.layout.families if families else 0
+        return StepShape(rows, new, depth, families, largest if families else 0, prefix, cache.layout)
+
+    def run(self, law: SamplingParams, shape: StepShape, steps: int) -> None:
+        """Run a block of steps of one shape, after its inputs were written."""
+        law = replace(law, max_new_tokens=1)
+        graph = self._graph(law, shape) if self.captures and self.block(law) > 1 else None
+        for _ in range(steps):
+            if graph is None:
+                self._step(law, shape)
+            else:
+                graph.replay()
+
+    def _step(self, law: SamplingParams, shape: StepShape) -> Tensor:
+        return decode_step(self.base, law, self.cache, self.buffers(law), shape)
+
+    def _graph(self, law: SamplingParams, shape: StepShape) -> Captured | None:
+        """Return the captured step of a shape; None if it has to be run eagerly."""
+        if self.fallback is None and (law, shape) not in self._graphs and len(self._graphs) < MOST_GRAPHS:
+            try:
+                self._graphs[law, shape] = self._captured(law, shape)
+            except Exception as error:
+                self._fall_back(f"{type(error).__name__}: {error}")
+        return self._graphs.get((law, shape))
+
+    def _captured(self, law: SamplingParams, shape: StepShape) -> Captured:
+        """Capture a step and compare its first replay with an eager step; the buffers stay as they were.
+
+        Raises:
+            ArithmeticError: Their log-probs differ.
+        """
+        buffers = self.buffers(law)
+        moved = buffers.tokens, buffers.positions, buffers.step
+        before = [tensor.clone() for tensor in moved]
+
+        def restore() -> None:
+            for tensor, value in zip(moved, before, strict=True):
+                tensor.copy_(value)
+
+        try:
+            count = len(self.cache) * shape.new  # rows behind these are padding
+            wanted = self._step(law, shape)[:count].float().log_softmax(-1)
+            restore()
+            graph, output = self._capture(lambda: self._step(law, shape))
+            restore()
+            graph.replay()
+            found = output[:count].float().log_softmax(-1)
+        finally:
+            restore()
+        check_close(f"a captured step of {shape.rows} rows", found, wanted, self.base.dtype)
+        return graph
+
+    def _fall_back(self, reason: str) -> None:
+        self.fallback = reason
+        self._graphs.clear()
+        warnings.warn(
+            f"captured decoding steps are not used for {self.base.name!r}, generation is slower: {reason}; "
+            "--engine eager does not try them",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def check_close(what: str, found: Tensor, wanted: Tensor, dtype: torch.dtype) -> None:
+    """Refuse log-probs that differ by more than the tolerance of a dtype on average.
+
+    Raises:
+        ArithmeticError: They do, or some are NaN.
+    """
+    tolerance = TOLERANCE.get(dtype, TOLERANCE[torch.bfloat16])
+    difference = (found - wanted).abs().mean().item()
+    if not difference <= tolerance:
+        raise ArithmeticError(f"log-probs of {what} differ by {difference:.2g} on average, wanted {tolerance} at most")
+
+
+def check_engine(engine: str, device: torch.device | None) -> None:
+    """Refuse an unknown engine, and captured steps on a device other than CUDA.
+
+    Args:
+        engine: Name of the engine.
+        device: Device of a base; None checks the name alone.
+
+    Raises:
+        SettingsError: See above.
+    """
+    if engine not in get_args(EngineName):
+        raise SettingsError(f"engine = {engine!r}, wanted {', '.join(get_args(EngineName))}")
+    if engine == "graph" and device is not None and device.type != "cuda":
+        raise SettingsError(f"engine = 'graph' captures CUDA graphs, found device {device}: use auto or eager")
+
+
+def in_buckets(length: int) -> int:
+    """Round a positive number up to a power of two or one and a half times that: 1, 2, 3, 4, 6, 8, 12, 16, ..."""
+    power = 1 << max(0, math.ceil(math.log2(length)) - 1) if length > 1 else 1
+    return next(size for size in (power, power * 3 // 2, 2 * power) if size >= length)
