@@ -40,6 +40,7 @@ _NOTHING = re.compile(
 )
 _UNDEFINED = frozenset({"undefined", "dne", "does not exist", "doesnotexist", "indeterminate"})
 _FUNCTION_HEAD = re.compile(r"[A-Za-z](?:_\{?\w{1,4}\}?)?(?:'{1,3}|\^\{?-1\}?)?\([A-Za-z](?:[,|][A-Za-z]){0,4}\)=")
+_AROUND_BOX = re.compile(r"[\s${}]")
 _PLAIN_NUMBER = re.compile(r"(-?)([0-9]{1,40}(?:\.[0-9]{1,40})?)")
 
 
@@ -74,8 +75,7 @@ def read(text: str, language: str = "en") -> Reading:
         if sign:
             return Reading((Token("mark", "-"), token), Node("neg", (tree,)))
         return Reading((token,), tree)
-    if "boxed" in text:
-        text = _unboxed(text)
+    text = _unboxed(text)
     tokens: tuple[Token, ...] = ()
     try:
         if language == "zh":
@@ -91,9 +91,13 @@ def read(text: str, language: str = "en") -> Reading:
 
 def _unboxed(text: str) -> str:
     r"""Return the content of an answer that is one box; a box beside anything else stays unreadable."""
-    boxes = boxed_answers(text)
-    is_whole = len(boxes) == 1 and re.sub(r"\\f?boxed|[\s${}]", "", text) == re.sub(r"[\s${}]", "", boxes[0])
-    return boxes[0] if is_whole else text
+    while "boxed" in text:
+        boxes = boxed_answers(text)
+        outer, *inner = (_AROUND_BOX.sub("", part) for part in (text, *boxes))
+        if len(inner) != 1 or outer != "\\boxed" + inner[0]:
+            break
+        text = boxes[0]
+    return text
 
 
 class AnswerParser(ExpressionParser):

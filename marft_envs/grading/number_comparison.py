@@ -219,7 +219,8 @@ def _float_error(node: Node) -> Fraction:
     value = float(literal)
     if not sys.float_info.min < value < sys.float_info.max:
         return Fraction(0)
-    if Fraction(repr(value)) != Fraction(literal) or Fraction(value) == Fraction(literal):
+    is_printed = Fraction(literal) in (Fraction(repr(value)), Fraction(f"{value:.17g}"))
+    if not is_printed or Fraction(literal) == Fraction(value):
         return Fraction(0)
     unit_in_last_place = Fraction(math.ulp(value))
     if _LEAST_SINGLE < value < _LARGEST_SINGLE and struct.unpack("f", struct.pack("f", value))[0] == value:

@@ -15,6 +15,7 @@ _CHARS = "".join(_DIGITS) + "".join(_TENS) + "".join(_MYRIADS)
 _NUMBER = rf"(?:\d{{1,100}}(?:\.\d{{1,100}})?|[{_CHARS}]{{1,40}}(?:点[{_CHARS}]{{1,40}})?)"
 _CHINESE = re.compile(
     rf"一(?=[共样起些定般直边切])|负(?=[\d{_CHARS}])|一半"  # 一 as part of a word; minus; one half
+    rf"|零[上下](?=[\d{_CHARS}])"  # above or below zero
     rf"|百分之(?P<percent>{_NUMBER})"  # 百分之四十 is 40%
     rf"|(?P<whole>{_NUMBER})又(?P<slash>\d{{1,40}}/\d{{1,40}})"  # 3又1/2
     rf"|(?:(?P<units>{_NUMBER})又)?(?P<below>{_NUMBER})分之(?P<above>{_NUMBER})"  # 二又三分之一 is 2 1/3
@@ -125,4 +126,4 @@ def _rewritten(match: re.Match[str]) -> str:
         return f"{_EXACT.normalize(_EXACT.multiply(Decimal(part['big']), scale)):f}"
     if part["word"] or part["unit"]:
         return _digits(part["word"] or part["unit"])
-    return {"一半": r"\frac{1}{2}", "负": "-"}.get(match.group(), match.group())
+    return {"一半": r"\frac{1}{2}", "负": "-", "零下": "-", "零上": ""}.get(match.group(), match.group())
