@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from collections.abc import Sequence
+
+HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::\d*)?")
 
 
 def host_name(host: str) -> str:
-    """Return the name in a Host header, without its port.
+    """Return the name in a Host header, without its port; empty for something else.
 
     Examples:
-        >>> host_name("127.0.0.1:8000"), host_name("[::1]:8000"), host_name("Localhost")
-        ('127.0.0.1', '::1', 'localhost')
+        >>> host_name("127.0.0.1:8000"), host_name("[::1]:8000"), host_name("Localhost"), host_name("a:1:b")
+        ('127.0.0.1', '::1', 'localhost', '')
     """
-    name = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-    return name.lower()
+    match = HOST.fullmatch(host.strip())
+    return "" if match is None else (match["ipv6"] or match["name"] or "").lower()
+
+
+def may_ask(headers: Sequence[str], answered: frozenset[str]) -> bool:
+    """Return True if a request names a server by its Host headers: by one, and under a name that it answers.
+
+    Args:
+        headers: Values of all Host headers of the request.
+        answered: Result of `hosts_of`.
+    """
+    return len(headers) < 2 and (not answered or host_name("".join(headers)) in answered)
 
 
 def is_loopback(host: str) -> bool:

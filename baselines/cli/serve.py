@@ -12,12 +12,10 @@ from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import factory
 from baselines.cli.settings_flags import add_knobs, read_knobs
 from baselines.config_trust import Uses, add_trust_flag
-from baselines.local_hosts import hosts_of, is_loopback
+from baselines.local_hosts import is_loopback
 from baselines.serving.served_team import ServedTeam, ServeLimits, check_environment
 from baselines.trained_team import TeamSettings, experiment_of, run_of
 from marft_agents.runs import checkpoint
-
-CONNECTIONS = 64  # open at the same time, besides one per question
 
 
 class ServeError(ValueError):
@@ -53,9 +51,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft serve` until it is interrupted."""
     try:
-        import uvicorn
-
-        from baselines.serving.http import BodyLimits
+        from baselines.serving.http import server_of
         from baselines.serving.openai_api import openai_app
 
         if arguments.a2a:
@@ -73,17 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         url = f"http://{_in_url(arguments.host)}:{listening.getsockname()[1]}/"
         with contextlib.closing(load(arguments, limits)) as served:
             app: Any = a2a_app(served, arguments.url or url) if arguments.a2a else openai_app(served)
-            server = uvicorn.Server(
-                uvicorn.Config(
-                    BodyLimits(app, limits, hosts_of(arguments.host)),
-                    log_level="warning",
-                    limit_concurrency=CONNECTIONS + limits.max_questions,
-                    timeout_graceful_shutdown=5,
-                    lifespan="off",
-                    ws="none",
-                    server_header=False,
-                )
-            )
+            server = server_of(app, limits, arguments.host)
             print(f"{served.name}: {url if arguments.a2a else f'{url}v1'}", flush=True)
             server.run(sockets=[listening])
     return 0

@@ -12,10 +12,13 @@ that it points at this machine.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import html
 import json
 import re
+import socket
+import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,11 +26,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from baselines.local_hosts import host_name, hosts_of
+from baselines.local_hosts import hosts_of, may_ask
 from baselines.report.page import page, policy, report_content
 from baselines.report.sources import Source, SourceError, kind_of, read_source
+from baselines.waiting_connections import WaitingConnections
 
 NAME_DEPTH = 2  # folders below the given one that are searched for runs
+CONNECTIONS = 64  # answered at the same time, each by a thread
 BLOCK = re.compile(r"block-(\d{1,4})-(\d{1,6})\.json")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -99,9 +104,22 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # else each body waits 40 ms for the receipt of its headers
     timeout = 30
 
+    def handle_one_request(self) -> None:
+        """Wait for a request, as long as the server's limits allow, and answer it."""
+        self.server.waiting.add(self, self._hang_up)
+        try:
+            super().handle_one_request()
+        finally:
+            self.server.waiting.remove(self)
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):  # it is gone already
+            self.connection.shutdown(socket.SHUT_RDWR)
+
     def do_GET(self) -> None:
         """Answer a request."""
-        if not self.server.serves(self.headers.get("Host", "")):
+        self.server.waiting.remove(self)
+        if not may_ask(self.headers.get_all("Host", []), self.server.answered):
             self._send(HTTPStatus.FORBIDDEN, b"this server answers under its own host name only\n", "text/plain")
             return
         try:
@@ -166,9 +184,13 @@ class Server(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, view: View, host: str = "127.0.0.1", port: int = 0) -> None:
         self.view, self.host = view, host
+        self.answered = hosts_of(host)
+        self.waiting = WaitingConnections()
+        self._places = threading.BoundedSemaphore(CONNECTIONS)
         super().__init__((host, port), Handler)
 
     @property
@@ -176,10 +198,28 @@ class Server(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://{self.host}:{self.server_address[1]}/"
 
-    def serves(self, host: str) -> bool:
-        """Return True if the Host header of a request names this server."""
-        answered = hosts_of(self.host)
-        return not answered or host_name(host.strip()) in answered
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own, if there are not too many."""
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer a connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def service_actions(self) -> None:
+        """Close connections that have waited too long; called twice a second."""
+        self.waiting.close_late()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print no traceback for a client that went away in the middle."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 def _list_page(names: list[str]) -> bytes:

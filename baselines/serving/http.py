@@ -1,17 +1,25 @@
-"""HTTP in front of a served team: limits on the body of a request, and who may ask.
+"""HTTP in front of a served team: who may ask, and limits on requests and connections.
 
-Errors are raised inside of the application, so it shows them in the form of its own protocol.
+Errors of a body are raised inside of the application, so it shows them in the form of its own protocol.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+from typing import Any
 
+import uvicorn
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from baselines.local_hosts import host_name
+from baselines.local_hosts import hosts_of, may_ask
 from baselines.serving.served_team import ServeLimits
+from baselines.waiting_connections import SECONDS, WaitingConnections
+
+CONNECTIONS = 128  # open at the same time, besides one per question
 
 
 class BodyLimits:
@@ -33,6 +41,10 @@ class BodyLimits:
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        named = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if not may_ask(named, self.hosts):
+            await _wrong_host(self.hosts)(scope, receive, send)
+            return
         loop = asyncio.get_running_loop()
         deadline, received = loop.time() + self.limits.request_timeout, 0
 
@@ -53,13 +65,87 @@ class BodyLimits:
         await self.app(scope, checked, send)
 
     def _check_headers(self, method: str, headers: dict[str, str]) -> None:
-        if self.hosts and host_name(headers.get("host", "")) not in self.hosts:
-            raise HTTPException(421, f"wanted a Host header of {', '.join(sorted(self.hosts))}")
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self.limits.max_body_bytes:
             raise self._too_long()
-        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if method == "POST" and kind != "application/json":
             raise HTTPException(415, "wanted Content-Type: application/json")
 
     def _too_long(self) -> HTTPException:
         return HTTPException(413, f"the body is longer than {self.limits.max_body_bytes} bytes")
+
+
+def _wrong_host(hosts: frozenset[str]) -> JSONResponse:
+    message = f"wanted one Host header, of {', '.join(sorted(hosts)) or 'any name'}"
+    return JSONResponse({"error": {"message": message, "type": "invalid_request_error", "param": "Host"}}, 421)
+
+
+class BoundedConnection(H11Protocol):
+    """One connection of a server that waits for requests as long as `WaitingConnections` allows.
+
+    Args:
+        headers: Connections of the server from which it waits for the headers of a request.
+        bodies: Those from which it waits for the rest of a body.
+        arguments: Those of uvicorn.
+    """
+
+    def __init__(self, headers: WaitingConnections, bodies: WaitingConnections, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._headers, self._bodies = headers, bodies
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._note()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        super().data_received(data)
+        self._note()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
+        super().on_response_complete()
+        self._note()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._headers.remove(self)
+        self._bodies.remove(self)
+        super().connection_lost(exc)
+
+    def _note(self) -> None:
+        """Note what the server waits for."""
+        answering = self.cycle is not None and not self.cycle.response_complete
+        for group, waits in ((self._headers, not answering), (self._bodies, answering and self.cycle.more_body)):
+            if not waits or self.transport.is_closing():
+                group.remove(self)
+            elif group.add(self, self.transport.abort):
+                self.loop.call_later(group.seconds, group.close_late)
+
+
+def server_of(app: ASGIApp, limits: ServeLimits, host: str, *, header_seconds: float = SECONDS) -> uvicorn.Server:
+    """Return the server of an application, with all limits.
+
+    Args:
+        app: Application of one of the protocols.
+        limits: Limits on requests.
+        host: Address that the server will listen on.
+        header_seconds: Time in which the headers of a request must arrive.
+    """
+    headers = WaitingConnections(header_seconds)
+    bodies = WaitingConnections(limits.request_timeout + header_seconds)  # after `BodyLimits` has answered
+    protocol: Any = functools.partial(BoundedConnection, headers, bodies)
+    return uvicorn.Server(
+        uvicorn.Config(
+            BodyLimits(app, limits, hosts_of(host)),
+            http=protocol,
+            log_level="warning",
+            limit_concurrency=CONNECTIONS + limits.max_questions,
+            timeout_graceful_shutdown=5,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+        )
+    )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import threading
+import time
 import zlib
-from contextlib import contextmanager
 
 import pytest
 from report_inputs import episode, evaluation, run, write_lines
 
 from baselines.cli.main import main
-from baselines.report.server import Server, View
+from baselines.report.server import CONNECTIONS, Server, View
 from baselines.report.sources import SourceError
 
 
-@contextmanager
+@contextlib.contextmanager
 def serving(folder, host="127.0.0.1"):
     with Server(View(folder), host) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -116,6 +118,36 @@ def test_requests_for_another_host_are_refused(tmp_path, host):
         assert ask(server, "/duo/report.json", Host=host)[0] == 403
         for good in ("localhost", "127.0.0.1:1", "[::1]:80", "LOCALHOST:5"):
             assert ask(server, "/duo/report.json", Host=good)[0] == 200
+
+
+def test_two_hosts_are_refused(tmp_path):
+    with serving(run(tmp_path / "duo")) as server, socket.create_connection(server.server_address[:2]) as connection:
+        connection.sendall(b"GET /duo/ HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert b" 403 " in connection.recv(1000).partition(b"\r\n")[0]
+
+
+def test_many_half_sent_requests_do_not_keep_others_out_and_hold_few_threads(tmp_path):
+    with serving(run(tmp_path / "duo")) as server, contextlib.ExitStack() as stack:
+        before = threading.active_count()
+        for _ in range(200):
+            connection = stack.enter_context(socket.create_connection(server.server_address[:2], timeout=30))
+            connection.sendall(b"GET /duo/ HTTP/1.1\r\nHost: local")
+        begun = time.monotonic()
+        assert ask(server, "/duo/")[0] == 200
+        assert time.monotonic() - begun < 3
+        assert threading.active_count() - before <= CONNECTIONS
+
+
+def test_headers_have_a_time_limit_however_they_drip(tmp_path):
+    with serving(run(tmp_path / "duo")) as server:
+        server.waiting.seconds = 0.3
+        with socket.create_connection(server.server_address[:2], timeout=30) as connection:
+            begun = time.monotonic()
+            with contextlib.suppress(OSError):
+                for byte in b"GET /duo/ HTTP/1.1\r\nX-Long: " + b"x" * 1000:
+                    connection.sendall(bytes([byte]))
+                    time.sleep(0.05)
+            assert time.monotonic() - begun < 5
 
 
 def test_it_listens_on_this_machine_unless_asked(tmp_path):

@@ -26,9 +26,8 @@ from google.protobuf.json_format import MessageToDict
 
 from baselines.cli.environment_flags import factory
 from baselines.cli.main import main
-from baselines.local_hosts import hosts_of
 from baselines.serving.a2a_api import a2a_app
-from baselines.serving.http import BodyLimits
+from baselines.serving.http import server_of
 from baselines.serving.openai_api import openai_app
 from baselines.serving.served_team import (
     BusyError,
@@ -84,7 +83,7 @@ def experiment(env=DUO, **keywords):
 
 
 @contextlib.contextmanager
-def serving(protocol, *, host="127.0.0.1", **limits):
+def serving(protocol, *, host="127.0.0.1", header_seconds=10.0, **limits):
     """Serve a scripted team by a real server in a thread."""
     bounds = ServeLimits(**limits)
     team = ScriptedTeam()
@@ -92,10 +91,9 @@ def serving(protocol, *, host="127.0.0.1", **limits):
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         with contextlib.closing(ServedTeam("duo", experiment(), team, bounds)) as served:
             app = a2a_app(served, url) if protocol == "a2a" else openai_app(served)
-            config = uvicorn.Config(
-                BodyLimits(app, bounds, hosts_of(host)), log_level="critical", lifespan="off", ws="none"
-            )
-            server = uvicorn.Server(config)
+            server = server_of(app, bounds, host, header_seconds=header_seconds)
+            server.config.log_level = "critical"
+            server.config.configure_logging()
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
             thread.start()
             try:
@@ -356,6 +354,83 @@ def test_bodies_that_are_long_slow_or_not_json_are_refused():
                 start = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 connection.sendall(start.encode() + head)
                 assert wanted in connection.recv(1000).partition(b"\r\n")[0]
+
+
+def raw(server, content):
+    """Send bytes as they are; return the first line of the answer."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(content)
+        return connection.recv(1000).partition(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("protocol", ["openai", "a2a"])
+def test_a_foreign_host_or_two_of_them_get_no_answer(protocol):
+    path = "/v1/models" if protocol == "openai" else "/.well-known/agent-card.json"
+    with serving(protocol) as server:
+        for method in ("GET", "HEAD", "OPTIONS", "POST"):
+            for host in (
+                "evil.example",
+                "evil.example:80",
+                "127.0.0.1.evil.example",
+                "localhost@evil",
+                "localhost:1:e",
+            ):
+                request = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+                assert b" 421 " in raw(server, request.encode())
+        for hosts in (["localhost", "evil.example"], ["evil.example", "localhost"], ["localhost", "localhost"], []):
+            head = "".join(f"Host: {host}\r\n" for host in hosts)
+            for version, statuses in (("1.1", b"400"), ("1.0", b"400 421")):
+                line = raw(server, f"GET {path} HTTP/{version}\r\n{head}\r\n".encode())
+                assert line.split()[1] in statuses.split()
+        for host in ("localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:80"):
+            assert b" 200 " in raw(server, f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+
+
+@pytest.mark.parametrize("kind", ["APPLICATION/JSON", "Application/Json; charset=utf-8", " application/json ;x=y"])
+def test_json_is_declared_in_any_case_and_with_parameters(kind):
+    with serving("openai") as server:
+        assert post(server, "/v1/chat/completions", QUESTION, {"Content-Type": kind})[0] == 200
+
+
+QUESTION = {"model": "duo", "messages": [{"role": "user", "content": "2 + 3?"}]}
+HALF_SENT = {
+    "nothing": b"",
+    "a part of the headers": b"GET /v1/models HTTP/1.1\r\nHost: local",
+    "a part of the body": b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 100\r\n\r\n{",
+    "an idle connection": b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("content", HALF_SENT.values(), ids=HALF_SENT)
+def test_many_half_sent_requests_do_not_keep_others_out(content):
+    with serving("openai") as server, contextlib.ExitStack() as stack:
+        server.team.answers.clear()
+        replies = []
+        asked = threading.Thread(target=lambda: replies.append(post(server, "/v1/chat/completions", QUESTION)[0]))
+        asked.start()  # a question that is being played keeps its connection
+        wait_until(lambda: server.served._places._value < 16)
+        for _ in range(200):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+            connection.sendall(content)
+        begun = time.monotonic()
+        assert b" 200 " in raw(server, b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert time.monotonic() - begun < 3
+        server.team.answers.set()
+        asked.join(20)
+        assert replies == [200]
+
+
+def test_headers_have_a_time_limit_however_they_drip():
+    with serving("openai", header_seconds=0.5) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+            begun = time.monotonic()
+            with contextlib.suppress(OSError):
+                for byte in b"GET /v1/models HTTP/1.1\r\nX-Long: " + b"x" * 1000:
+                    connection.sendall(bytes([byte]))
+                    time.sleep(0.05)
+            assert time.monotonic() - begun < 5
+        assert b" 200 " in raw(server, b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
 
 # ------------------------------------------------------------------ remote agents
