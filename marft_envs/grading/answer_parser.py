@@ -14,9 +14,10 @@ from marft_envs.grading.expression import Node, is_scalar, number
 from marft_envs.grading.expression_parser import ExpressionParser
 from marft_envs.grading.extraction import boxed_answers
 from marft_envs.grading.lexer import Token, plain_characters, tokenize
-from marft_envs.grading.limits import MAX_ANSWER_CHARS, LimitExceededError, NotReadableError
+from marft_envs.grading.limits import MAX_ANSWER_CHARS, MAX_NESTED_BOXES, LimitExceededError, NotReadableError
 from marft_envs.grading.number_words import chinese_to_digits, english_value
 from marft_envs.grading.units import combined, unit
+from marft_envs.grading.words import negates
 
 _RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "in", "notin", "approx", "equiv", "to", "cong", "sim"})
 _BETWEEN_NUMBERS = {"cong": "=", "sim": "approx"}
@@ -40,7 +41,8 @@ _NOTHING = re.compile(
 )
 _UNDEFINED = frozenset({"undefined", "dne", "does not exist", "doesnotexist", "indeterminate"})
 _FUNCTION_HEAD = re.compile(r"[A-Za-z](?:_\{?\w{1,4}\}?)?(?:'{1,3}|\^\{?-1\}?)?\([A-Za-z](?:[,|][A-Za-z]){0,4}\)=")
-_AROUND_BOX = re.compile(r"[\s${}]")
+_BEFORE_BOX = re.compile(r"(?:[^0-9]{0,300}(?:\bis|\bare|是|为)\s?[:：]?)?\s?(?:\\[\[(])?")
+_AROUND_BOX = re.compile(r"[\s${}]|\\[\])]|[.。]$")
 _PLAIN_NUMBER = re.compile(r"(-?)([0-9]{1,40}(?:\.[0-9]{1,40})?)")
 
 
@@ -75,7 +77,8 @@ def read(text: str, language: str = "en") -> Reading:
         if sign:
             return Reading((Token("mark", "-"), token), Node("neg", (tree,)))
         return Reading((token,), tree)
-    text = _unboxed(text)
+    if "boxed" in text:
+        text = _unboxed(text)
     tokens: tuple[Token, ...] = ()
     try:
         if language == "zh":
@@ -90,11 +93,18 @@ def read(text: str, language: str = "en") -> Reading:
 
 
 def _unboxed(text: str) -> str:
-    r"""Return the content of an answer that is one box; a box beside anything else stays unreadable."""
-    while "boxed" in text:
+    r"""Return the content of the box in ``\boxed{7}`` or "so the answer is $\boxed{7}$".
+
+    A box beside anything else stays unreadable.
+    """
+    for _ in range(MAX_NESTED_BOXES):
         boxes = boxed_answers(text)
-        outer, *inner = (_AROUND_BOX.sub("", part) for part in (text, *boxes))
-        if len(inner) != 1 or outer != "\\boxed" + inner[0]:
+        if len(boxes) != 1:
+            break
+        before, _, behind = text.partition("\\boxed")
+        before = " ".join(before.replace("$", " ").split())
+        is_sentence = _BEFORE_BOX.fullmatch(before) and not negates(before)
+        if not is_sentence or _AROUND_BOX.sub("", behind) != _AROUND_BOX.sub("", boxes[0]):
             break
         text = boxes[0]
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MAX_ANSWER_CHARS = 2_000  # the longest gold of MATH has 160; keeps every linear scan far below a millisecond
+MAX_NESTED_BOXES = 4  # boxes around the whole answer; each is one more scan
 MAX_TOKENS = 800  # a long legitimate matrix or list; bounds the parser's loop
 MAX_NODES = 400  # bounds one evaluation: 400 operations of a few microseconds each
 MAX_STEPS = 4_000  # parser steps; a legitimate answer of MAX_TOKENS tokens takes at most three per token

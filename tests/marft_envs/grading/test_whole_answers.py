@@ -45,6 +45,10 @@ def test_what_is_not_read_to_its_end_has_no_tree(answer):
     [
         ("5", r"\boxed{5}", True),
         ("5", r"$\boxed{5}$", True),
+        ("5", r"\boxed{\boxed{5}}", True),
+        ("5", r"So the answer is: \[ \boxed{5} \]", True),
+        ("5", r"So the answer is not $\boxed{5}$.", False),
+        ("5", r"The sum of 3 is $\boxed{5}$.", False),
         ("5", r"3\boxed{5}", False),  # the box in the box is not the whole answer
         ("5", r"\boxed{3} \boxed{5}", False),
         ("x=5", "x=2+3=5", True),
