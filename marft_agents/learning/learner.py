@@ -171,7 +171,7 @@ class Learner:
                     loss = policy_loss(terms, new.entropy, mini_batch, settings)
                     kl += step.add(part, terms, new.entropy, loss) / len(mini_batch.advantages)
                     if gradient:
-                        loss.backward()
+                        step.base.backward(loss)
                     del new, terms, loss  # before the next pass: they hold the graph, and with it activations
                 with self.ranks.joined():
                     step.refuse_non_finite()

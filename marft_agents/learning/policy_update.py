@@ -262,7 +262,7 @@ class PolicyStep:
             loss = self.settings.replay_share * nll.sum() / total
             if not torch.isfinite(loss):
                 bad.append(loss.item())
-            loss.backward()
+            self.base.backward(loss)
             self.statistics.add_replayed(nll)
         with self.ranks.joined():
             if bad:
@@ -316,7 +316,7 @@ class PolicyStep:
             self.optimizer.zero_grad(set_to_none=True)
             part, scores = self.forward(batch, np.array(one, np.int64), gradient=True)
             terms = loss_terms(part, scores.logprobs, self.settings)
-            policy_loss(terms, scores.entropy, part, self.settings).backward()
+            self.base.backward(policy_loss(terms, scores.entropy, part, self.settings))
             if not all(torch.isfinite(p.grad).all() for p in self.tensors.values() if p.grad is not None):
                 bad[one] = 1
         bad = self.ranks.total(bad)

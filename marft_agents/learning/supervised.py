@@ -129,7 +129,7 @@ class SupervisedLearner(Learner):
             if not torch.isfinite(loss):
                 raise DivergenceError(f"policy {policy!r}: the loss is {loss.item()}: lower policy_lr")
             if gradient:
-                loss.backward()
+                self._base(policy).backward(loss)
             nll += loss.item()
             correct += hits.sum().item()
         return Fit(nll, correct / total)

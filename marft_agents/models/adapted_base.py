@@ -22,7 +22,7 @@ from marft_agents.models.adapter_stack import AdapterStack
 from marft_agents.models.chat_template import end_token_ids
 from marft_agents.models.gated_mlp import keep_less
 from marft_agents.models.pretrained import ModelError, Pretrained
-from marft_agents.models.tree_attention import install
+from marft_agents.models.tree_attention import fast_products, install
 from marft_agents.setting_fields import check_knobs, knob
 from marft_agents.trajectory import Action, IntArray
 
@@ -169,6 +169,11 @@ class AdaptedBase:
     def refresh_adapters(self) -> None:
         """Let passes with several adapters see their present weights; call it after each change of them."""
         self._stack.refresh()
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradients of a loss, with products as fast as those of its forward pass."""
+        with fast_products(self.dtype, self.device):
+            loss.backward()
 
     def recompute_layers(self, share: float) -> None:
         """Turn on activation checkpointing for a share of the layers, spread evenly over the trunk.

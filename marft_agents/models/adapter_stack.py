@@ -31,7 +31,8 @@ class AdapterStack:
     """Stacked copies of all LoRA adapters of a base.
 
     Args:
-        model: Model with PEFT's LoRA layers. Their forward is replaced; outside of `rows` and `runs` it is PEFT's.
+        model: Model with PEFT's linear LoRA layers, without dropout and bias. Their forward is replaced. Outside of
+            `rows` and `runs` they follow PEFT's active adapter, with gradients.
         adapters: Name of each adapter -> PEFT's name of it. They are numbered in this order; N is the bare base.
     """
 
@@ -123,13 +124,19 @@ class AdapterStack:
         self, layer: Any, plain: Callable[..., Tensor], group: _Group, place: int, x: Tensor, **given: Any
     ) -> Tensor:
         """Return the output of a LoRA layer, [..., out] for x [..., in]; `given` is for PEFT."""
-        if self._now is None:
+        result: Tensor
+        if self._now is not None:
+            result = layer.base_layer(x)
+            if group.shared is None or group.shared[0] is not x:
+                group.shared = x, self._now.inner(group, x)
+            self._now.add(group, place, group.shared[1], result)
+            return result
+        if layer.disable_adapters or layer.merged or given or len(layer.active_adapters) != 1:
             return plain(x, **given)
-        result: Tensor = layer.base_layer(x)
-        if group.shared is None or group.shared[0] is not x:
-            group.shared = x, self._now.inner(group, x)
-        self._now.add(group, place, group.shared[1], result)
-        return result
+        name = layer.active_adapters[0]
+        added = group.trained(place, x, name).flatten(0, -2) @ layer.lora_B[name].weight.T
+        result = layer.base_layer(x.flatten(0, -2))  # a matrix: adding to a view in place would copy its gradient
+        return result.add_(added).view(*x.shape[:-1], -1)  # rounded once
 
 
 _Kind = tuple[int, tuple[tuple[float, ...], ...]]  # rank, and the scale of each adapter in each layer
@@ -150,7 +157,7 @@ class _Group:
         size: Numbers in the stack.
         inputs: A of all layers, float32 [T, N, r, in].
         outputs: B of each layer, float32 [N, r, out].
-        shared: Last input, and the first product with it.
+        shared: Last input of a pass, and the first product with it.
     """
 
     def __init__(self, layers: Sequence[Any], names: Sequence[str]) -> None:
@@ -167,11 +174,32 @@ class _Group:
         self.inputs = torch.zeros(0)
         self.outputs: list[Tensor] = []
         self.shared: tuple[Tensor, Tensor] | None = None
+        self._products = _Products()
+        self._scale_of: dict[tuple[str, torch.device], Tensor] = {}
 
     @property
     def columns(self) -> int:
         """Columns of one layer in the first product, N r."""
         return len(self._names) * self.rank
+
+    def trained(self, place: int, x: Tensor, name: str) -> Tensor:
+        """Return `alpha / r x @ A.T` of one layer and adapter, float32 [..., r], with a graph to PEFT's parameters."""
+        key = name, torch.is_grad_enabled()
+        inner = self._products.take(place, x, key)
+        if inner is None:
+            inputs = [layer.lora_A[name].weight for layer in self.layers]
+            together = inputs[0] if len(inputs) == 1 else torch.cat(inputs)
+            products = (x.to(together.dtype) @ together.T) * self._scales(name, x.device)
+            self._products = _Products(x, key, list(products.split([len(part) for part in inputs], dim=-1)))
+            inner = self._products.take(place, x, key)
+        assert inner is not None
+        return inner
+
+    def _scales(self, name: str, device: torch.device) -> Tensor:
+        if (name, device) not in self._scale_of:
+            scales = [float(layer.scaling[name]) for layer in self.layers for _ in range(layer.r[name])]
+            self._scale_of[name, device] = torch.tensor(scales, device=device)
+        return self._scale_of[name, device]
 
     def mask(self) -> Tensor:
         """Return the mask of each adapter, float32 [N + 1, T * N * r]; the last row, of the bare base, is zero."""
@@ -189,6 +217,28 @@ class _Group:
             for number, name in enumerate(self._names):
                 places += [inputs[number, : layer.r[name]], outputs[number, : layer.r[name]].T]
         return places
+
+
+class _Products:
+    """First products of layers with the same input under one adapter. Each is given once: weights may change later.
+
+    Args:
+        x: The input.
+        key: Adapter, and whether there is a graph.
+        parts: Product of each layer.
+    """
+
+    def __init__(self, x: Tensor | None = None, key: object = None, parts: Sequence[Tensor | None] = ()) -> None:
+        self._x, self._key, self._parts = x, key, list(parts)
+
+    def take(self, place: int, x: Tensor, key: object) -> Tensor | None:
+        """Return the product of a layer; None if there is none with this input, or it was given before."""
+        if self._x is not x or self._key != key:
+            return None
+        part, self._parts[place] = self._parts[place], None
+        if not any(part is not None for part in self._parts):
+            self._x = None
+        return part
 
 
 class _Pass:

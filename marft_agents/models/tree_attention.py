@@ -8,14 +8,17 @@ path of the tree.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from marft_agents.models.fused_layers import fuse
 from marft_agents.models.prefix_tree import Indices, Level, build_levels
 from marft_agents.models.pretrained import ModelError
 from marft_agents.trajectory import IntArray
@@ -32,7 +35,9 @@ class LayerAttention(Protocol):
 
 
 def install(model: Any) -> None:
-    """Let a transformers model attend through `seen_by`; without that argument it computes as before.
+    """Let a transformers model attend through `seen_by`, and fuse its norms and rotary embeddings.
+
+    Without that argument it computes as before.
 
     Raises:
         ModelError: Its hidden states or logits would not be those of its own forward pass.
@@ -50,21 +55,33 @@ def install(model: Any) -> None:
     tree = TreeAttention(build_levels(sequences, [3]), model.device)
     paths = torch.as_tensor(np.stack(tree.paths_of(sequences)), device=model.device)
     calls = _Calls(tree)
+
+    def close() -> bool:
+        found = head(run(trunk, tree.tokens, tree.positions, calls)[0][paths])
+        tolerance = 1e-3 if wanted.dtype == torch.float32 else 5e-2
+        return torch.allclose(found, wanted, rtol=0, atol=tolerance * max(1.0, wanted.abs().max().item()))
+
     with torch.no_grad():
         wanted = model(probe).logits
         try:
             model.set_attn_implementation(NAME)
             trunk, head = getattr(model, model.base_model_prefix), model.get_output_embeddings()
-            found = head(run(trunk, tree.tokens, tree.positions, calls)[0][paths])
+            plain = close()
         except (AttributeError, RuntimeError) as error:
             raise ModelError(f"{type(model).__name__} has another form ({error}): {_WANTED}") from error
-    calls.check(model)
-    tolerance = 1e-3 if wanted.dtype == torch.float32 else 5e-2
-    if not torch.allclose(found, wanted, rtol=0, atol=tolerance * max(1.0, wanted.abs().max().item())):
-        raise ModelError(
-            f"{type(model).__name__} computes more than attention, feed-forward layers and a linear head (it caps or "
-            f"scales its logits, or keeps a state beside its attention): {_WANTED}"
-        )
+        calls.check(model)
+        if not plain:
+            raise ModelError(
+                f"{type(model).__name__} computes more than attention, feed-forward layers and a linear head (it caps "
+                f"or scales its logits, or keeps a state beside its attention): {_WANTED}"
+            )
+        undo, calls = fuse(model), _Calls(tree)
+        if not close():
+            undo()
+            warnings.warn(
+                f"{type(model).__name__}: its fused norms and rotary embeddings give other logits, so it keeps its own",
+                stacklevel=2,
+            )
 
 
 class _Calls:
@@ -141,10 +158,29 @@ def run(trunk: Any, tokens: Tensor, positions: Tensor, seen_by: LayerAttention) 
         seen_by: Attention object used in every layer.
     """
     prepared = tokens.new_ones(1, 1, 1, 1, dtype=torch.bool)  # a four-axis mask is used as given, so none is built
-    hidden: Tensor = trunk(
-        input_ids=tokens, position_ids=positions, attention_mask=prepared, use_cache=False, seen_by=seen_by
-    ).last_hidden_state
+    with fast_products(trunk.dtype, tokens.device):
+        hidden: Tensor = trunk(
+            input_ids=tokens, position_ids=positions, attention_mask=prepared, use_cache=False, seen_by=seen_by
+        ).last_hidden_state
     return hidden
+
+
+@contextlib.contextmanager
+def fast_products(dtype: torch.dtype, device: torch.device) -> Iterator[None]:
+    """Let float32 products use tensor cores (TF32) in a `with` block, where the frozen weights are coarser anyway.
+
+    Products of float32 adapters beside a bfloat16 trunk on CUDA are several times faster. All else is left as it is: a
+    float32 trunk stays float32. The setting of before is restored.
+    """
+    before = torch.get_float32_matmul_precision()
+    if dtype == torch.float32 or device.type != "cuda":
+        yield
+        return
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
