@@ -41,8 +41,8 @@ from marft_agents.policies.language_model import (
 from marft_agents.policies.partners import RemoteSettings, agent_model, split_item
 from marft_agents.rollouts.ray_workers import check_ray
 from marft_agents.rollouts.rollout_workers import RolloutSettings, refuse_uncorrected
+from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.ray_ranks import check_ranks
-from marft_agents.runs.run_folder import RunFolderError
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
 

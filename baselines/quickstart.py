@@ -37,6 +37,7 @@ from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation
+from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import check_free, read_metrics, write_json
 from marft_agents.trajectory import Trajectory
 from marft_envs import Team
@@ -89,8 +90,13 @@ def run(plan: Experiment, out: Path, *, limit: int | None = None) -> dict[str, A
         "before", "after" and "paired_gain", each with its 95 % interval. Also the seed, the number of updates and the
         minutes taken.
     """
-    check_free(out)
-    check_installed()
+    with owned(out):
+        check_free(out)
+        check_installed()
+        return _run(plan, out, limit)
+
+
+def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     started = time.perf_counter()
     _, untrained, _ = plan.build()
     first = evaluate_held_out(plan, untrained, 1, "one episode before training")

@@ -19,7 +19,8 @@ import envs_data
 from baselines.cli.main import guarded
 from baselines.report.learning_curve import Points, draw_curve
 from marft_agents.runs.evaluation import Interval, wilson
-from marft_agents.runs.run_folder import RunFolderError, read_metrics
+from marft_agents.runs.folder_lock import RunFolderError
+from marft_agents.runs.run_folder import read_metrics
 
 COMMAND = "make quickstart ARGS='--seed {seed}'"
 _UNSEEN = wilson(0.0, 0)  # interval of a kind without scored episodes

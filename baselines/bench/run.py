@@ -26,7 +26,8 @@ from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
 from baselines.bench.table import read_records
 from baselines.bench.units import Cell, Training, Unit, units_of
-from marft_agents.runs.run_folder import RunFolderError, write_json
+from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, flock, owned
+from marft_agents.runs.run_folder import write_json
 
 PLAN_SCHEMA = "marft.bench.plan/1"
 LAST_WORKERS_S = 30.0  # longest wait for the workers of a killed benchmark to end
@@ -47,7 +48,7 @@ def open_folder(plan: BenchPlan, path: Path, *, resume: bool) -> Folder:
         _check_plan(plan, path, found["checksum"], found["plan"]["name"], "; give another --out")
         if not resume:
             raise RunFolderError(f"{path} already holds results of this plan; --resume goes on, or give another --out")
-    elif path.is_dir() and any(path.iterdir()):
+    elif path.is_dir() and any(file.name != LOCK_FILE for file in path.iterdir()):
         raise RunFolderError(f"{path} is not empty and holds no benchmark (plan.json is missing); give another --out")
     else:
         write_json(file, {"schema": PLAN_SCHEMA, "checksum": plan.checksum, "plan": plan.to_dict()})
@@ -81,16 +82,12 @@ def add_records(plan: BenchPlan, folder: Folder, file: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a folder of results, so that one benchmark at a time writes to it.
+    """Own a folder of results once the workers of a killed benchmark have left it.
 
     Raises:
-        RunFolderError: Another process runs a benchmark there.
+        RunFolderError: Another process runs a benchmark there, or workers of a killed one still do.
     """
-    with (path / ".lock").open("w") as own, (path / ".workers.lock").open("w") as workers:
-        try:
-            fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RunFolderError(f"{path}: another process runs this benchmark; wait for it, or stop it") from error
+    with owned(path), (path / ".workers.lock").open("w") as workers:
         _wait_for_workers(workers, path)
         yield
 
@@ -100,8 +97,8 @@ def _wait_for_workers(lock: Any, path: Path) -> None:
     until = time.monotonic() + LAST_WORKERS_S
     while True:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.flock(lock, fcntl.LOCK_UN)
+            flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(lock, fcntl.LOCK_UN)
             return
         except BlockingIOError as error:
             if time.monotonic() > until:
@@ -355,7 +352,7 @@ def _work(
     torch.set_num_threads(threads)
     threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
     with log.open("a", buffering=1) as stream, (folder.path / ".workers.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        flock(lock, fcntl.LOCK_SH)
         sys.stdout = sys.stderr = stream
         while True:
             try:

@@ -49,6 +49,7 @@ from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import evaluate
+from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import check_free, versions, write_json
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_envs.environment_capabilities import dependency_game
@@ -105,11 +106,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `marft attribute`."""
     if arguments.out is None and not arguments.dry_run:
         raise ValueError("marft attribute needs --out PATH (or --dry-run)")
+    if arguments.out is None:
+        _attribute(arguments, None, None)
+    else:
+        folder, file = result_paths(arguments.out)
+        with owned(folder):
+            check_free(folder)
+            _attribute(arguments, folder, file)
+    return 0
+
+
+def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | None) -> None:
+    """Print the cost, play all that is not in the folder yet, write the results to the file and print them."""
     device = devices_of(arguments.device)
     settings, make_env, plan = read_plan(arguments)
-    folder, file = result_paths(arguments.out) if arguments.out is not None else (None, None)
     if folder is not None:
-        check_free(folder)
         plan.check_folder(folder)
     team = None
     each = EpisodeCost.of_run(run_of(checkpoint.resolve(arguments.checkpoint)))
@@ -118,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
         each = measured_cost(plan, make_env, team)
     print(cost(plan, each, dependency_game(make_env())), flush=True)
     if arguments.dry_run or folder is None or file is None:
-        return 0
+        return
 
     @functools.cache
     def loaded() -> LanguageModelTeam:
@@ -134,7 +145,6 @@ def run(arguments: argparse.Namespace) -> int:
     write_json(file, {**origin, "versions": versions(), **plan.to_dict(), **found})
     print_summary(found)
     print(f"results: {file}")
-    return 0
 
 
 def result_paths(out: Path) -> tuple[Path, Path]:

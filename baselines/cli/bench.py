@@ -9,9 +9,10 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from baselines.bench.plan import read_plan
+from baselines.bench.plan import BenchPlan, read_plan
 from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
 from baselines.bench.units import units_of
+from marft_agents.runs.folder_lock import owned
 
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
 
@@ -77,10 +78,6 @@ def _count(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft bench`; return 1 if a cell failed."""
-    from baselines.bench.ray_units import run_on_ray
-    from baselines.bench.table import save_tables
-    from marft_agents.rollouts.rollout_workers import RolloutSettings
-
     path = Path(arguments.plan)
     if not path.is_file() and arguments.plan.removesuffix(".toml") in bundled_plans():
         path = Path(str(PLANS.joinpath(f"{path.name.removesuffix('.toml')}.toml")))
@@ -88,6 +85,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         print("\n".join(units_of(plan, arguments.tasks)))
         return 0
+    with owned(arguments.out):
+        return _run_plan(plan, arguments)
+
+
+def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
+    """Run the units of a plan that are not done; return 1 if one failed."""
+    from baselines.bench.ray_units import run_on_ray
+    from baselines.bench.table import save_tables
+    from marft_agents.rollouts.rollout_workers import RolloutSettings
+
     folder = open_folder(plan, arguments.out, resume=arguments.resume)
     if arguments.records:
         add_records(plan, folder, arguments.records)

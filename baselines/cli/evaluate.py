@@ -56,6 +56,7 @@ from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, Interval, evaluate
+from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import (
     EVALUATION_FILE,
     check_free,
@@ -150,7 +151,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("marft eval needs --env ID and --out DIR")
     if arguments.retain and arguments.endpoint is not None:
         raise ValueError("--retain measures adapters that run here: leave out --endpoint")
-    check_free(arguments.out)
+    with owned(arguments.out):
+        check_free(arguments.out)
+        _evaluate(arguments)
+    print(f"results: {arguments.out / EVALUATION_FILE}")
+    return 0
+
+
+def _evaluate(arguments: argparse.Namespace) -> None:
+    """Play the scenarios, write the results to --out and print them."""
     seeds = arguments.seeds or (0,)
     schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
     limits = {"max_turns": schedule.max_turns, "num_envs": schedule.num_envs}
@@ -203,8 +212,6 @@ def run(arguments: argparse.Namespace) -> int:
     print_details(result, cohorts)
     if kept is not None:
         _console().print(retained_table(kept))
-    print(f"results: {arguments.out / EVALUATION_FILE}")
-    return 0
 
 
 def chosen_scenarios(arguments: argparse.Namespace, env: Any, env_id: str) -> tuple[list[dict[str, Any]], ScenarioList]:

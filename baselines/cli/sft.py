@@ -30,7 +30,8 @@ from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.language_model import Devices, check_first_prompts
 from marft_agents.runs import checkpoint
-from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
+from marft_agents.runs.folder_lock import RunFolderError, owned
+from marft_agents.runs.run_folder import RunFolder, check_free, read_metrics, write_json
 from marft_agents.runs.supervised_trainer import SupervisedSettings, SupervisedTrainer
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
@@ -120,7 +121,8 @@ def run(arguments: argparse.Namespace) -> int:
         out = arguments.out
         examples, manifest = read_turns(arguments.data)
         chosen = _configured(arguments, manifest)
-    fine_tune(chosen, examples, out, device=devices_of(arguments.device), resume=arguments.resume is not None)
+    with owned(out):  # before a model is loaded
+        fine_tune(chosen, examples, out, device=devices_of(arguments.device), resume=arguments.resume is not None)
     _print_result(out)
     return 0
 

@@ -41,8 +41,9 @@ from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import Devices, LanguageModelTeam
 from marft_agents.rollouts.ray_workers import cluster
 from marft_agents.runs import checkpoint
+from marft_agents.runs.folder_lock import RunFolderError, owned
 from marft_agents.runs.ray_ranks import run_ranks
-from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, read_metrics, write_json
+from marft_agents.runs.run_folder import RunFolder, check_free, read_metrics, write_json
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 from marft_common import written_files
@@ -240,18 +241,26 @@ def train(
     """
     if device is not None and experiment.ranks.learners > 1:
         raise SettingsError("--device: the device of several learners follows from --learner-gpus; leave out --device")
-    if not resume:
-        check_free(out)
-    experiment.tracking.check_installed()
-    run = _Run(experiment, out, device, resume)
-    with cluster(run.experiment.rollouts, run.experiment.ranks):  # before any model is loaded
-        if experiment.ranks.learners == 1:
-            run.work(ALONE)
-        else:
-            out = out.resolve()
-            shared = next(folder for folder in (out, *out.parents) if folder.is_dir())
-            work = partial(_on_rank, experiment.to_dict(), out, resume)
-            run_ranks(work, experiment.ranks, shared, identity=identity)
+    with contextlib.ExitStack() as ownership:
+        ownership.enter_context(owned(out))
+        if not resume:
+            check_free(out)
+        experiment.tracking.check_installed()
+        run = _Run(experiment, out, device, resume)
+        with cluster(run.experiment.rollouts, run.experiment.ranks):  # before any model is loaded
+            if experiment.ranks.learners == 1:
+                run.work(ALONE)
+            else:
+                ownership.close()  # rank 0 owns the folder
+                out = out.resolve()
+                shared = next(folder for folder in (out, *out.parents) if folder.is_dir())
+                work = partial(_on_rank, experiment.to_dict(), out, resume)
+                run_ranks(work, experiment.ranks, shared, identity=identity)
+        return _result(out, curve)
+
+
+def _result(out: Path, curve: bool) -> dict[str, float]:
+    """Draw the learning curve of a run, and return the numbers of `train`."""
     history = read_metrics(out)
     if curve:
         draw_curve({out.name: history}, out / "curve.png")
@@ -297,6 +306,8 @@ class _Run:
     def work(self, ranks: Ranks) -> None:
         """Train as rank 0, or share the passes of its updates."""
         with contextlib.ExitStack() as stack:
+            if not ranks.rank:
+                stack.enter_context(owned(self.out))
             _, team, learner = self.experiment.build(self.device, self.make_env, ranks)
             stack.enter_context(contextlib.closing(team))
             if ranks.rank:

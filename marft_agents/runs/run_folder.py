@@ -8,7 +8,7 @@ import json
 import math
 import os
 import platform
-import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.monitoring.trackers import Trackers, TrackingSettings
+from marft_agents.runs.folder_lock import RunFolderError, owned
 from marft_agents.trajectory import SampledTurn, Trajectory
 from marft_common import atomic_files, written_files
 
@@ -24,10 +25,6 @@ if TYPE_CHECKING:  # it imports torch, which readers of run folders do not need
 
 PACKAGES = ("marft", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "math-verify")
 EVALUATION_FILE = "evaluation.json"
-
-
-class RunFolderError(RuntimeError):
-    """Error for a run folder that cannot be used or written; says what to do."""
 
 
 @contextlib.contextmanager
@@ -60,25 +57,14 @@ def check_free(path: Path) -> None:
     """Check that a fresh run or an evaluation can use a folder; nothing is left on disk.
 
     Raises:
-        RunFolderError: The folder holds a run of at least one whole update, or an evaluation; or it cannot be made or
-            written.
+        RunFolderError: The folder holds a run of at least one whole update, or an evaluation; another process writes
+            there; or it cannot be made or written.
     """
-    missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
-    try:
+    with owned(path):
         if _holds_updates(path):
             raise RunFolderError(f"{path} already holds a run; give another --out, or --resume to go on with this one")
         if (path / EVALUATION_FILE).exists():
             raise RunFolderError(f"{path} already holds an evaluation; give another --out, or remove it first")
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        found = "it is a file" if path.is_file() else f"it cannot be made or written ({error.strerror})"
-        raise RunFolderError(f"{path} cannot be the folder of results: {found}; give another --out") from error
-    finally:
-        for folder in missing:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
 
 
 def _holds_updates(path: Path) -> bool:
@@ -164,7 +150,7 @@ def alarm_record(alarm: Alarm) -> dict[str, Any]:
 
 
 class RunFolder:
-    """Writes the records of a run, update by update.
+    """Writes the records of a run, update by update; owns its folder until it is closed, see `owned`.
 
     Args:
         path: Path of the folder; made if missing.
@@ -175,7 +161,7 @@ class RunFolder:
         tracking: Trackers that get the metrics too; None: TensorBoard.
 
     Raises:
-        RunFolderError: The run is fresh and the folder is not free; see `check_free`.
+        RunFolderError: The run is fresh and the folder is not free, see `check_free`; or another process writes there.
         TrackerError: A tracker cannot be opened.
     """
 
@@ -193,9 +179,11 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self._metrics, self._episodes = path / "metrics.jsonl", path / "episodes.jsonl"
         self._alarms = path / "alarms.jsonl"
+        ownership = contextlib.ExitStack()
+        self._give_up = weakref.finalize(self, ownership.close)
+        ownership.enter_context(owned(path))
         if not resume_at:
             check_free(path)
-        path.mkdir(parents=True, exist_ok=True)
         for records in (self._metrics, self._episodes, self._alarms):
             _keep_before(records, resume_at)
         if not resume_at:
@@ -236,8 +224,9 @@ class RunFolder:
         self._trackers.log(update, metrics, trajectories, alarms)
 
     def close(self) -> None:
-        """Close the trackers."""
+        """Close the trackers, and give up the folder."""
         self._trackers.close()
+        self._give_up()
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:

@@ -33,7 +33,7 @@ from baselines.gold_answers import NoOracleError, check_oracle
 from marft_agents.policies.policy import Request
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.recorded_game import ReplayError
-from marft_agents.runs.run_folder import RunFolderError
+from marft_agents.runs.folder_lock import RunFolderError
 from marft_envs import FlexMG, Profile, Task, Team
 from marft_envs.dependency import chain, full
 from marft_envs.tasks.math import MathTasks

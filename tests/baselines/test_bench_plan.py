@@ -10,7 +10,7 @@ from baselines.bench.plan import ARMS, PlanError, plan_of, read_plan
 from baselines.bench.run import open_folder
 from baselines.bench.units import Cell, Training, cells_of, units_of
 from baselines.cli.bench import PLANS, bundled_plans
-from marft_agents.runs.run_folder import RunFolderError
+from marft_agents.runs.folder_lock import RunFolderError
 from marft_envs import register_task
 from marft_envs.registration.registry import _REGISTRY
 from marft_envs.tasks.base import Outcome, Task, TaskList

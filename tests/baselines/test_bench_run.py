@@ -15,7 +15,6 @@ from baselines.bench.run_unit import Folder
 from baselines.bench.table import export
 from baselines.bench.units import cells_of, units_of
 from baselines.cli.main import main
-from marft_agents.runs.run_folder import RunFolderError
 
 
 @pytest.fixture(scope="module")
@@ -161,13 +160,6 @@ def test_a_trained_team_that_is_lost_is_trained_again(finished, tmp_path):
     assert set(bench.units) - bench.done == {lost.name, lost.training}
     run_bench(bench, 1)
     assert timeless(folder.read(lost.name)) == before
-
-
-def test_one_benchmark_at_a_time_writes_to_a_folder(finished):
-    with locked(finished / "out"):
-        second = locked(finished / "out")
-        with pytest.raises(RunFolderError, match="another process runs this benchmark"):
-            second.__enter__()
 
 
 def test_a_worker_that_dies_is_a_failed_unit(tmp_path):

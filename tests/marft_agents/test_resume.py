@@ -17,7 +17,8 @@ from run_outcome import outcome
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs import checkpoint
-from marft_agents.runs.run_folder import RunFolder, RunFolderError, read_metrics
+from marft_agents.runs.folder_lock import RunFolderError
+from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 
 HERE = Path(__file__).parent

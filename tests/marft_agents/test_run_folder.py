@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import save_file
 
 from marft_agents.models.pretrained import unlock_weights
-from marft_agents.runs.run_folder import RunFolder, RunFolderError, check_free, write_json
+from marft_agents.runs.folder_lock import RunFolderError
+from marft_agents.runs.run_folder import RunFolder, check_free, write_json
 
 
 @pytest.fixture(params=[0o022, 0o027, 0o002])

@@ -1,0 +1,108 @@
+"""Every command that writes a results folder is its only writer, and says who is where it is not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pytest
+from bench_plan import write_plan
+from folder_owner import owner
+
+from baselines.cli.main import main
+from marft_agents.policies import language_model
+from marft_agents.runs.folder_lock import LOCK_FILE
+from marft_agents.runs.run_folder import read_metrics
+
+DUO = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories"]
+TINY = ["--model", "tiny", "--device", "cpu", "--max-new-tokens", "2"]
+TRAIN = ["train", *DUO, *TINY, "--groups", "1", "--group-size", "2"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run, recorded turns, a run on these and a plan."""
+    folder = tmp_path_factory.mktemp("made")
+    assert main([*TRAIN, "--updates", "1", "--out", f"{folder}/run"]) == 0
+    assert main(["eval", *DUO, "--policy", "scripted", "--limit", "2", "--out", f"{folder}/oracle"]) == 0
+    turns = ["data", "from-runs", f"{folder}/oracle", "--allow-split", "test", "--held-out", "0"]
+    assert main([*turns, "--out", f"{folder}/turns.jsonl"]) == 0
+    tiny = ["--model", "tiny", "--device", "cpu", "--max-new-tokens", "40", "--epochs", "1"]
+    assert main(["sft", "--data", f"{folder}/turns.jsonl", *tiny, "--out", f"{folder}/sft"]) == 0
+    write_plan(folder)
+    return folder
+
+
+def commands(made):
+    """Return the arguments of each command without its folder, which comes last."""
+    return {
+        "train": [*TRAIN, "--out"],
+        "sft": ["sft", "--data", f"{made}/turns.jsonl", "--model", "tiny", "--out"],
+        "eval": ["eval", *DUO, *TINY, "--limit", "1", "--out"],
+        "attribute": ["attribute", f"{made}/run", "--limit", "1", "--out"],
+        "bench": ["bench", f"{made}/plan.toml", "--out"],
+    }
+
+
+@pytest.fixture
+def unloaded(monkeypatch):
+    def load(*_, **__):
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr(language_model, "load", load)
+
+
+@pytest.mark.parametrize("name", ["train", "sft", "eval", "attribute", "bench"])
+def test_a_folder_that_another_process_writes_is_refused(capsys, made, tmp_path, unloaded, name):
+    with owner(tmp_path / "out") as other:
+        assert main([*commands(made)[name], str(tmp_path / "out")]) == 1
+        told = capsys.readouterr().err
+        assert told.startswith(f"marft: error: {tmp_path}/out is written by process {other.pid} on machine ")
+        assert [path.name for path in (tmp_path / "out").iterdir()] == [LOCK_FILE]
+
+
+@pytest.mark.parametrize("name", ["train", "sft"])
+def test_a_run_that_another_process_writes_is_not_resumed(capsys, made, unloaded, name):
+    run = made / {"train": "run", "sft": "sft"}[name]
+    before = {path: path.stat().st_mtime_ns for path in run.iterdir()}
+    with owner(run) as other:
+        assert main([name, "--resume", str(run)]) == 1
+    assert f"{run} is written by process {other.pid} on machine " in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in run.iterdir() if path.name != LOCK_FILE} == before
+
+
+def test_an_evaluation_inside_of_a_run_that_trains_is_no_second_writer(made):
+    with owner(made / "run"):
+        scripted = ["eval", *DUO, "--policy", "scripted", "--limit", "1"]
+        assert main([*scripted, "--out", str(made / "run" / "evaluation")]) == 0
+    assert (made / "run" / "evaluation" / "evaluation.json").is_file()
+
+
+@pytest.mark.long
+def test_two_trainings_of_one_run_leave_each_update_once(capsys, tmp_path):
+    run = tmp_path / "run"
+    command = [sys.executable, "-c", "import sys; from baselines.cli.main import main; sys.exit(main())"]
+    with subprocess.Popen([*command, *TRAIN, "--updates", "10000", "--out", str(run)]) as first:
+        try:
+            while not (run / "checkpoints" / "update-00002").exists():
+                assert first.poll() is None
+                time.sleep(0.01)
+            for second in ([*TRAIN, "--out", str(run)], ["train", "--resume", str(run)]):
+                assert main(second) == 1
+                assert f"{run} is written by process {first.pid} on machine {os.uname().nodename}" in (
+                    capsys.readouterr().err
+                )
+        finally:
+            first.send_signal(signal.SIGKILL)
+    assert main(["train", "--resume", str(run), "--updates", "1"]) == 1  # fewer than are done
+    done = int(capsys.readouterr().err.split("has done ")[1])
+    assert main(["train", "--resume", str(run), "--updates", str(done + 2)]) == 0
+    assert [line["update"] for line in read_metrics(run)] == list(range(done + 2))
+    updates = [json.loads(line)["update"] for line in (run / "episodes.jsonl").read_text().splitlines()]
+    assert set(updates) == set(range(done + 2))
+    assert all(later - earlier in (0, 1) for earlier, later in pairwise(updates))
+    assert len(updates) == 2 * (done + 2)
+    assert not (run / LOCK_FILE).exists()
