@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -64,6 +65,64 @@ class Executed(NamedTuple):
     state: str
 
 
+class Execution:
+    """A call that runs in a thread of its own.
+
+    Args:
+        kind: World in which the tool runs.
+        tool: One of the tools of the world.
+        arguments: Arguments checked against the tool's schema.
+        state: State of the world as JSON text.
+        limits: Limits of time and size.
+        caller: Name of the calling agent.
+        rollout: Id unique to the running game.
+    """
+
+    def __init__(
+        self,
+        kind: WorldKind,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        state: str,
+        limits: ToolLimits,
+        *,
+        caller: str = "",
+        rollout: str = "",
+    ) -> None:
+        self._state, self._limits = state, limits
+        self._done: list[Executed] = []
+        self._failures: list[JudgeFailure] = []
+
+        def work() -> None:
+            try:
+                self._done.append(_run(kind, tool, arguments, state, limits, caller, rollout))
+            except JudgeFailure as error:
+                self._failures.append(error)
+            except ToolError as error:
+                self._done.append(Executed("error", _cut(str(error)), state))
+            except BaseException as error:
+                told = _cut(f"the tool failed: {type(error).__name__}: {_text_of(error)}")
+                self._done.append(Executed("error", told, state))
+
+        self._worker = threading.Thread(target=work, name=f"tool {tool.name}", daemon=True)
+        self._end = time.monotonic() + limits.timeout_s
+        self._worker.start()
+
+    def result(self) -> Executed:
+        """Wait for the result, at most until the time limit since its start.
+
+        Raises:
+            JudgeFailure: The back end of the tool is at fault, so the episode fails.
+        """
+        self._worker.join(max(0.0, self._end - time.monotonic()))
+        if self._failures:
+            raise self._failures[0]
+        if self._done:
+            return self._done[0]
+        _stop(self._worker)
+        return Executed("timeout", f"the tool gave no result in {self._limits.timeout_s:g} s", self._state)
+
+
 def execute(
     kind: WorldKind,
     tool: Tool,
@@ -74,42 +133,8 @@ def execute(
     caller: str = "",
     rollout: str = "",
 ) -> Executed:
-    """Call a tool.
-
-    Args:
-        kind: World in which the tool runs.
-        tool: One of the tools of the world.
-        arguments: Arguments checked against the tool's schema.
-        state: State of the world as JSON text.
-        limits: Limits of time and size.
-        caller: Name of the calling agent.
-        rollout: Id unique to the running game.
-
-    Raises:
-        JudgeFailure: The back end of the tool is at fault, so the episode fails.
-    """
-    done: list[Executed] = []
-    failures: list[JudgeFailure] = []
-
-    def work() -> None:
-        try:
-            done.append(_run(kind, tool, arguments, state, limits, caller, rollout))
-        except JudgeFailure as error:
-            failures.append(error)
-        except ToolError as error:
-            done.append(Executed("error", _cut(str(error)), state))
-        except BaseException as error:
-            done.append(Executed("error", _cut(f"the tool failed: {type(error).__name__}: {_text_of(error)}"), state))
-
-    worker = threading.Thread(target=work, name=f"tool {tool.name}", daemon=True)
-    worker.start()
-    worker.join(limits.timeout_s)
-    if failures:
-        raise failures[0]
-    if done:
-        return done[0]
-    _stop(worker)
-    return Executed("timeout", f"the tool gave no result in {limits.timeout_s:g} s", state)
+    """Call a tool and wait for its result; see `Execution`."""
+    return Execution(kind, tool, arguments, state, limits, caller=caller, rollout=rollout).result()
 
 
 def _run(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from marft_envs.records.turn import Turn
 from marft_envs.tasks.base import Outcome
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
-from marft_envs.tasks.tools.execution import execute
+from marft_envs.tasks.tools.execution import Executed, Execution
 from marft_envs.tasks.tools.goals import changed, follows, grade_state, same_answer
 from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
 from marft_envs.tasks.tools.schema import ArgumentError
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 _NAME_CHARS = 64
+
+
+class _Started(NamedTuple):
+    tool: Tool
+    arguments: dict[str, Any]
+    event: Event
+    run: Execution
 
 
 @dataclass
@@ -87,45 +94,61 @@ class WorldSession:
         except CallError as error:
             return [unreadable(error) | place]
         events: list[Event] = []
+        started: list[_Started] = []
         for call in calls:
-            events.append(self._answer(call, turn.agent, events) | place)
-        return events
+            event, arguments = self._read(call, turn.agent, events)
+            tool = self._tools(turn.agent).get(call.name)
+            if tool is not None and arguments is not None:
+                if not tool.parallel:
+                    self._settle(started)
+                started.append(self._start(tool, arguments, event, turn.agent))
+                if not tool.parallel:
+                    self._settle(started)
+            events.append(event)
+        self._settle(started)
+        return [event | place for event in events]
 
-    def _answer(self, call: Call, agent: str, before: Sequence[Event]) -> Event:
-        """Run one call; `before` are the events of this turn."""
+    def _read(self, call: Call, agent: str, before: Sequence[Event]) -> tuple[Event, dict[str, Any] | None]:
+        """Return the event of a call, and its arguments if it is executed; `before` are the events of this turn."""
         event: Event = {"kind": "call", "name": call.name[:_NAME_CHARS], "arguments": dict(call.arguments)}
         if self.task.reference and call.name not in (HAND_OFF, FINISH.name):
             event["expected"] = any(wanted.name == call.name for wanted in self.task.reference)
         tool = self._tools(agent).get(call.name)
         if tool is None:
-            return event | not_owned(self._tools(agent))
+            return event | not_owned(self._tools(agent)), None
         if tool.name == HAND_OFF and not self.finished:
-            return hand_over(tool, call, event, before)
+            return hand_over(tool, call, event, before), None
         if refusal := self._refusal(tool, before):
-            return event | {"status": "refused", "result": refusal}
+            return event | {"status": "refused", "result": refusal}, None
         try:
             arguments = event["arguments"] = tool.read_arguments(call)
         except ArgumentError as error:
-            return event | {"status": "invalid", "result": str(error).removeprefix(f"{tool.name}: ")}
+            return event | {"status": "invalid", "result": str(error).removeprefix(f"{tool.name}: ")}, None
         if tool.name == FINISH.name:
             self.finished, self.answer = True, arguments.get("answer", "")
-            return {"kind": "finish", "answer": self.answer}
+            return {"kind": "finish", "answer": self.answer}, None
+        return event, arguments
+
+    def _start(self, tool: Tool, arguments: dict[str, Any], event: Event, agent: str) -> _Started:
         self.calls += 1
-        done = execute(
-            self.tasks.worlds[self.task.world],
-            tool,
-            arguments,
-            self.state,
-            self.tasks.limits,
-            caller=agent,
-            rollout=self.rollout,
-        )
-        if done.status == "ok":
-            self.made.append(Call(tool.name, arguments))
-            if done.state != self.state:
+        world, limits = self.tasks.worlds[self.task.world], self.tasks.limits
+        run = Execution(world, tool, arguments, self.state, limits, caller=agent, rollout=self.rollout)
+        return _Started(tool, arguments, event, run)
+
+    def _settle(self, started: list[_Started]) -> None:
+        """Complete the events of started calls in the order of the calls, whichever of them ends first."""
+        for tool, arguments, event, run in started:
+            done = run.result()
+            is_changed = done.state != self.state
+            if is_changed and tool.parallel:
+                done = Executed("error", "the tool may run beside others, so it must not change the world", self.state)
+            elif is_changed:
                 event["changed"] = changed(json.loads(self.state), json.loads(done.state))
-        self.state = done.state
-        return event | {"status": done.status, "result": done.text}
+            if done.status == "ok":
+                self.made.append(Call(tool.name, arguments))
+            self.state = done.state
+            event |= {"status": done.status, "result": done.text}
+        started.clear()
 
     def _refusal(self, tool: Tool, before: Sequence[Event]) -> str:
         """Return the reason to refuse a call now; empty if it is allowed."""

@@ -17,8 +17,8 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeVar, get_type_hints
+from functools import cached_property, partial
+from typing import Any, TypeVar, get_type_hints, overload
 
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.schema import (
@@ -50,6 +50,7 @@ class Tool:
         parameters: JSON Schema of an object; its properties in the order of positional arguments.
         function: Function called with the arguments by name.
         takes_world: True for a method: it gets the world first.
+        parallel: True if it may run beside other calls of the same turn; it must not change the state of the world.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Tool:
     parameters: Schema
     function: Callable[..., Any]
     takes_world: bool = False
+    parallel: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -65,8 +67,12 @@ class Tool:
             raise ToolDefinitionError(f"{self.name}: its parameters must be the JSON Schema of an object")
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> Tool:
+    def of(cls, function: Callable[..., Any], *, parallel: bool = False) -> Tool:
         """Make a tool of a typed function or method with a docstring.
+
+        Args:
+            function: The function or method.
+            parallel: As in the attributes of the class.
 
         Raises:
             ToolDefinitionError: No description, a parameter without a type or of one that JSON does not have,
@@ -79,7 +85,7 @@ class Tool:
         properties = _properties(function, parameters[method:], told, where)
         required = [entry.name for entry in parameters[method:] if entry.default is entry.empty]
         schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-        return cls(function.__name__, description, schema, function, method)
+        return cls(function.__name__, description, schema, function, method, parallel)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description for a model: name, description, parameters."""
@@ -118,13 +124,23 @@ class Tool:
         return arguments
 
 
-def tool(function: _Function) -> _Function:
-    """Mark a function or a method of a world as a tool and return it unchanged.
+@overload
+def tool(function: _Function) -> _Function: ...
+@overload
+def tool(*, parallel: bool) -> Callable[[_Function], _Function]: ...
+def tool(function: _Function | None = None, *, parallel: bool = False) -> _Function | Callable[[_Function], _Function]:
+    """Mark a function or a method of a world as a tool and return it unchanged; also `@tool(parallel=True)`.
+
+    Args:
+        function: The function or method.
+        parallel: True if it may run beside other calls of the same turn; it must not change the state of the world.
 
     Raises:
         ToolDefinitionError: See `Tool.of`.
     """
-    setattr(function, _MARK, Tool.of(function))
+    if function is None:
+        return partial(tool, parallel=parallel)
+    setattr(function, _MARK, Tool.of(function, parallel=parallel))
     return function
 
 

@@ -91,7 +91,9 @@ class HttpCall:
         raise AssertionError("unreachable: the last try returns or raises")
 
 
-def http_tool(name: str, description: str, parameters: Schema, url: str, **options: Any) -> Tool:
+def http_tool(
+    name: str, description: str, parameters: Schema, url: str, *, parallel: bool = False, **options: Any
+) -> Tool:
     """Make a tool of an endpoint.
 
     Args:
@@ -99,12 +101,13 @@ def http_tool(name: str, description: str, parameters: Schema, url: str, **optio
         description: Description for the model.
         parameters: JSON Schema of an object; its properties in the order of positional arguments.
         url: Address with http or https; gets a POST for each call.
+        parallel: True if the back end may get several calls of one turn at the same time.
         **options: Further fields of `HttpCall`.
 
     Raises:
         ToolDefinitionError: Another kind of address, or no such schema.
     """
-    return Tool(name, description, parameters, HttpCall(url, **options), takes_world=True)
+    return Tool(name, description, parameters, HttpCall(url, **options), takes_world=True, parallel=parallel)
 
 
 def _result(content: bytes) -> Any:

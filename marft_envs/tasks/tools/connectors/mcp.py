@@ -3,7 +3,8 @@
     server = McpServer("files", ["npx", "server-files"])        # or McpServer("files", "http://127.0.0.1:8000/mcp")
     tasks = ToolTasks("files", [server], [...])
 
-A server is a world with its own tool names, descriptions and schemas. All calls of a process share one connection to a
+A server is a world with its own tool names, descriptions and schemas. Tools that it marks as read-only may run beside
+each other in a turn. All calls of a process share one connection to a
 target, which the first call opens; it is opened again after the server closed it. Each call carries in its `_meta` the
 keys `marft/rollout`, unique to the running game, and `marft/agent`. Use `isolated=True` for a server that keeps state
 by connection. Each running game then has its own connection (for stdio: a process). The oldest is closed when there
@@ -157,7 +158,9 @@ class McpServer:
     def _tool(self, found: Any) -> Tool:
         check_schema(found.input_schema, found.name)
         description = " ".join((found.description or found.title or found.name).split())
-        return Tool(found.name, description, found.input_schema, McpCall(self, found.name), takes_world=True)
+        reads = bool(found.annotations and found.annotations.read_only_hint)
+        call = McpCall(self, found.name)
+        return Tool(found.name, description, found.input_schema, call, takes_world=True, parallel=reads)
 
 
 class _Connections:

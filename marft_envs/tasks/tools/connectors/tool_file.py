@@ -89,6 +89,7 @@ class HttpEntry:
         retries: Further tries after a failed one.
         max_bytes: Largest answer in bytes; a longer one is an error of the call.
         probe: False to read the file while nothing listens at the address.
+        parallel: True if the back end may get several calls of one turn at the same time.
     """
 
     name: str
@@ -102,6 +103,7 @@ class HttpEntry:
     retries: int = 1
     max_bytes: int = 65536
     probe: bool = True
+    parallel: bool = False
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,8 @@ class ToolFile:
             call = HttpCall(
                 entry.url, headers, entry.timeout_s, entry.retries, max_bytes=entry.max_bytes, result=entry.result
             )
-            tool = Tool(entry.name, entry.description, entry.parameters, call, takes_world=True)
+            about = entry.name, entry.description, entry.parameters
+            tool = Tool(*about, call, takes_world=True, parallel=entry.parallel)
         except (ToolDefinitionError, ValueError) as error:
             raise ToolFileError(f"{where}: {error}") from error
         if entry.probe:

@@ -31,7 +31,7 @@ def answer(kind: str, message: dict[str, Any]) -> dict[str, Any] | None:
         tools = [TOOL | {"name": f"t{page}_{i}"} for i in range(100)] if kind == "full pages" else []
         return {"tools": tools, "nextCursor": str(page)}
     if method == "tools/list":
-        return {"tools": [TOOL]}
+        return {"tools": [TOOL | {"annotations": {"readOnlyHint": True}}, TOOL | {"name": "write"}]}
     if method == "tools/call" and kind == "progress":
         threading.Thread(target=report, args=(message,), daemon=True).start()
         return None

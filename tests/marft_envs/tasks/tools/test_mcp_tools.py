@@ -128,6 +128,7 @@ def test_schemas_are_checked(server):
 def test_the_text_of_an_embedded_resource_reaches_the_agent():
     server = McpServer("files", [*BARE, "resources"])
     try:
+        assert [(name, tool.parallel) for name, tool in server.tools().items()] == [("read", True), ("write", False)]
         assert ask(server, "read") == "downloaded\nthe file\n[resource]\n[image]\n[resource_link]"
     finally:
         server.close()

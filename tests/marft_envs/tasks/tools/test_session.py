@@ -8,6 +8,7 @@ import json
 import pickle
 import threading
 import weakref
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -316,3 +317,83 @@ def test_a_game_in_a_world_passes_the_conformance_kit(team: Team):
     tasks = ToolTasks("bank", [Bank], [bank_task()]).for_team(team)
     report = check_environment(lambda **kwargs: FlexMG(tasks, team, horizon=2, **kwargs), cycles=20)
     assert report.passed, str(report)
+
+
+# ---------------------------------------------------------------------- calls side by side
+
+
+class Desk(World):
+    """Tools that may run side by side and meet at a barrier, and some that may not."""
+
+    name = "desk"
+    meeting = threading.Barrier(2)
+    first = threading.Event()
+    log: ClassVar[list[str]] = []
+
+    @tool(parallel=True)
+    def meet(self, who: str) -> str:
+        """Wait for another."""
+        self.meeting.wait(10)
+        if who == "slow":
+            self.first.wait(10)  # the call made first ends last
+        self.log.append(who)
+        self.first.set()
+        return f"{who} has met"
+
+    @tool(parallel=True)
+    def scribble(self, text: str) -> str:
+        """Change what must not change."""
+        self.state["notes"] = text
+        return text
+
+    @tool
+    def write(self, text: str) -> str:
+        """Write."""
+        self.log.append(text)
+        self.state["notes"] += text
+        return self.state["notes"]
+
+
+def desk(*actions, **limits):
+    Desk.meeting.reset()
+    Desk.first.clear()
+    Desk.log.clear()
+    task = bank_task(world="desk", state={"notes": ""}, goal=Goal({"notes": "ab"}), reference=())
+    game = FlexMG(ToolTasks("desk", [Desk], [task], limits=ToolLimits(**limits)).for_team(SOLO), SOLO, horizon=3)
+    game.reset(seed=0)
+    return play(game, *actions)
+
+
+def test_calls_of_one_turn_run_side_by_side_where_their_tools_may_and_results_keep_their_order():
+    met = call("meet", who="slow") + call("balance") + call("meet", who="fast")
+    game = desk(call("write", text="a") + met + call("write", text="b") + DONE)
+    assert Desk.log == ["a", "fast", "slow", "b"]
+    found = [(event.get("name"), event.get("status"), event.get("result")) for event in events_of(game)]
+    assert found == [
+        ("write", "ok", '"a"'),
+        ("meet", "ok", '"slow has met"'),
+        ("balance", "unknown", "you have no such tool; yours are meet, scribble, write, finish"),
+        ("meet", "ok", '"fast has met"'),
+        ("write", "ok", '"ab"'),
+        (None, None, None),
+    ]
+    record = game.episode()
+    assert record.success
+    assert record.outcomes[-1].detail["calls"] == 4
+    Desk.first.clear()
+    assert replay(game, record) == []
+
+
+def test_a_tool_that_runs_beside_others_may_not_change_the_world():
+    game = desk(call("scribble", text="x") + call("write", text="a"))
+    first, second = events_of(game)
+    assert (first["status"], "changed" in first) == ("error", False)
+    assert "must not change the world" in first["result"]
+    assert (second["status"], second["result"]) == ("ok", '"a"')
+
+
+def test_limits_count_calls_that_run_side_by_side():
+    game = desk(call("meet", who="a") + call("meet", who="b") + call("meet", who="c"), calls_per_turn=2)
+    assert [event["status"] for event in events_of(game)] == ["ok", "ok", "refused"]
+    game = desk(call("meet", who="alone") + call("write", text="a"), timeout_s=0.1)
+    assert [event["status"] for event in events_of(game)] == ["timeout", "ok"]

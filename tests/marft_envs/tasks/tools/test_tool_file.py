@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -122,6 +123,19 @@ def test_a_team_plays_on_http_endpoints(server, write, team, owners):
     assert [task.id for task in (held_out.unwrapped.tasks[0],)] == ["two"]
     assert not play(env, "finish(answer='8')" if team == "solo" else "hand_off(to='writer_0')").success
     assert env.unwrapped.metadata["slow_step"]
+
+
+def test_endpoints_that_may_get_the_calls_of_a_turn_at_the_same_time(server, write):
+    server.together = threading.Barrier(2)
+    text = hotel(server.url, path="/meet", result="room.type = 'string'").replace('required = ["room"]', "")
+    env = marft_envs.make(
+        "marft/tools_solo-v0", tools=write(text.replace("retries = 0", "retries = 0\nparallel = true"))
+    )
+    record = play(env, "find_room(beds=1)\nfind_room(beds=2)")
+    assert [(event["status"], event["arguments"]) for event in events_of(record)] == [
+        ("ok", {"beds": 1}),
+        ("ok", {"beds": 2}),
+    ]
 
 
 def test_a_world_of_endpoints_and_servers_conforms_and_wins_from_the_command_line(server, write, capsys):

@@ -14,9 +14,12 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append((self.path, given, dict(self.headers)))
         if self.path == "/stall":
             self.server.over.wait(60)
+        if self.path == "/meet":
+            self.server.together.wait(30)
         answer = {
             "/find_room": {"room": 7 if given.get("beds") == 1 else 12},
             "/lie": {"room": "seven"},
+            "/meet": {},
             "/huge": "x" * 10_000_000,
         }.get(self.path, "ok")
         body = json.dumps(answer).encode()

@@ -1,3 +1,3 @@
 """A number of a million digits in the source, and one of its hexadecimal kin."""
 number = 0x@REPEAT:200000:f@ + @REPEAT:800000:9@
-print("REACHED", number.bit_length())
+print("contained")  # its conversion is paid by the limits of the build
