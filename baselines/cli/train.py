@@ -317,7 +317,8 @@ class _Run:
                 learner.release()
 
     def _train(self, team: LanguageModelTeam, learner: Learner, stack: contextlib.ExitStack) -> None:
-        experiment, out, env = self.experiment, self.out, self.env
+        experiment = dataclasses.replace(self.experiment, learner=learner.settings)  # sizes resolved for this device
+        out, env = self.out, self.env
         validator = None
         if self.held_out is not None:
             validator = self.held_out.validator(team, experiment.validation, experiment.schedule)

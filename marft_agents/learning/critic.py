@@ -17,9 +17,10 @@ from marft_agents.learning.advantages import Array, explained_variance
 from marft_agents.learning.batch import Batch, Index, positions
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import value_loss
+from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.learning.token_log_probs import ONE_TOKEN, action_hidden, plan_micro_batches
+from marft_agents.learning.token_log_probs import ONE_TOKEN, action_hidden
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.trajectory import IntArray, Trajectory
@@ -118,13 +119,23 @@ class TeamCritic:
     Args:
         team: Team whose base models give the features.
         settings: Learner settings: level, credit, step sizes and epochs.
+        size: Most sequences and tokens per forward pass with gradient; passes of the critic have none.
         seed: Seed of the heads' initial weights.
         ranks: Processes that share the passes; features stay on the rank that computed them.
     """
 
-    def __init__(self, team: LanguageModelTeam, settings: LearnerSettings, *, seed: int, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self,
+        team: LanguageModelTeam,
+        settings: LearnerSettings,
+        size: PassSize,
+        *,
+        seed: int,
+        ranks: Ranks = ALONE,
+    ) -> None:
         self.team = team
         self.settings = settings
+        self.size = size
         self.ranks = ranks
         self.bases = team.bases
         own = settings.credit == "own"
@@ -174,7 +185,7 @@ class TeamCritic:
         """Compute trunk features in micro-batches; return [T_i, d] per action."""
         inputs = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
         result: dict[int, Tensor] = {}
-        for part in self.ranks.even(plan_micro_batches(inputs, 2 * self.settings.micro_batch)):
+        for part in self.ranks.even(self.size.plan(inputs, factor=2)):
             found = trunk_features(base, [prompts[i] for i in part], [actions[i] for i in part])
             result.update(zip(part, found.split([len(actions[i]) for i in part]), strict=True))
         return [result[i] for i in range(len(prompts))]

@@ -14,6 +14,7 @@ import contextlib
 import io
 import math
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,7 @@ from marft_agents.learning.credit import estimate
 from marft_agents.learning.critic import TeamCritic
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import kl_estimate, widening_clip
+from marft_agents.learning.pass_size import PassSize, fitted
 from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.replay import ReplayPools
@@ -77,7 +79,7 @@ class Learner:
         if team.law.greedy:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and can not be trained")
         self.team = team
-        self.settings = settings
+        self.settings = settings = fitted(settings, team)
         self.total_updates = total_updates
         self.seed = seed
         self.ranks = ranks
@@ -91,11 +93,12 @@ class Learner:
                 base.trunk.register_forward_pre_hook(partial(self._announce, number))
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         self.replay = ReplayPools(settings.replay_share, seed=seed)
-        self.scorer = LogProbScorer(team.law, settings.micro_batch, ranks)
+        self.pass_size = PassSize(settings.micro_batch, settings.micro_batch_tokens)
+        self.scorer = LogProbScorer(team.law, self.pass_size, ranks)
         if settings.gradient_checkpointing:
             for base in team.bases:
                 base.recompute_layers(settings.gradient_checkpointing)
-        self.critic = TeamCritic(team, settings, seed=seed, ranks=ranks) if settings.critic else None
+        self.critic = TeamCritic(team, settings, self.pass_size, seed=seed, ranks=ranks) if settings.critic else None
         self.optimizers = {
             policy: torch.optim.Adam(
                 list(self._base(policy).parameters(policy).values()), lr=settings.policy_lr, eps=settings.adam_epsilon
@@ -116,13 +119,64 @@ class Learner:
 
         Raises:
             DivergenceError: A reward, value, log-prob, loss or gradient is not finite.
+            SettingsError: One sequence alone does not fit into the memory of the device.
         """
         self._share(trajectories)
         self._updating = True
         try:
-            return self._update(trajectories)
+            return self._with_room(lambda: self._update(trajectories))
         finally:
             self._updating = False
+
+    def _with_room(self, work: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """Return the metrics of an update; where memory runs out, begin it again with smaller passes."""
+        while True:
+            before = self._snapshot()
+            self.pass_size.start()
+            try:
+                return work()
+            except torch.OutOfMemoryError as error:
+                self._make_room(error)
+            torch.cuda.empty_cache()  # here, where no traceback holds activations any more
+            self._restore(before)
+
+    def _make_room(self, error: torch.OutOfMemoryError) -> None:
+        """Halve the passes after an error for lack of memory; raise it where that cannot help."""
+        if self.ranks.count > 1:  # the others wait in the middle of the update
+            raise SettingsError(
+                f"rank {self.ranks.rank} is out of memory: give --micro-batch-tokens less than "
+                f"{self.pass_size.largest[0]}, or --gradient-checkpointing 1"
+            ) from error
+        tokens, sequences = self.pass_size.largest
+        if not self.pass_size.halve():
+            raise SettingsError(
+                f"out of memory in a pass over {tokens} tokens of {sequences} sequence, which cannot be cut: give "
+                "--gradient-checkpointing 1, or shorter --context-window and --max-new-tokens"
+            ) from error
+        warnings.warn(
+            f"out of memory in a pass of up to {tokens} tokens: passes have at most {self.pass_size.tokens} from now "
+            "on, and the update begins again",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        self.limit_passes(self.pass_size.tokens)
+
+    def limit_passes(self, tokens: int | None) -> None:
+        """Set the most distinct tokens of a pass; checkpoints keep it with the settings."""
+        self.pass_size.tokens = tokens
+        self.settings = replace(self.settings, micro_batch_tokens=tokens)
+
+    def _snapshot(self) -> tuple[dict[str, bytes], bytes]:
+        """Return all that an update changes: the weights of the adapters, and the state of the learner."""
+        state = io.BytesIO()
+        torch.save(self.state_dict(), state)
+        return pack_adapters(self.team), state.getvalue()
+
+    def _restore(self, snapshot: tuple[Mapping[str, bytes], bytes]) -> None:
+        """Return to a snapshot."""
+        adapters, state = snapshot
+        unpack_adapters(self.team, adapters)
+        self.load_state_dict(torch.load(io.BytesIO(state), weights_only=True, map_location="cpu"))
 
     def _update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
         settings, metrics = self.settings, dict[str, float]()
@@ -202,8 +256,7 @@ class Learner:
                 with torch.no_grad():
                     action_hidden(base.trunk, [], [], base.device)
                 continue
-            unpack_adapters(self.team, work.adapters)
-            self.load_state_dict(torch.load(io.BytesIO(work.state), weights_only=True, map_location="cpu"))
+            self._restore((work.adapters, work.state))
             self.step_scale, self.progress = work.step_scale, work.progress
             with contextlib.suppress(DivergenceError):  # rank 0 raises it too, and decides
                 self.update(work.trajectories)
@@ -224,10 +277,7 @@ class Learner:
         """
         if self.ranks.count == 1 or self.ranks.rank:
             return
-        state = io.BytesIO()
-        torch.save(self.state_dict(), state)
-        adapters = pack_adapters(self.team)
-        self.ranks.broadcast(Work(trajectories, adapters, state.getvalue(), self.step_scale, self.progress))
+        self.ranks.broadcast(Work(trajectories, *self._snapshot(), self.step_scale, self.progress))
 
     # ------------------------------------------------------------------ before the first step
 

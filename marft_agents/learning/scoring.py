@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.ranks import ALONE, Ranks
-from marft_agents.learning.token_log_probs import TokenScores, action_hidden, plan_micro_batches, score_tokens
+from marft_agents.learning.token_log_probs import TokenScores, action_hidden, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.trajectory import Action, FloatArray, IntArray
 
@@ -22,19 +23,19 @@ class LogProbScorer:
 
     Args:
         law: Sampling parameters of the recorded actions.
-        micro_batch: Most actions per forward pass, >= 1.
+        size: Most actions and tokens per forward pass.
         ranks: Processes that share the passes.
     """
 
-    def __init__(self, law: SamplingParams, micro_batch: int, ranks: Ranks = ALONE) -> None:
+    def __init__(self, law: SamplingParams, size: PassSize, ranks: Ranks = ALONE) -> None:
         self.law = law
-        self.micro_batch = micro_batch
+        self.size = size
         self.ranks = ranks
 
     def micro_batches(self, actions: Sequence[Action]) -> list[list[int]]:
         """Return the action indices of each forward pass of this rank; similar sequences go together."""
         sequences = [np.concatenate([action.prompt_ids, action.token_ids]) for action in actions]
-        return plan_micro_batches(sequences, self.micro_batch, self.ranks)
+        return self.size.plan(sequences, self.ranks)
 
     def score(
         self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action], *, entropy_gradient: bool = False

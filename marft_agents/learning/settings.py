@@ -28,6 +28,10 @@ def _positive(value: float) -> bool:
     return value > 0
 
 
+def _positive_or_none(value: float | None) -> bool:
+    return value is None or value > 0
+
+
 def _not_negative(value: float) -> bool:
     return value >= 0
 
@@ -39,10 +43,21 @@ def _share(value: float) -> bool:
 def recomputed_share() -> Any:
     """Declare the field `gradient_checkpointing`, which training and fine-tuning have."""
     return knob(
-        0.5,
-        "share of the layers that the backward pass recomputes instead of storing them; 0: fastest, 1: least memory",
-        _share,
-        "in [0, 1]",
+        None,
+        "share of the layers that the backward pass recomputes instead of storing them; 0: fastest, 1: least memory; "
+        "none: 0.5 on a CPU, on a GPU as little as its memory allows",
+        lambda value: value is None or _share(value),
+        "in [0, 1] or none",
+    )
+
+
+def most_sequences(kind: str) -> Any:
+    """Declare the field `micro_batch`, which training and fine-tuning have."""
+    return knob(
+        None,
+        f"most {kind} per forward pass (changes memory, not results); none: 16 on a CPU, any number on a GPU",
+        _positive_or_none,
+        ">= 1 or none",
     )
 
 
@@ -151,12 +166,19 @@ class LearnerSettings:
     )
     ppo_epochs: int = knob(1, "PPO epochs: passes over a batch", _positive, ">= 1")
     mini_batches: int = knob(1, "mini-batches: optimizer steps per pass", _positive, ">= 1")
-    micro_batch: int = knob(16, "sequences per forward pass (changes memory, not results)", _positive, ">= 1")
-    gradient_checkpointing: bool | float = recomputed_share()
+    micro_batch: int | None = most_sequences("sequences")
+    micro_batch_tokens: int | None = knob(
+        None,
+        "most distinct tokens per forward pass (changes memory, not results); none: on a GPU what its memory holds, on "
+        "a CPU any number",
+        _positive_or_none,
+        ">= 1 or none",
+    )
+    gradient_checkpointing: bool | float | None = recomputed_share()
     kl_stop: float | None = knob(
         None,
         "early stopping: end an agent's passes when its KL to the old policy exceeds this (nats per decision)",
-        lambda value: value is None or value > 0,
+        _positive_or_none,
         "> 0 or none",
     )
     value_epochs: int = knob(4, "passes of value regression per update", _positive, ">= 1")
@@ -166,7 +188,7 @@ class LearnerSettings:
         None,
         "PPO value clipping: largest change of a value in an update, on the scale of the head, in the larger of the "
         "clipped and unclipped loss; none: no clipping",
-        lambda value: value is None or value > 0,
+        _positive_or_none,
         "> 0 or none",
     )
     value_width: int = knob(256, "hidden units of the value head", lambda value: value >= 1, ">= 1")

@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from marft_agents.generation.sampling import SamplingParams, scale
-from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.models.prefix_tree import build_levels
 from marft_agents.models.tree_attention import TreeAttention, run
 from marft_agents.trajectory import IntArray
@@ -25,18 +24,6 @@ from marft_agents.trajectory import IntArray
 LOGITS = {"cpu": 128 * 49_152, "cuda": 2**26}  # per chunk of the head; six float32 matrices of this size are held
 
 ONE_TOKEN: IntArray = np.zeros(1, np.int32)  # placeholder of a prompt or action
-
-
-def plan_micro_batches(sequences: Sequence[IntArray], max_rows: int, ranks: Ranks = ALONE) -> list[list[int]]:
-    """Cut this rank's sequences into micro-batches of at most `max_rows`, sorted so that neighbours share prefixes.
-
-    Returns:
-        Indices of the sequences in each micro-batch; every sequence appears once, on one rank. See `Ranks.even` for
-        empty ones.
-    """
-    order = sorted(range(len(sequences)), key=lambda i: sequences[i].tolist())
-    order = order[ranks.own([len(sequences[i]) for i in order])]
-    return ranks.even([order[start : start + max_rows] for start in range(0, len(order), max_rows)])
 
 
 def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[IntArray], device: torch.device) -> Tensor:

@@ -34,7 +34,7 @@ STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
 WEIGHTS_FILE = "adapter_model.safetensors"  # in the folder of each adapter
 STATE_KEYS = {"updates", "team", "settings"}
-SAME_RESULTS = {"gradient_checkpointing"}  # settings that change memory and time, but no bit of an update
+SAME_RESULTS = {"gradient_checkpointing", "micro_batch_tokens"}  # settings that change memory and time alone
 BEST = "best"  # a link to the checkpoint of the best validated update
 
 
@@ -431,6 +431,8 @@ def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:
     except (OSError, RuntimeError, EOFError, ValueError, LookupError, pickle.UnpicklingError) as error:
         raise CheckpointError(f"{file} is damaged: {type(error).__name__}: {str(error)[:200]}") from error
     _put(team, adapters)
+    if (tokens := _settings_of(path, state["settings"]).get("micro_batch_tokens")) is not None:
+        learner.limit_passes(tokens)  # it may have run out of memory
     return learner.updates
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from marft_agents.learning.settings import DEFAULTS, LearnerSettings, recomputed_share
+from marft_agents.learning.settings import DEFAULTS, LearnerSettings, most_sequences, recomputed_share
 from marft_agents.learning.supervised import SupervisedLearner
 from marft_agents.metric_names import metric_prefix
 from marft_agents.policies.language_model import LanguageModelTeam
@@ -41,8 +41,8 @@ class SupervisedSettings:
     )
     adam_epsilon: float = knob(DEFAULTS["adam_epsilon"], "epsilon of Adam", _positive, "> 0")
     max_grad_norm: float = knob(1.0, "gradient clipping: largest norm of a gradient", _positive, "> 0")
-    micro_batch: int = knob(16, "turns per forward pass (changes memory, not results)", _positive, ">= 1")
-    gradient_checkpointing: bool | float = recomputed_share()
+    micro_batch: int | None = most_sequences("turns")
+    gradient_checkpointing: bool | float | None = recomputed_share()
     seed: int = knob(0, "seed of the adapters' initial weights and of the batches", lambda v: v >= 0, ">= 0")
 
     def __post_init__(self) -> None:

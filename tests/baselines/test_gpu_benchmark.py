@@ -155,7 +155,6 @@ def test_too_little_memory_is_a_row_of_the_table(monkeypatch):
         "model": "tiny",
         "team": "duo",
         "sampler": "own",
-        "micro_batch": 16,
         "error": "CUDA out of memory",
     }
 

@@ -13,6 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.models import adapter_stack
 from marft_agents.models.adapted_base import AUTO, AdaptedBase, LoraSettings
@@ -204,7 +205,7 @@ def test_the_ratio_on_the_first_pass_is_one_for_every_adapter_of_a_batch(targets
     actions = generate(base, asked, law, max_rows=11)
     for adapter in dict.fromkeys(adapters):
         own = [action for action, name in zip(actions, adapters, strict=True) if name == adapter]
-        found = LogProbScorer(law, 16).score(base, adapter, own).logprobs.detach().numpy()
+        found = LogProbScorer(law, PassSize(16)).score(base, adapter, own).logprobs.detach().numpy()
         assert np.abs(found - np.concatenate([action.logprobs for action in own])).max() < 3e-5
 
 

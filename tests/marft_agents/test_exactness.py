@@ -25,8 +25,9 @@ from transformers import (
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.kv_cache import KVCache, PrefixFamily, families
 from marft_agents.generation.sampling import SamplingParams, scale
+from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
-from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_rows, plan_micro_batches, score_tokens
+from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_rows, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.models.prefix_tree import build_levels, choose_cuts
@@ -113,7 +114,7 @@ def test_attention_in_bfloat16_is_that_in_float32_rounded():
 
 def test_micro_batches_hold_every_sequence_once():
     prompts, _ = ragged(0, rows=20)
-    batches = plan_micro_batches(prompts, 7)
+    batches = PassSize(7).plan(prompts)
     assert sorted(i for batch in batches for i in batch) == list(range(len(prompts)))
     assert max(map(len, batches)) == 7
 
@@ -242,7 +243,7 @@ def test_actions_with_and_without_a_recorded_support_are_scored_together(base):
         return Action("", prompts[i], actions[i], np.zeros(size, np.float32), False, chosen)
 
     mixed = [action(0, False), action(1, True), action(2, False)]
-    scorer = LogProbScorer(law, 8)
+    scorer = LogProbScorer(law, PassSize(8))
     together = scorer.logprobs(base, "a_0", mixed)
     for one, found in zip(mixed, together, strict=True):
         assert np.abs(scorer.logprobs(base, "a_0", [one])[0] - found).max() < 1e-5
@@ -254,7 +255,7 @@ def test_a_graph_of_the_entropy_is_kept_only_where_it_is_asked_for(base):
     made = [
         Action("", p, a, np.zeros(len(a), np.float32), False) for p, a in zip(prompts[:2], actions[:2], strict=True)
     ]
-    scorer = LogProbScorer(SamplingParams(), 8)
+    scorer = LogProbScorer(SamplingParams(), PassSize(8))
     plain, kept = scorer.score(base, "a_0", made), scorer.score(base, "a_0", made, entropy_gradient=True)
     assert plain.logprobs.requires_grad
     assert kept.logprobs.requires_grad

@@ -19,6 +19,7 @@ from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.batch import build_batch
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
+from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.policy_update import PolicyStep
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
@@ -629,7 +630,9 @@ def rounded():
             tensor.data += 0.3 * torch.randn(tensor.shape, generator=generator)
     team = LanguageModelTeam({name: Seat(base, name) for name in base.adapters}, SamplingParams(max_new_tokens=24))
     trajectories = play(team, episodes=12)
-    scored = LogProbScorer(team.law, 16).logprobs(base, "seller_0", [t.turns[-1].action for t in trajectories])
+    scored = LogProbScorer(team.law, PassSize(16)).logprobs(
+        base, "seller_0", [t.turns[-1].action for t in trajectories]
+    )
     rounding = [abs(sum(s - t.turns[-1].action.logprobs)) for s, t in zip(scored, trajectories, strict=True)]
     assert max(rounding) > 1e-2  # it adds up over tokens
     return team, trajectories
@@ -663,7 +666,7 @@ def test_later_passes_in_half_precision_start_from_what_the_first_one_scored(lev
         team = LanguageModelTeam({"buyer_0": Seat(base, "buyer_0")}, PLAIN)
         played = play(team, Solo)
         actions = [turn.action for t in played for turn in t.turns]
-        scorer = LogProbScorer(team.law, 64)
+        scorer = LogProbScorer(team.law, PassSize(64))
         said.append(scorer.logprobs(base, "buyer_0", actions))
         settings = LearnerSettings(level=level, policy_lr=0.05, ppo_epochs=passes, micro_batch=64)
         metrics = Learner(team, settings).update(played)

@@ -10,6 +10,7 @@ from torch import nn
 
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.packed_linear import MOST_ROWS, pack
@@ -101,7 +102,7 @@ def test_every_adapter_on_packed_weights_samples_what_it_scores(monkeypatch):
     stir(base)
     ids, adapters = np.arange(5, 40, dtype=np.int32), [None, "a_0", "b_0"] * 2
     actions = generate(base, [Prompt(ids, np.random.default_rng(i), name) for i, name in enumerate(adapters)], law)
-    scorer = LogProbScorer(law, 16)
+    scorer = LogProbScorer(law, PassSize(16))
     for action, adapter in zip(actions, adapters, strict=True):
         [scored] = scorer.logprobs(base, adapter, [action])
         assert np.abs(np.asarray(scored) - action.logprobs).max() < 1e-4

@@ -11,6 +11,7 @@ from fakes import word_model, word_team
 from naive import logprobs
 
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import encode, end_token_ids, merge_turns, messages_of
@@ -216,7 +217,9 @@ def test_adapters_on_the_head_mix_and_are_trained():
             assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
     tensors = list(base.parameters("a_0").values())
     wanted = torch.autograd.grad(sum(logprobs(base, "a_0", action, LAWS[0])[0].sum() for action in actions), tensors)
-    found = torch.autograd.grad(LogProbScorer(LAWS[0], 16).score(base, "a_0", actions).logprobs.sum(), tensors)
+    found = torch.autograd.grad(
+        LogProbScorer(LAWS[0], PassSize(16)).score(base, "a_0", actions).logprobs.sum(), tensors
+    )
     for a, b in zip(found, wanted, strict=True):
         assert (a - b).abs().max() < 1e-4 * b.abs().max()
 

@@ -29,7 +29,6 @@ class Shape:
         heads: Number of query heads per block.
         kv_heads: Number of key-value heads per block.
         vocabulary: Number of tokens in the vocabulary.
-        micro_batch: Actions per forward and backward pass, on a GPU with 80 GB.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Shape:
     heads: int = 0
     kv_heads: int = 0
     vocabulary: int = 151_936
-    micro_batch: int = 16
 
     def build(self, device: torch.device, dtype: torch.dtype | None = None) -> Pretrained:
         """Return the frozen model with its tokenizer on a device; `dtype` defaults to bfloat16 on CUDA."""
@@ -76,7 +74,7 @@ SHAPES = {
     for shape in (
         Shape("smollm2-135m"),
         Shape("qwen2.5-0.5b", 896, 4864, 24, 14, 2),
-        Shape("qwen2.5-3b", 2048, 11008, 36, 16, 2, micro_batch=4),
+        Shape("qwen2.5-3b", 2048, 11008, 36, 16, 2),
         Shape("tiny", 32, 64, 2, 4, 2, vocabulary=1000),  # to test the benchmark on any machine
     )
 }

@@ -166,7 +166,7 @@ def measure_training(
         The measurements. If the device runs out of memory or the sampler is missing, the only one is "error".
     """
     name = team if isinstance(team, str) else f"{team} independent"
-    row: dict[str, Any] = {"model": shape.name, "team": name, "sampler": sampler, "micro_batch": shape.micro_batch}
+    row: dict[str, Any] = {"model": shape.name, "team": name, "sampler": sampler}
     keywords: dict[str, Any] = {"data": "embedded:stories", "split": "train"}
     keywords |= {} if isinstance(team, str) else {"team": independent_team(team).to_dict()}
     make_env = factory(f"marft/gsm8k_{team if isinstance(team, str) else 'solo'}-v0", keywords)
@@ -199,7 +199,7 @@ def _train(
     shape: Shape, make_env: Callable[[], Any], plan: Plan, limits: PeakThroughput, device: torch.device, meter: Meter
 ) -> dict[str, Any]:
     team = meter.team
-    learner = Learner(team, LearnerSettings(micro_batch=shape.micro_batch), total_updates=1 + plan.updates)
+    learner = Learner(team, LearnerSettings(), total_updates=1 + plan.updates)
     schedule = TrainingSchedule(updates=1 + plan.updates, groups=plan.groups, group_size=plan.group_size, num_envs=256)
     trainer = Trainer(lambda: CoinReward(make_env()), team, learner, schedule, policy=meter)
     trainer.step()
