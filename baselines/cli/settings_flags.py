@@ -107,7 +107,12 @@ def optional_number(text: str) -> float | str:
 SIMPLE: Mapping[Any, Mapping[str, Any]] = {  # type hint -> keywords of `add_argument`
     bool: {"action": argparse.BooleanOptionalAction},
     float: {"type": number, "metavar": "NUMBER"},
-    bool | float | None: {"type": number, "nargs": "?", "const": 1.0, "metavar": "SHARE"},  # the flag alone is 1
+    bool | float | None: {
+        "type": optional_number,
+        "nargs": "?",
+        "const": 1.0,
+        "metavar": "SHARE",
+    },  # the flag alone is 1
 }
 
 
