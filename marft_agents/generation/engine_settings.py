@@ -93,7 +93,11 @@ def total_memory(device: torch.device) -> int:
 def bytes_of_token(config: Any, dtype: torch.dtype) -> int:
     """Return the bytes of the keys and values of a token in all layers of a model."""
     config = config.get_text_config()
-    heads = config.num_attention_heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    kv_heads = getattr(config, "num_key_value_heads", None) or heads
-    return int(2 * config.num_hidden_layers * kv_heads * size * dtype.itemsize)
+    # the layers of a model may differ, as in Gemma 4; older versions of transformers do not know such models
+    layers = getattr(config, "per_layer_config", None) or [config] * config.num_hidden_layers
+    total = 0
+    for layer in layers:
+        heads = layer.num_attention_heads
+        size = getattr(layer, "head_dim", None) or layer.hidden_size // heads
+        total += 2 * (getattr(layer, "num_key_value_heads", None) or heads) * size
+    return int(total * dtype.itemsize)

@@ -63,7 +63,7 @@ def demonstration(team: LanguageModelTeam, agent: str, observation: str, text: s
     ids: list[int] = base.tokenizer(disarm(text, control_symbols(base.tokenizer)), add_special_tokens=False)[
         "input_ids"
     ]
-    ids = [*ids, *([end_of_turn_id(base.tokenizer)] if ended else [])]
+    ids = [*ids, *([end_of_turn_id(base.tokenizer, base.end_ids)] if ended else [])]
     if not ids:
         raise ValueError(f"{agent}: an action that is empty and did not end has no tokens to imitate")
     action = base.action(prompt.ids, ids, [0.0] * len(ids), exact=False)

@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from marft_agents.models.adapter_stack import AdapterStack
 from marft_agents.models.chat_template import end_token_ids
 from marft_agents.models.gated_mlp import keep_less
-from marft_agents.models.pretrained import ModelError, Pretrained
+from marft_agents.models.pretrained import ModelError, Pretrained, trunk_of
 from marft_agents.models.tree_attention import fast_products, install
 from marft_agents.setting_fields import check_knobs, knob
 from marft_agents.trajectory import Action, IntArray
@@ -37,8 +37,8 @@ class LoraSettings:
     alpha: int = knob(16, "the update is scaled by alpha / rank", lambda value: value > 0, "> 0")
     targets: tuple[str, ...] = knob(
         AUTO,
-        "linear layers that get an adapter; auto: q_proj and v_proj, of `tiny` all of them and the head, of "
-        "`tiny-words` all of them",
+        "linear layers that get an adapter; auto: q_proj and v_proj, all if a model has no such layers, of `tiny` all "
+        "and the head, of `tiny-words` all",
         lambda value: len(value) > 0,
         "at least one name",
     )
@@ -72,7 +72,8 @@ class AdaptedBase:
         self.name = pretrained.name
         self.tokenizer = pretrained.tokenizer
         self.device = pretrained.model.device
-        self.end_ids = end_token_ids(self.tokenizer)
+        configs = [getattr(pretrained.model, "generation_config", None), pretrained.model.config]
+        self.end_ids = end_token_ids(self.tokenizer, *configs)
         targets = pretrained.lora_targets if lora.targets == AUTO else lora.targets
         _check_targets(pretrained, targets)
 
@@ -97,7 +98,7 @@ class AdaptedBase:
         self.peft.eval()  # no dropout: the trained distribution must be the sampled one
         self.adapters = tuple(adapters)
         self._stack = AdapterStack(self.peft, self._peft_names)
-        self.trunk: Any = getattr(pretrained.model, pretrained.model.base_model_prefix)
+        self.trunk: Any = trunk_of(pretrained.model)
         self.head: Any = pretrained.model.get_output_embeddings()
 
     @property

@@ -7,7 +7,9 @@ with text observations works, and no environment needs special support here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from marft_agents.models.context_window import (
     num_fixed,
     shorten,
 )
+from marft_agents.models.pretrained import ModelError
 from marft_agents.trajectory import IntArray, Shortening
 
 
@@ -51,6 +54,34 @@ def merge_turns(messages: Sequence[Message]) -> list[dict[str, str]]:
         else:
             merged.append({"role": message["role"], "content": content})
     return merged
+
+
+@lru_cache(maxsize=64)  # of each tokenizer and template it is asked for every prompt, and said once
+def takes_system_role(tokenizer: Any, template: str) -> bool:
+    """Return True if the chat template shows a system message; those of Gemma and Mistral refuse or leave out one.
+
+    Args:
+        tokenizer: A transformers tokenizer.
+        template: Its chat template.
+
+    Warns:
+        UserWarning: It shows none.
+    """
+    from jinja2 import TemplateError
+
+    mark = "profile"
+    turns = [{"role": "system", "content": mark}, {"role": "user", "content": "question"}]
+    try:
+        if mark in tokenizer.apply_chat_template(turns, chat_template=template, tokenize=False):
+            return True
+    except TemplateError:
+        pass
+    warnings.warn(
+        f"the chat template of {tokenizer.name_or_path or 'the model'} takes no system message: each profile is put "
+        "before the first user message",
+        stacklevel=2,
+    )
+    return False
 
 
 def disarm(text: str, symbols: Sequence[str]) -> str:
@@ -98,12 +129,26 @@ def encode(tokenizer: Any, observation: str, budget: int | None = None, overflow
 
     Raises:
         ContextOverflowError: The prompt, or the part of it that must stay whole, is longer than the budget.
+        ModelError: The chat template refuses the conversation.
     """
+    from jinja2 import TemplateError
+
     messages, symbols = messages_of(observation), control_symbols(tokenizer)
+    profiled = any(message["role"] == "system" for message in messages)
+    folded = profiled and not takes_system_role(tokenizer, tokenizer.get_chat_template())
 
     def ids_of(conversation: Sequence[Message]) -> list[int]:
+        if folded:  # merged with the user message behind it
+            conversation = [{**turn, "role": "user"} if turn["role"] == "system" else turn for turn in conversation]
         turns = [turn | {"content": disarm(turn["content"], symbols)} for turn in merge_turns(conversation)]
-        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        try:
+            text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        except TemplateError as error:
+            roles = ", ".join(turn["role"] for turn in turns)
+            raise ModelError(
+                f"the chat template of {tokenizer.name_or_path or 'the model'} refuses the messages of {roles}: {error}"
+                "; play with a model whose template takes them"
+            ) from error
         ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
@@ -141,25 +186,40 @@ def token_spans(tokenizer: Any, text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def end_of_turn_id(tokenizer: Any) -> int:
+def end_token_ids(tokenizer: Any, *configs: Any) -> frozenset[int]:
+    """Return the ids that end an action: those of the tokenizer, the chat template and the model's configurations.
+
+    None of them is complete in all families: Phi-3's template ends a turn with a token that is not the tokenizer's, and
+    GLM-4 ends one with the token that begins the next, which its configuration alone says.
+
+    Args:
+        tokenizer: A transformers tokenizer with a chat template.
+        *configs: Configurations with an `eos_token_id`: a number, several, or None. Ordinary tokens do not count: the
+            default of a configuration may be one.
+    """
+    marks = {*tokenizer.added_tokens_decoder, *tokenizer.all_special_ids}
+    named = [getattr(config, "eos_token_id", None) for config in configs]
+    ids = {id for ids in named for id in (ids if isinstance(ids, Sequence) else [ids]) if id in marks}
+    closing = next((id for id in _ids_after_answer(tokenizer) if id in marks), None)
+    return frozenset(id for id in (*ids, closing, tokenizer.eos_token_id) if id is not None)
+
+
+def end_of_turn_id(tokenizer: Any, ends: Collection[int] | None = None) -> int:
     """Return the end token that the chat template writes after an answer; the end-of-sequence token if it writes none.
 
     Args:
         tokenizer: A transformers tokenizer with a chat template.
+        ends: Tokens that end an action; None: those of `end_token_ids` without configurations.
     """
+    ends = end_token_ids(tokenizer) if ends is None else ends
+    ids = [*_ids_after_answer(tokenizer), *_ids_after_answer(tokenizer, {"role": "user", "content": "question"})]
+    return int(next((id for id in ids if id in ends), tokenizer.eos_token_id))
+
+
+def _ids_after_answer(tokenizer: Any, *following: dict[str, str]) -> list[int]:
+    """Return the tokens that the chat template writes after an answer, up to the end of the conversation."""
     mark = "answer"
-    turns = [{"role": "user", "content": "question"}, {"role": "assistant", "content": mark}]
+    turns = [{"role": "user", "content": "question"}, {"role": "assistant", "content": mark}, *following]
     text = tokenizer.apply_chat_template(turns, tokenize=False)
-    after = tokenizer(text.rpartition(mark)[2], add_special_tokens=False)["input_ids"]
-    ends = end_token_ids(tokenizer)
-    return int(next((token for token in after if token in ends), tokenizer.eos_token_id))
-
-
-def end_token_ids(tokenizer: Any) -> frozenset[int]:
-    """Return the ids that end an action: the end-of-sequence token and the end-of-turn tokens of common templates."""
-    ids = {tokenizer.eos_token_id}
-    for symbol in ("<|im_end|>", "<|eot_id|>", "<end_of_turn>"):
-        token_id = tokenizer.convert_tokens_to_ids(symbol)
-        if isinstance(token_id, int) and token_id != tokenizer.unk_token_id:
-            ids.add(token_id)
-    return frozenset(i for i in ids if i is not None)
+    ids: list[int] = tokenizer(text.rpartition(mark)[2], add_special_tokens=False)["input_ids"]
+    return ids

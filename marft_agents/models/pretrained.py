@@ -121,7 +121,7 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     model = model.to(device=device, dtype=dtype).eval()
     model.requires_grad_(False)
     published = SMOLLM2_HUB_ID if name == "smollm2-135m" else source
-    targets = Pretrained.lora_targets if random is None else random.lora_targets
+    targets = _lora_targets(model) if random is None else random.lora_targets
     return Pretrained(name, source, model, tokenizer, published, targets)
 
 
@@ -167,7 +167,7 @@ def context_length(config: Any) -> int | None:
 
     Some rotary embeddings are rescaled by the longest sequence of a batch (`dynamic`, `longrope`). For these, the
     result is the length up to which no rescaling happens. Beyond it, the KV cache of one row would depend on the
-    length of another row.
+    length of another row. With chunked attention it is the size of a chunk, since only the first one is computed right.
     """
     text = config.get_text_config()
     rope = getattr(text, "rope_parameters", None) or {}
@@ -175,6 +175,8 @@ def context_length(config: Any) -> int | None:
     lengths = [getattr(text, name, None) for name in names]
     if rope.get("rope_type") in ("dynamic", "longrope"):
         lengths.insert(0, rope.get("original_max_position_embeddings"))
+    if "chunked_attention" in (getattr(text, "layer_types", None) or ()):
+        lengths.insert(0, text.attention_chunk_size)
     return next((int(length) for length in lengths if length), None)
 
 
@@ -204,15 +206,61 @@ def resolve(name: str) -> str:
     return name
 
 
+def trunk_of(model: Any) -> Any:
+    """Return the transformer of a causal language model, without its head."""
+    return getattr(model, model.base_model_prefix, None) or model.model  # Llama 4 names a part that it does not have
+
+
+def _lora_targets(model: Any) -> tuple[str, ...]:
+    """Return the linear layers that get an adapter by default: q_proj and v_proj, else all of the blocks."""
+    parts = trunk_of(model).named_modules()
+    linear = {path.rpartition(".")[2] for path, part in parts if isinstance(part, torch.nn.Linear)}
+    targets = Pretrained.lora_targets
+    return targets if linear.issuperset(targets) else tuple(sorted(linear)) or targets
+
+
 def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> Any:
-    from transformers import AutoModelForCausalLM
+    """Load a causal language model; of a model of several parts only the one for text."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
+    config = load_config(name)
+    text = config.get_text_config()
+    if text is not config and type(text) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ModelError(
+            f"model {name!r} has several parts, and transformers has no language model of its part for text alone "
+            f"({type(text).__name__}): use a model for text"
+        )
+    kind = AutoModelForCausalLM if text is config else AutoModelForImageTextToText
     try:
-        return AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+        model = kind.from_pretrained(source, dtype=dtype)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise _not_loaded(name, source, error) from error
+    return model if text is config else _text_part(name, model, MODEL_FOR_CAUSAL_LM_MAPPING[type(text)])
+
+
+def _text_part(name: str, whole: Any, kind: Any) -> Any:
+    """Return the causal language model inside a model of several parts, on the same weights.
+
+    Raises:
+        ModelError: It has another form than transformers' language model for text alone.
+    """
+    with torch.device("meta"):
+        text = kind(whole.config.get_text_config())
+    found, head = whole.get_decoder(), whole.get_output_embeddings()
+    if isinstance(found, kind):  # of Llama 4, with its head
+        text = found
+    elif type(found) is type(trunk_of(text)) and head is not None:
+        setattr(text, text.base_model_prefix, found)
+        text.set_output_embeddings(head)
+    else:
+        raise ModelError(
+            f"model {name!r}: found {type(found).__name__} as its part for text, wanted {type(trunk_of(text)).__name__}"
+            " with a linear head: use a model for text"
+        )
+    text.generation_config = whole.generation_config
+    return text
 
 
 def _not_loaded(name: str, source: str, error: Exception) -> ModelError:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from marft_agents.models.fused_layers import fuse
 from marft_agents.models.prefix_tree import Indices, Level, build_levels
-from marft_agents.models.pretrained import ModelError
+from marft_agents.models.pretrained import ModelError, trunk_of
 from marft_agents.trajectory import IntArray
 
 NAME = "marft"
@@ -65,7 +65,7 @@ def install(model: Any) -> None:
         wanted = model(probe).logits
         try:
             model.set_attn_implementation(NAME)
-            trunk, head = getattr(model, model.base_model_prefix), model.get_output_embeddings()
+            trunk, head = trunk_of(model), model.get_output_embeddings()
             plain = close()
         except (AttributeError, RuntimeError) as error:
             raise ModelError(f"{type(model).__name__} has another form ({error}): {_WANTED}") from error

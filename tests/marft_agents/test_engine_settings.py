@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 import torch
-from transformers import LlamaConfig
+from transformers import Gemma4TextConfig, LlamaConfig
 
 from marft_agents.generation import engine_settings
 from marft_agents.generation.engine_settings import GIB, EngineSettings, bytes_of_token
@@ -29,6 +29,8 @@ def total(monkeypatch):
 def test_bytes_of_a_token_are_those_of_its_keys_and_values():
     assert bytes_of_token(QWEN, torch.bfloat16) == 24 * 2 * 2 * 64 * 2
     assert bytes_of_token(load_config("tiny"), torch.float32) == 2 * 2 * 2 * 8 * 4
+    mixed = Gemma4TextConfig(num_hidden_layers=6)  # every sixth layer has heads of 512 numbers, the others of 256
+    assert bytes_of_token(mixed, torch.float32) == 2 * 4 * (5 * 256 + 512) * 4
 
 
 def test_sizes_are_chosen_once_from_total_memory(total):

@@ -1,0 +1,133 @@
+"""Tiny random models of each published family: end tokens, the system role, training, and resume of a checkpoint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from fakes import CopyDigit
+from model_families import CHATML, FAMILIES, save_family
+from naive import adapters, play
+
+from baselines.cli.main import main
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.settings import LearnerSettings
+from marft_agents.learning.supervised import demonstration
+from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.chat_template import encode
+from marft_agents.models.pretrained import ModelError, load_tokenizer
+from marft_agents.policies.language_model import build_team
+from marft_agents.policies.policy import Request
+from marft_agents.runs import checkpoint
+
+LAW = SamplingParams(max_new_tokens=3)
+PLAYS = [name for name, family in FAMILIES.items() if not family.refused]
+
+
+class Chat(str):
+    """An observation with a profile."""
+
+    __slots__ = ()
+
+    messages = ({"role": "system", "content": "be brief"}, {"role": "user", "content": "how many?"})
+
+
+class Profiles(CopyDigit):
+    """`CopyDigit` whose agents have profiles."""
+
+    def observe(self, agent):
+        return Chat(super().observe(agent))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a function from the name of a family to the folder of its saved model."""
+    saved = {}
+
+    def of(name):
+        if name not in saved:
+            saved[name] = save_family(FAMILIES[name], tmp_path_factory.mktemp("models") / name.replace(" ", "-"))
+        return saved[name]
+
+    return of
+
+
+def build(model, law=LAW):
+    return build_team(CopyDigit.speakers, {"*": model}, lora=LoraSettings(rank=2), law=law)
+
+
+def says(base, token):
+    """Return the head of a base, changed so that a token follows anything."""
+    bias = 100 * torch.nn.functional.one_hot(torch.tensor(token), base.head.out_features)
+    return lambda states, head=base.head: head(states) + bias
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_an_action_ends_at_every_end_token_of_its_family(name, folder, monkeypatch):
+    team = build(folder(name))
+    [base] = team.bases
+    assert set(base.tokenizer.convert_ids_to_tokens(sorted(base.end_ids))) == set(FAMILIES[name].ends)
+    for token in base.end_ids:
+        with monkeypatch.context() as patched:
+            patched.setattr(base, "head", says(base, token))
+            [action] = team.act([Request("speaker_0", "how many?", np.random.default_rng(0))])
+        assert (action.text, action.token_ids.tolist(), action.stopped) == ("", [token], True)
+    lesson = demonstration(team, "speaker_0", "how many?", "4")
+    assert lesson.stopped
+    assert base.tokenizer.convert_ids_to_tokens(int(lesson.token_ids[-1])) == FAMILIES[name].closing
+
+
+@pytest.mark.filterwarnings("ignore:the chat template of .* takes no system message")
+@pytest.mark.parametrize("name", PLAYS)
+def test_a_family_trains_and_resumes(name, folder, tmp_path):
+    team = build(folder(name))
+    before = adapters(team)
+    learner = Learner(team, LearnerSettings(policy_lr=1e-2, entropy_bonus=0.1))
+    learner.update(play(team, Profiles, episodes=4))
+    assert all(
+        not torch.equal(before[p][k], v) for p, own in adapters(team).items() for k, v in own.items() if "B" in k
+    )
+    path = checkpoint.save(tmp_path, team, learner)
+
+    other = build(folder(name))
+    resumed = Learner(other, learner.settings)
+    assert checkpoint.load(path, other, resumed) == 1
+    for trained, one in ((learner, team), (resumed, other)):
+        trained.update(play(one, Profiles, episodes=4, seed=1))
+    for policy, tensors in adapters(team).items():
+        for key, tensor in tensors.items():
+            torch.testing.assert_close(adapters(other)[policy][key], tensor, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.refused])
+def test_a_family_that_cannot_be_played_is_refused(name, folder):
+    with pytest.raises(ModelError, match=FAMILIES[name].refused):
+        build(folder(name))
+
+
+def test_a_model_without_q_proj_and_v_proj_is_evaluated_without_a_word_about_layers(folder, tmp_path):
+    play = ["--env", "marft/gsm8k_solo-v0", "--data", "embedded:stories", "--limit", "1", "--max-new-tokens", "2"]
+    assert main(["eval", *play, "--model", folder("phi-3.5"), "--out", str(tmp_path / "evaluation")]) == 0
+
+
+def test_a_conversation_that_a_template_refuses_names_the_model_and_the_way_out(folder):
+    tokenizer = load_tokenizer(folder("qwen-3"))
+    tokenizer.chat_template = "{% if messages[-1]['content'] == 'x' %}{{ raise_exception('no') }}{% endif %}" + CHATML
+    with pytest.raises(ModelError, match=r"template of .*qwen-3 refuses the messages of user: no; play with a model"):
+        encode(tokenizer, "x")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_profile_is_read_whatever_the_template_does_with_the_system_role(name, folder):
+    tokenizer = load_tokenizer(folder(name))
+    if FAMILIES[name].system:
+        text = tokenizer.decode(encode(tokenizer, Chat("x")).ids)
+    else:
+        with pytest.warns(UserWarning, match="takes no system message: each profile is put before") as told:
+            texts = [tokenizer.decode(encode(tokenizer, Chat("x")).ids) for _ in range(2)]
+        assert len(told) == 1  # said once
+        assert texts[0] == texts[1]
+        text = texts[0]
+        assert "be brief\n\nhow many?" in text
+    assert text.count("be brief") == text.count("how many?") == 1
