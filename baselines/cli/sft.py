@@ -19,6 +19,7 @@ from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, from_record, read_knobs
 from baselines.cli.train import add_model_flags, keep_as_own
 from baselines.config_trust import Uses, add_trust_flag, require_trust
+from baselines.data_checksums import refuse_changed
 from baselines.experiment_settings import Experiment, read_models
 from baselines.training_data.demonstrations import check_agents, demonstrations
 from baselines.training_data.recordings import sha256_of
@@ -131,11 +132,7 @@ def _check_unchanged(chosen: SupervisedRun, out: Path) -> None:
     """Require the very turn file of a run, before anything in it is read: its path stands in the run's record."""
     if not chosen.data.is_file():
         raise TurnFileError(f"{out / FILE}: data: {chosen.data} is no file; put the turn file of the run there")
-    if (found := sha256_of(chosen.data)) != chosen.sha256:
-        raise TurnFileError(
-            f"{chosen.data} changed since {out} began: found sha256 {found[:12]}, wanted {chosen.sha256[:12]}; "
-            "start a new run"
-        )
+    refuse_changed(str(chosen.data), f"sha256 {sha256_of(chosen.data)}", f"sha256 {chosen.sha256}", out)
 
 
 def _refuse_with_resume(arguments: argparse.Namespace) -> None:
@@ -226,9 +223,10 @@ def fine_tune(
         done = 0
         if resume and checkpoint.latest(out / "checkpoints") is not None:
             done = checkpoint.load(out, team, learner)
+        recorded = checkpoint.records_of(out) if done else None
         experiment = dataclasses.replace(experiment, schedule=dataclasses.replace(experiment.schedule, updates=total))
         notes = {**notes_of(env), "turns": chosen.sha256}
-        folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes)
+        folder = RunFolder(out, experiment.to_dict(), resume_at=done, recorded=recorded, notes=notes)
         if done:
             keep_as_own(out, experiment)
         chosen.write(out)

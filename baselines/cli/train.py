@@ -30,9 +30,11 @@ from baselines.cli.rollout_flags import identity, open_rollouts
 from baselines.cli.sampler_flags import OWN, add_sampler_flag
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
 from baselines.config_trust import EVERYTHING, Uses
+from baselines.data_checksums import refuse_changed, task_checksum
 from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import draw_curve
+from baselines.training_data.recordings import sha256_of
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
@@ -262,6 +264,8 @@ def train(
 def _result(out: Path, curve: bool) -> dict[str, float]:
     """Draw the learning curve of a run, and return the numbers of `train`."""
     history = read_metrics(out)
+    if not history:
+        raise RunFolderError(f"{out} has done all its updates, and {out / 'metrics.jsonl'} has lost the lines of all")
     if curve:
         draw_curve({out.name: history}, out / "curve.png")
     window = history[-10:]
@@ -269,7 +273,7 @@ def _result(out: Path, curve: bool) -> dict[str, float]:
     return tokens | {
         "success": sum(m["team/success"] for m in window) / len(window),
         "window": len(window),
-        "updates": len(history),
+        "updates": history[-1]["update"] + 1,
     }
 
 
@@ -294,9 +298,37 @@ class _Run:
         self.held_out = held_out_tasks(experiment.env, experiment.keywords, experiment.validation, self.env)
         if self.starts_anew and self.experiment.start_from is not None:
             checkpoint.check_agents(Path(self.experiment.start_from), self.env.possible_agents)
+        self.notes = self._notes()
+        if not self.starts_anew:
+            self._refuse_changes(checkpoint.notes_of(out))
         self.experiment.check(self.env)
         if experiment.ranks.learners == 1:
             self.experiment = self.experiment.sized(self.env.possible_agents, device)
+
+    def _notes(self) -> dict[str, str]:
+        """Return what decides the run beside its configuration: tools, and checksums of its data."""
+        experiment = self.experiment
+        found: dict[str, str | None] = dict(notes_of(self.env))
+        found["sampler"] = None if experiment.sampler == OWN else experiment.sampler
+        found["tasks"] = task_checksum(self.env)
+        if self.held_out is not None:
+            found["held_out_tasks"] = task_checksum(self.held_out.make_env())
+        if experiment.replay_from is not None and Path(experiment.replay_from).is_file():
+            found["replayed_turns"] = f"sha256 {sha256_of(Path(experiment.replay_from))}"
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _refuse_changes(self, recorded: Mapping[str, str]) -> None:
+        """Refuse to go on with other tools or other data than a checkpoint was trained with."""
+        check_surface(recorded.get("tool_surface"), self.notes.get("tool_surface"))
+        data = self.experiment.keywords.get("data", "embedded")
+        named = {
+            "tasks": f"the tasks of the training (--data {data})",
+            "held_out_tasks": f"the tasks of the validation (--data {data})",
+            "replayed_turns": f"the turns of {self.experiment.replay_from}",
+        }
+        for name, what in named.items():
+            if name in recorded:
+                refuse_changed(what, self.notes.get(name), recorded[name], self.out)
 
     @property
     def starts_anew(self) -> bool:
@@ -322,9 +354,7 @@ class _Run:
         validator = None
         if self.held_out is not None:
             validator = self.held_out.validator(team, experiment.validation, experiment.schedule)
-        notes, done = notes_of(env), 0
-        if experiment.sampler != OWN:
-            notes["sampler"] = experiment.sampler
+        done, recorded = 0, None
         if self.starts_anew:
             if self.resume:
                 print(
@@ -334,8 +364,10 @@ class _Run:
             if experiment.start_from is not None:
                 checkpoint.load_adapters(Path(experiment.start_from), team)
         else:
-            check_surface(checkpoint.notes_of(out).get("tool_surface"), notes.get("tool_surface"))
-            done = checkpoint.load(out, team, learner)
+            if "tasks" in self.notes and "tasks" not in checkpoint.notes_of(out):
+                told = "an older version, which did not record its tasks: whether they changed since is not known"
+                print(f"{out}: its checkpoint was written by {told}", file=sys.stderr)
+            done, recorded = checkpoint.load(out, team, learner), checkpoint.records_of(out)
         exported = out / "adapters"
         shutil.rmtree(exported, ignore_errors=True)  # those of a killed learner
         rollouts = stack.enter_context(
@@ -349,7 +381,14 @@ class _Run:
                 max_new_tokens=experiment.law.max_new_tokens,
             )
         )
-        folder = RunFolder(out, experiment.to_dict(), resume_at=done, notes=notes, tracking=experiment.tracking)
+        folder = RunFolder(
+            out,
+            experiment.to_dict(),
+            resume_at=done,
+            recorded=recorded,
+            notes=self.notes,
+            tracking=experiment.tracking,
+        )
         if done:
             keep_as_own(out, experiment)
         Trainer(

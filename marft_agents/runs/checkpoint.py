@@ -72,6 +72,7 @@ def save(
     best: Best | None = None,
     tokens_total: int | None = None,
     rollouts: Mapping[str, Any] | None = None,
+    records: Mapping[str, int] | None = None,
 ) -> Path:
     """Write a checkpoint `folder/update-N` and remove old ones.
 
@@ -86,6 +87,7 @@ def save(
         best: Best validated update so far; its checkpoint is kept, and the link `folder/best` points to it.
         tokens_total: Tokens sampled for training so far, see `tokens_of`.
         rollouts: State of where episodes come from, JSON-serialisable, see `rollouts_of`.
+        records: Number of lines of the run's records so far, see `records_of`.
 
     Raises:
         CheckpointError: The disk refused; no partial checkpoint is left and older checkpoints are untouched.
@@ -100,6 +102,7 @@ def save(
         part.mkdir()
         beside: dict[str, Any] = {"notes": dict(notes or {}), "guard": dict(guard or {})}
         beside |= {BEST: best and best._asdict(), TOKENS_TOTAL: tokens_total, "rollouts": dict(rollouts or {})}
+        beside["records"] = dict(records or {})
         _write(part, team, learner, beside)
         _sync(part)
         if final.exists():  # the same update, repeated after a resume
@@ -349,6 +352,15 @@ def rollouts_of(path: Path) -> dict[str, Any]:
         CheckpointError: There is no complete checkpoint, or it is damaged.
     """
     return dict(read_state(resolve(path)).get("rollouts", {}))
+
+
+def records_of(path: Path) -> dict[str, int]:
+    """Return the number of lines that each record of the run had at a checkpoint, by file; empty if not saved.
+
+    Raises:
+        CheckpointError: There is no complete checkpoint, or it is damaged.
+    """
+    return dict(read_state(resolve(path)).get("records", {}))
 
 
 def tokens_of(path: Path) -> int | None:

@@ -8,8 +8,9 @@ import json
 import math
 import os
 import platform
+import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -156,9 +157,13 @@ class RunFolder:
         path: Path of the folder; made if missing.
         config: Configuration written to config.json on a fresh start, as this user's own.
         resume_at: Number of updates already done; later lines of the records are dropped. 0 for a fresh run.
+        recorded: Lines that the records had after these updates, see `lines`. What is missing of them is a warning.
         notes: Further facts that can change a result (the hash of the tool surface, ...); kept with the versions and
             in every checkpoint.
         tracking: Trackers that get the metrics too; None: TensorBoard.
+
+    Attributes:
+        lines: Number of lines of each record, by the name of its file; for the checkpoint.
 
     Raises:
         RunFolderError: The run is fresh and the folder is not free, see `check_free`; or another process writes there.
@@ -171,6 +176,7 @@ class RunFolder:
         config: Mapping[str, Any],
         *,
         resume_at: int = 0,
+        recorded: Mapping[str, int] | None = None,
         notes: Mapping[str, str] | None = None,
         tracking: TrackingSettings | None = None,
     ) -> None:
@@ -184,12 +190,33 @@ class RunFolder:
         ownership.enter_context(owned(path))
         if not resume_at:
             check_free(path)
-        for records in (self._metrics, self._episodes, self._alarms):
-            _keep_before(records, resume_at)
+        files = (self._metrics, self._episodes, self._alarms)
+        missing = {file.name for file in files if not file.exists()}
+        self.lines = {file.name: _keep_before(file, resume_at) for file in files}
+        if resume_at:
+            self._compare(missing, {self._metrics.name: resume_at, **(recorded or {})})
         if not resume_at:
             write_json(path / "config.json", dict(config), own=True)
         write_json(path / "versions.json", versions() | self.notes)
         self._trackers = Trackers(tracking or TrackingSettings(), path, config, resume_at=resume_at)
+
+    def _compare(self, missing: Collection[str], wanted: Mapping[str, int]) -> None:
+        """Warn of records that a resume has not found, or not whole."""
+        told = []
+        for name, found in self.lines.items():
+            if found == wanted.get(name):
+                continue
+            count = f"found {found} lines of these updates, wanted {wanted[name]}" if name in wanted else ""
+            if name in missing:
+                told.append(f"{name} is missing" + (f" ({count})" if count else ""))
+            elif count:
+                told.append(f"{name} was cut or changed ({count})")
+        if told:
+            warnings.warn(
+                f"{self.path}: {'; '.join(told)}: the run goes on without these records; to have them, end it, restore "
+                "the file from a copy, and resume",
+                stacklevel=3,  # the caller of `RunFolder`
+            )
 
     def log(
         self,
@@ -214,14 +241,23 @@ class RunFolder:
         """
         try:
             whole = tokens is not None
-            _append(self._episodes, (episode_record(update, t, whole=whole, tokens=tokens) for t in trajectories))
-            _append(self._alarms, (alarm_record(alarm) for alarm in alarms))
-            _append(self._metrics, [{"update": update, **metrics}])
+            episodes = (episode_record(update, t, whole=whole, tokens=tokens) for t in trajectories)
+            self._append(self._episodes, episodes)
+            self._append(self._alarms, map(alarm_record, alarms))
+            self._append(self._metrics, [{"update": update, **metrics}])
         except OSError as error:
             raise RunFolderError(
                 f"{self.path} could not be written at update {update + 1}: {error}; free some space and resume"
             ) from error
         self._trackers.log(update, metrics, trajectories, alarms)
+
+    def _append(self, file: Path, records: Iterable[Mapping[str, Any]]) -> None:
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+        with file.open("a", encoding="utf-8") as stream:
+            stream.writelines(lines)
+            stream.flush()
+            os.fsync(stream.fileno())
+        self.lines[file.name] += len(lines)
 
     def close(self) -> None:
         """Close the trackers, and give up the folder."""
@@ -242,15 +278,8 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
         return [json.loads(line) for line in stream]
 
 
-def _append(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    with path.open("a", encoding="utf-8") as stream:
-        stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _keep_before(path: Path, update: int) -> None:
-    """Drop the lines from `update` on, which will be repeated, and a last line that a kill truncated.
+def _keep_before(path: Path, update: int) -> int:
+    """Drop the lines from `update` on, which will be repeated, and a last line that a kill truncated; count the others.
 
     Raises:
         RunFolderError: Another line is no record of an update; the file is left as it is.
@@ -269,3 +298,4 @@ def _keep_before(path: Path, update: int) -> None:
             ) from error
     with replacing(path) as stream:
         stream.writelines(line.decode() for line in kept)
+    return len(kept)

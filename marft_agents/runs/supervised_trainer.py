@@ -125,7 +125,8 @@ class SupervisedTrainer:
             metrics |= self._measured("held_out_")
         if self.folder is not None:
             self.folder.log(update, metrics, ())
-            checkpoint.save(self.folder.checkpoints, self.team, self.learner, notes=self.folder.notes)
+            notes, records = self.folder.notes, self.folder.lines
+            checkpoint.save(self.folder.checkpoints, self.team, self.learner, notes=notes, records=records)
         if self.on_update is not None:
             self.on_update(update, metrics)
         return metrics

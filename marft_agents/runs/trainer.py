@@ -291,6 +291,7 @@ class Trainer:
                 best=self.best,
                 tokens_total=self.tokens,
                 rollouts=self.rollouts.state_dict(),
+                records=self.folder.lines,
             )
 
 

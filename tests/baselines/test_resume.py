@@ -114,3 +114,21 @@ def test_a_budget_of_tokens_ends_a_run_and_a_larger_one_continues_it(capsys, tmp
     assert "--updates counts those of the whole run: found 1, wanted 2 or more" in updates
     assert "--budget-tokens counts those of the whole run: found 2, wanted" in tokens
     assert Experiment.load(run).schedule.updates is None
+
+
+@pytest.mark.parametrize(("name", "lines"), [("metrics.jsonl", 2), ("episodes.jsonl", 4)])
+def test_records_that_are_gone_are_said_and_the_run_goes_on(capsys, trained, name, lines):
+    (trained / name).unlink()
+    with pytest.warns(
+        UserWarning, match=rf"{name} is missing \(found 0 lines of these updates, wanted {lines}\): the run"
+    ):
+        assert main(["train", "--resume", str(trained), "--updates", "3"]) == 0
+    assert f"{trained}: 3 updates; success of the last" in capsys.readouterr().out
+    assert main(["train", "--resume", str(trained), "--updates", "4"]) == 0  # what is there now is whole
+
+
+def test_a_finished_run_without_metrics_has_no_result(capsys, trained):
+    (trained / "metrics.jsonl").write_text("")
+    with pytest.warns(UserWarning, match=r"metrics\.jsonl was cut or changed"):
+        assert main(["train", "--resume", str(trained)]) == 1
+    assert f"{trained}/metrics.jsonl has lost the lines of all" in capsys.readouterr().err

@@ -122,11 +122,16 @@ def test_a_start_that_does_not_fit_is_refused_and_leaves_no_folder(made, tmp_pat
         assert not out.exists()
 
 
-def test_turns_of_a_file_are_replayed(made, tmp_path):
-    replay = ["--replay-share", 0.5, "--replay-from", made / "turns.jsonl", *SMALL[:-4], "--max-new-tokens", 40]
+def test_turns_of_a_file_are_replayed_and_a_resume_needs_the_same(made, tmp_path, capsys):
+    turns = shutil.copy(made / "turns.jsonl", tmp_path / "turns.jsonl")
+    replay = ["--replay-share", 0.5, "--replay-from", turns, *SMALL[:-4], "--max-new-tokens", 40]
     assert run("train", *ENV, "--model", "tiny", *replay, "--device", "cpu", "--out", tmp_path / "run") == 0
     [metrics] = read_metrics(tmp_path / "run")
     assert metrics["actor_0/replay_nll"] > metrics["actor_0/entropy"] / 2 > 0
+    with turns.open("a") as stream:
+        stream.write("\n")
+    assert run("train", "--resume", tmp_path / "run", "--updates", 2) == 1
+    assert f"the turns of {turns} changed since {tmp_path}/run began: found sha256 " in capsys.readouterr().err
 
 
 def test_a_resume_needs_the_same_data_and_no_other_flags(made, tmp_path, capsys):

@@ -11,6 +11,8 @@ from safetensors.torch import load_file
 
 from marft_agents.runs import checkpoint
 
+PROCESS = ("seconds/", "team/prompt_cache_hits")  # metrics that say how it was done, not what
+
 
 def plain(state):
     """Turn nested state into comparable values."""
@@ -22,7 +24,7 @@ def plain(state):
 
 
 def outcome(folder: Path):
-    """Return all that a run leaves behind, but seconds."""
+    """Return all that a run leaves behind, but seconds, and what the caches of its processes saved."""
     newest = checkpoint.resolve(folder)
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return {
@@ -30,6 +32,6 @@ def outcome(folder: Path):
         "best": os.readlink(newest.parent / "best") if (newest.parent / "best").is_symlink() else None,
         "adapters": {p.parent.name: plain(load_file(p)) for p in sorted(newest.rglob("*.safetensors"))},
         "learner": plain(torch.load(newest / "learner.pt", weights_only=True)),
-        "metrics": [{k: v for k, v in line.items() if not k.startswith("seconds/")} for line in lines],
+        "metrics": [{k: v for k, v in line.items() if not k.startswith(PROCESS)} for line in lines],
         "episodes": (folder / "episodes.jsonl").read_text(),
     }

@@ -129,9 +129,12 @@ def test_a_run_that_died_before_its_first_checkpoint_can_start_over(tmp_path):
 
 def test_records_of_updates_that_are_done_again_are_dropped(tmp_path):
     lines = [json.dumps({"update": u, "text": "a\u2028b"}, ensure_ascii=False) + "\n" for u in (0, 0, 1, 2)]
-    for name in ("metrics.jsonl", "episodes.jsonl"):
-        (tmp_path / name).write_text("".join(lines) + '{"update": 2, "cut in tw', encoding="utf-8")
-    RunFolder(tmp_path, {}, resume_at=1).close()
+    recorded = {"metrics.jsonl": 2, "episodes.jsonl": 2, "alarms.jsonl": 0}
+    for name in recorded:
+        (tmp_path / name).write_text(
+            "".join(lines[-recorded[name] - 2 :]) + '{"update": 2, "cut in tw', encoding="utf-8"
+        )
+    RunFolder(tmp_path, {}, resume_at=1, recorded=recorded).close()
     assert (tmp_path / "episodes.jsonl").read_text(encoding="utf-8") == "".join(lines[:2])
     assert not (tmp_path / "config.json").exists()  # a resumed run keeps the configuration it has
 

@@ -11,6 +11,9 @@ from safetensors.torch import save_file
 from marft_agents.models.pretrained import unlock_weights
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import RunFolder, check_free, write_json
+from marft_agents.trajectory import Trajectory
+
+EPISODE = Trajectory(seed=0, group=0, turns=(), terminated=True, truncated=False)
 
 
 @pytest.fixture(params=[0o022, 0o027, 0o002])
@@ -65,6 +68,41 @@ def test_a_resume_drops_what_a_kill_left_and_refuses_a_damaged_record(tmp_path, 
     ):
         RunFolder(tmp_path / "run", {}, resume_at=2)
     assert file.read_bytes() == damaged
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "told"),
+    [
+        ("metrics.jsonl", None, r"metrics\.jsonl is missing \(found 0 lines of these updates, wanted 3\)"),
+        ("metrics.jsonl", 2, r"metrics\.jsonl was cut or changed \(found 2 lines of these updates, wanted 3\)"),
+        ("episodes.jsonl", None, r"episodes\.jsonl is missing \(found 0 lines of these updates, wanted 6\)"),
+        ("episodes.jsonl", 3, r"episodes\.jsonl was cut or changed \(found 3 lines of these updates, wanted 6\)"),
+    ],
+)
+def test_a_resume_says_which_records_are_gone(tmp_path, name, kept, told):
+    records = RunFolder(tmp_path, {})
+    for update in range(3):
+        records.log(update, {"x": 1.0}, [EPISODE] * 2)
+    written = dict(records.lines)
+    assert written == {"metrics.jsonl": 3, "episodes.jsonl": 6, "alarms.jsonl": 0}
+    records.close()
+    file = tmp_path / name
+    lines = file.read_text().splitlines(keepends=True)
+    file.unlink()
+    if kept is not None:
+        file.write_text("".join(lines[:kept]) + "{")  # the next line is cut
+    with pytest.warns(UserWarning, match=rf"{tmp_path}: {told}: the run goes on without these records"):
+        records = RunFolder(tmp_path, {}, resume_at=3, recorded=written)
+    records.log(3, {"x": 1.0}, [EPISODE])
+    records.close()
+    again = RunFolder(tmp_path, {}, resume_at=4, recorded=records.lines)  # said once
+    assert again.lines == records.lines
+    again.close()
+
+
+def test_a_resume_of_an_older_run_knows_its_number_of_updates(tmp_path):
+    with pytest.warns(UserWarning, match=r"metrics\.jsonl is missing \(.*wanted 2\); episodes\.jsonl is missing;"):
+        RunFolder(tmp_path, {}, resume_at=2).close()
 
 
 def test_asking_for_a_place_leaves_nothing(tmp_path):
