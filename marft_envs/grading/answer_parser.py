@@ -30,6 +30,7 @@ _PERCENT = re.compile(r"(?:percent|pct|per cent|percentage)(?= |$)", re.IGNORECA
 _LEADING_WORDS = frozenset({"option", "choice", "answer", "approximately", "about", "exactly", "approx"})
 _ANSWER_PHRASES = frozenset({"the final answer is", "the answer is", "answer is"})
 _CONDITION_WORDS_ZH = frozenset({"当", "若", "如果", "如"})
+_CONJUNCTIONS = frozenset({"and", "or", ",", "且", "或"})
 _CONDITION_FILLERS = frozenset({"that", "all", "any", "every", "each", "some"})
 _ENDS_OF_CELLS = frozenset({"&", "newline", "end", "set}", ")", "]", "}", ""})
 _ELSE = frozenset({"otherwise", "else", "其他", "其它", "其余", "否则"})
@@ -146,7 +147,7 @@ class AnswerParser(ExpressionParser):
                 separator = self.next.text.lower()
                 separators.add(separator)
                 self.index += 1
-            if self.next.text in (")", "]", "set}", "}", ""):
+            if self.next.text in _ENDS_OF_CELLS:
                 break
             if self.at_condition():
                 return self.given(self.joined([item for group in groups for item in group]))
@@ -421,7 +422,11 @@ class AnswerParser(ExpressionParser):
         else:
             while self.at_condition() or self.next.text in _CONDITION_WORDS_ZH:
                 self.index += 1
-            cell = self.condition()
+            parts, word = [self.condition()], ""
+            while self.next.text.lower() in _CONJUNCTIONS and self.peek(1).text not in _ENDS_OF_CELLS:
+                word = self.take_any().text.lower()
+                parts.append(self.condition())
+            cell = self.joined(parts, word)
         while self.take(",") or self.take(";") or self.take("."):
             pass
         return cell

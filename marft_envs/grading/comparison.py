@@ -388,6 +388,8 @@ def _is_name(node: Node) -> bool:
     """True if the left side only names the value on the right: x, f(x), AB, (x, y), a+b, P(A)."""
     if node.kind in ("var", "apply", "call"):
         return True
+    if node.kind == "series":
+        return _is_name(node.args[-1])  # the limit of f(x)
     if node.kind == "text":
         return not negates(node.name)
     if node.kind in ("tuple", "ratio"):

@@ -90,16 +90,22 @@ def as_vectors(node: Node, names: frozenset[str]) -> Node:
 def sample_point(names: set[str], index: int) -> dict[str, Value]:
     """Return fixed values for variables, equal in every process: 0.3 to 3.3, negated at the last point.
 
-    The wide points behind it are up to 105 or down to 0.04, half of them negative.
+    The wide points behind it are up to 105 or down to 0.04; half of them have positive and negative coordinates.
     """
-    scale = Fraction(-1 if is_negative_point(index) else 1)
+    scale = Fraction(1)
     if index >= NUM_POINTS:
-        scale *= 32 if index % 2 else Fraction(1, 8)
-    return _point(names, lambda name: scale * Fraction(299 + _hash(index, name) % 3000, 997))
+        scale = Fraction(32) if index % 2 else Fraction(1, 8)
+
+    def coordinate(name: str) -> Fraction:
+        number = _hash(index, name)
+        is_negative = is_negative_point(index) and (index < NUM_POINTS or number & 1 << 16)
+        return (-scale if is_negative else scale) * Fraction(299 + number % 3000, 997)
+
+    return _point(names, coordinate)
 
 
 def is_negative_point(index: int) -> bool:
-    """True if the coordinates of `sample_point(names, index)` are negative."""
+    """True if coordinates of `sample_point(names, index)` may be negative."""
     return index == NUM_POINTS - 1 or (index >= NUM_POINTS and index % 4 > 1)
 
 

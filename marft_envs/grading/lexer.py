@@ -111,6 +111,7 @@ _FUNCTIONS = _words("""
     exp abs sqrt gcd lcm max min floor ceil det
 """)
 _CONSTANT_NAMES = {"pi": "pi", "infty": "oo", "infinity": "oo", "inf": "oo", "oo": "oo"}
+_VARIABLE_COMMANDS = {**_CONSTANT_NAMES, "imath": "i", "jmath": "j"}
 _UNIT_NAMES = _words("""
     cm mm km dm nm ft in mi yd kg mg lb lbs oz ml hr hrs min mins sec secs mph rpm pct yr yrs hz ha
     kmh kph rad deg sq cu gal mol am pm usd rmb cny hz khz kw kwh pa mb gb kb tb
@@ -197,7 +198,7 @@ _TEXT_COMMANDS = _words("""
     text textbf textit textrm textsf texttt textnormal mbox hbox mathrm operatorname emph textup
 """)
 # Layout unless the pattern follows: one bold letter is a vector, three letters are the vertices of a figure.
-_LETTER = re.compile(r"\s?(?:\{\s?[A-Za-z]\s?\}|[A-Za-z])(?![A-Za-z])")
+_LETTER = re.compile(r"\s?(?:\{\s?(?:[A-Za-z]|\\[ij]math)\s?\}|[A-Za-z]|\\[ij]math)(?![A-Za-z])")
 _VERTICES = re.compile(r"\s?\{?\s?(?:\\(?:text|mathrm)\s?\{\s?)?(?:[A-Z]'{0,2}(?:_\{?\w\}?)?\s?){3}(?![A-Za-z])")
 _MARKS_BEFORE = {
     **dict.fromkeys(("mathbf", "boldsymbol", "bm", "pmb", "hat"), ("vec", _LETTER)),
@@ -319,8 +320,8 @@ class _Tokenizer:
                 self.position += 1
             if self.text.startswith("{", self.position):
                 self.text_depths.append(self.depth)
-        elif name in _CONSTANT_NAMES:
-            self.add("variable", _CONSTANT_NAMES[name])
+        elif name in _VARIABLE_COMMANDS:
+            self.add("variable", _VARIABLE_COMMANDS[name])
         elif name in _COMMAND_ALIASES:
             self.add("mark", _COMMAND_ALIASES[name])
         elif name in _FUNCTIONS and name != "sqrt":

@@ -92,12 +92,12 @@ _PROPERTY_ZH = re.compile(r"[质素合正负整]数$|有理数$")  # n是质数,
 _COMPARISON_ZH = re.compile(
     r"大于|小于|超过|[多少高低]于|[以之][上下间]|至[少多]|最[多少大小高低]|比(?![赛例是为值])|介于"
 )
-_PARTICLES_ZH = (
-    r"所以|因此|答案|答|一共|总共|共计|合计|总计|共有|共|还剩下|还剩|还有|还|剩下|剩余|剩|大约|大概|约|需要|可以"
-    r"|等于|即|就|得|有|是|为|的|了|第|当|若"
-)
-_HEAD_ZH = re.compile(rf"^(?:{_PARTICLES_ZH})+")
-_TAIL_ZH = re.compile(rf"(?:{_PARTICLES_ZH}|时|左右)+$")
+_PARTICLES = """
+    所以 因此 答案 答 一共 总共 共计 合计 总计 共 还 剩下 剩余 剩 大约 大概 约 需要 可以
+    等于 即 就 得 有 是 为 的 了 第 当 若
+"""
+_PARTICLES_ZH = tuple(_PARTICLES.split())  # before and behind a noun
+_BEHIND_ZH = (*_PARTICLES_ZH, "时", "左右")
 _MEASURE_WORDS = frozenset(
     "个只条本张支枝名位头匹辆架艘台件块片颗粒棵朵根把双对副套组群批堆束串袋包箱盒瓶杯碗盘桶筐篮层座间所家场次回遍趟页行排列"
     "段节篇首幅道题种类份人队班"
@@ -168,5 +168,9 @@ def _singular(word: str) -> str:
 def _chinese_noun(word: str, is_behind: bool) -> tuple[str, str]:
     """Split a run of Chinese characters into its noun and the measure word behind a number."""
     measure = word[0] if is_behind and word[0] in _MEASURE_WORDS else ""
-    noun = _TAIL_ZH.sub("", _HEAD_ZH.sub("", word[len(measure) :]))
+    noun = word[len(measure) :]
+    while noun.startswith(_PARTICLES_ZH):
+        noun = noun[len(next(filter(noun.startswith, _PARTICLES_ZH))) :]
+    while noun.endswith(_BEHIND_ZH):
+        noun = noun[: -len(next(filter(noun.endswith, _BEHIND_ZH)))]
     return (noun.removesuffix("子") or noun), measure
