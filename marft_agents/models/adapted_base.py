@@ -70,6 +70,7 @@ class AdaptedBase:
         install(pretrained.model)
         keep_less(pretrained.model)
         self.name = pretrained.name
+        self.trunk_names = pretrained.trunk_names
         self.tokenizer = pretrained.tokenizer
         self.device = pretrained.model.device
         configs = [getattr(pretrained.model, "generation_config", None), pretrained.model.config]

@@ -47,6 +47,8 @@ class Pretrained:
         tokenizer: Tokenizer of the model, with a chat template.
         published: Base model name written into saved adapters, a hub id if there is one; empty means `name`.
         lora_targets: Linear layers that get an adapter unless the settings name others.
+        trunk_names: Name of the transformer in `model`, and in the published model that `model` is a part of; None if
+            they are the same.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Pretrained:
     tokenizer: Any
     published: str = ""
     lora_targets: tuple[str, ...] = ("q_proj", "v_proj")
+    trunk_names: tuple[str, str] | None = None
 
 
 def cache_folder() -> Path:
@@ -114,15 +117,15 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     tokenizer = load_tokenizer(name)
     random = RANDOM_MODELS.get(name)
     if random is not None:
-        source, model = "", random.model()
+        source, model, trunk_names = "", random.model(), None
     else:
         source = resolve(name)
-        model = _from_pretrained(name, source, dtype)
+        model, trunk_names = _from_pretrained(name, source, dtype)
     model = model.to(device=device, dtype=dtype).eval()
     model.requires_grad_(False)
     published = SMOLLM2_HUB_ID if name == "smollm2-135m" else source
     targets = _lora_targets(model) if random is None else random.lora_targets
-    return Pretrained(name, source, model, tokenizer, published, targets)
+    return Pretrained(name, source, model, tokenizer, published, targets, trunk_names)
 
 
 def load_config(name: str) -> Any:
@@ -219,8 +222,8 @@ def _lora_targets(model: Any) -> tuple[str, ...]:
     return targets if linear.issuperset(targets) else tuple(sorted(linear)) or targets
 
 
-def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> Any:
-    """Load a causal language model; of a model of several parts only the one for text."""
+def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> tuple[Any, tuple[str, str] | None]:
+    """Load a causal language model; of a model of several parts only the one for text, see `Pretrained.trunk_names`."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.utils.logging import disable_progress_bar
 
@@ -237,7 +240,15 @@ def _from_pretrained(name: str, source: str, dtype: torch.dtype) -> Any:
         model = kind.from_pretrained(source, dtype=dtype)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise _not_loaded(name, source, error) from error
-    return model if text is config else _text_part(name, model, MODEL_FOR_CAUSAL_LM_MAPPING[type(text)])
+    if text is config:
+        return model, None
+    part = _text_part(name, model, MODEL_FOR_CAUSAL_LM_MAPPING[type(text)])
+    return part, (_name_of(trunk_of(part), part), _name_of(trunk_of(part), model))
+
+
+def _name_of(part: Any, whole: torch.nn.Module) -> str:
+    names: dict[Any, str] = {module: name for name, module in whole.named_modules()}
+    return names[part]
 
 
 def _text_part(name: str, whole: Any, kind: Any) -> Any:

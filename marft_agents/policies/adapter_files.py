@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import tempfile
 import warnings
@@ -10,10 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
+from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.pretrained import unlock_weights
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 
+WEIGHTS_FILE = "adapter_model.safetensors"  # in the folder of each adapter
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -49,8 +53,43 @@ def save_adapter(seat: Seat, folder: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PEFT cannot look up the vocabulary of a base without a hub id
             seat.base.peft.save_pretrained(scratch, selected_adapters=[name], save_embedding_layers=False)
+        if seat.base.trunk_names is not None:
+            _fit_published(Path(scratch, name), *seat.base.trunk_names)
         unlock_weights(Path(scratch))
         Path(scratch, name).rename(folder)
+
+
+def load_adapter(base: AdaptedBase, folder: Path) -> dict[str, Tensor]:
+    """Return the tensors that `save_adapter` wrote, by their names in the base that runs here.
+
+    Raises:
+        OSError, SafetensorError: The file is missing or broken.
+    """
+    from safetensors.torch import load_file
+
+    tensors: dict[str, Tensor] = load_file(folder / WEIGHTS_FILE)
+    if base.trunk_names is None:
+        return tensors
+    own, published = base.trunk_names
+    return _renamed(tensors, published, own)
+
+
+def _fit_published(folder: Path, own: str, published: str) -> None:
+    """Rename the tensors of an adapter from the part of a model that runs here to the published model."""
+    from safetensors.torch import load_file, save_file
+
+    save_file(_renamed(load_file(folder / WEIGHTS_FILE), own, published), folder / WEIGHTS_FILE, {"format": "pt"})
+    file = folder / "adapter_config.json"
+    config = json.loads(file.read_text(encoding="utf-8"))
+    layers = "|".join(map(re.escape, config["target_modules"]))  # those of the part alone: a vision tower has the same
+    config["target_modules"] = rf"(?:{re.escape(published)}\..*\.)?(?:{layers})"
+    file.write_text(json.dumps(config, indent=2, sort_keys=True), encoding="utf-8")
+
+
+def _renamed(tensors: Mapping[str, Tensor], old: str, new: str) -> dict[str, Tensor]:
+    """Return tensors with another name for the transformer that holds them."""
+    before, after = (f"base_model.model.{name}." for name in (old, new))
+    return {after + name.removeprefix(before) if name.startswith(before) else name: x for name, x in tensors.items()}
 
 
 def _no_card(folder: str) -> None:

@@ -26,13 +26,12 @@ from torch import Tensor
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import TOKENS_TOTAL
-from marft_agents.policies.adapter_files import folder_names, save_adapter
+from marft_agents.policies.adapter_files import WEIGHTS_FILE, folder_names, load_adapter, save_adapter
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.runs.validation import Best
 
 STATE_FILE = "state.json"
 LEARNER_FILE = "learner.pt"
-WEIGHTS_FILE = "adapter_model.safetensors"  # in the folder of each adapter
 STATE_KEYS = {"updates", "team", "settings"}
 SAME_RESULTS = {"gradient_checkpointing", "micro_batch_tokens"}  # settings that change memory and time alone
 BEST = "best"  # a link to the checkpoint of the best validated update
@@ -398,11 +397,10 @@ def _read_adapters(path: Path, team: LanguageModelTeam) -> dict[str, dict[str, T
 
 def _read_adapter(seat: Seat, folder: Path) -> dict[str, Tensor]:
     from peft import get_peft_model_state_dict
-    from safetensors.torch import load_file
 
     file = folder / WEIGHTS_FILE
     try:
-        found: dict[str, Tensor] = load_file(file)
+        found = load_adapter(seat.base, folder)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"adapter {file} could not be read: {error}") from error
     wanted = get_peft_model_state_dict(

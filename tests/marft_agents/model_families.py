@@ -186,7 +186,13 @@ FAMILIES = {
     ),
     "qwen-2.5": Family("Qwen2ForCausalLM", CHATML, _CHATML, ("<|endoftext|>", "<|im_end|>"), _CHATML[::2]),
     "qwen-3": Family("Qwen3ForCausalLM", CHATML, _CHATML, ("<|endoftext|>", "<|im_end|>"), _CHATML[::2]),
-    "qwen-3-moe": Family("Qwen3MoeForCausalLM", CHATML, _CHATML, ("<|im_end|>",)),
+    "qwen-3-moe": Family(
+        "Qwen3MoeForCausalLM",
+        CHATML,
+        _CHATML,
+        ("<|im_end|>",),
+        config={"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 8},
+    ),
     "qwen-2.5 with vision": Family(
         "Qwen2_5_VLForConditionalGeneration",
         CHATML,
@@ -197,6 +203,13 @@ FAMILIES = {
     ),
     "smollm-3": Family("SmolLM3ForCausalLM", CHATML, _CHATML, ("<|im_end|>",)),
     "olmo-2": Family("Olmo2ForCausalLM", CHATML, _CHATML, ("<|im_end|>",)),
-    "granite": Family("GraniteForCausalLM", CHATML, _CHATML, ("<|im_end|>",)),
+    "granite": Family(
+        "GraniteForCausalLM",
+        CHATML,
+        _CHATML,
+        ("<|im_end|>",),
+        config={"logits_scaling": 8.0},
+        refused="scales its logits",
+    ),
     "gpt-oss": Family("GptOssForCausalLM", CHATML, _CHATML, ("<|im_end|>",), config=EXPERTS, refused="s_aux"),
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import transformers
 from fakes import CopyDigit
 from model_families import CHATML, FAMILIES, save_family
 from naive import adapters, play
+from peft import PeftModel
+from transformers import Llama4TextConfig
 
 from baselines.cli.main import main
 from marft_agents.generation.sampling import SamplingParams
@@ -16,7 +19,8 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.supervised import demonstration
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.chat_template import encode
-from marft_agents.models.pretrained import ModelError, load_tokenizer
+from marft_agents.models.pretrained import ModelError, context_length, load_tokenizer
+from marft_agents.policies.adapter_files import save_adapter
 from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import Request
 from marft_agents.runs import checkpoint
@@ -109,6 +113,30 @@ def test_a_family_that_cannot_be_played_is_refused(name, folder):
 def test_a_model_without_q_proj_and_v_proj_is_evaluated_without_a_word_about_layers(folder, tmp_path):
     play = ["--env", "marft/gsm8k_solo-v0", "--data", "embedded:stories", "--limit", "1", "--max-new-tokens", "2"]
     assert main(["eval", *play, "--model", folder("phi-3.5"), "--out", str(tmp_path / "evaluation")]) == 0
+
+
+def test_chunked_attention_bounds_the_context_window():
+    config = Llama4TextConfig(num_hidden_layers=4, attention_chunk_size=512, max_position_embeddings=4096)
+    assert context_length(config) == 512
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT reads a renamed attribute of transformers
+@pytest.mark.parametrize("name", ["gemma-3 with vision", "llama-4 with vision", "mistral-3"])
+def test_an_adapter_of_the_text_part_is_one_of_the_published_model(name, folder, tmp_path):
+    team = build(folder(name))
+    [base] = team.bases
+    for number, tensor in enumerate(base.parameters("actor_0").values()):
+        torch.nn.init.normal_(tensor, std=0.1, generator=torch.Generator().manual_seed(number))
+    save_adapter(team.seat("actor_0"), tmp_path / "actor_0")
+    whole = getattr(transformers, FAMILIES[name].model).from_pretrained(folder(name)).eval()
+    ids = torch.arange(3, 9)[None]
+    with base.active_adapter("actor_0"), torch.no_grad():
+        wanted, plain = base.peft(input_ids=ids).logits, whole(input_ids=ids).logits
+        published = PeftModel.from_pretrained(whole, tmp_path / "actor_0")  # warns of tensors that are missing
+        torch.testing.assert_close(published(input_ids=ids).logits, wanted)
+    assert (wanted - plain).abs().max() > 1e-2
+    adapted = {key.split(".lora_")[0] for key, _ in published.named_parameters() if ".lora_" in key}
+    assert len(adapted) == 4  # queries and values of two layers, nothing of the vision tower
 
 
 def test_a_conversation_that_a_template_refuses_names_the_model_and_the_way_out(folder):
