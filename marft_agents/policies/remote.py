@@ -87,7 +87,7 @@ class RemotePolicy:
             pool.shutdown(cancel_futures=True)  # after a failure, waiting requests are not sent
 
     def under(self, law: SamplingParams) -> RemotePolicy:
-        """Return the same endpoint with other sampling parameters; both share the connections."""
+        """Return the same endpoint with other sampling parameters; both share the client."""
         other = copy.copy(self)
         other.law = _without_top_k(law)
         return other

@@ -202,6 +202,8 @@ def _pieces(name: str, parts: Any) -> Iterator[tuple[bool, str]]:
 def _kind(part: Any) -> str | None:
     if not isinstance(part, Mapping):
         return type(part).__name__
+    if part.get("thought") is True:  # Gemini's mark of a text that is reasoning
+        return "reasoning"
     kind: str | None = part.get("type", "text" if "text" in part or "content" in part else None)
     return kind
 

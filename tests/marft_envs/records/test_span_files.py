@@ -140,6 +140,7 @@ ACTIONS = {
               "So\n" + ROME),
     "reasoning": ([{"role": "assistant", "parts": [{"type": "reasoning", "content": "hm"}, *FOUR["parts"]]}], "4"),
     "a message and its call": ([*said("So"), *said(None, tool_calls=[OPENAI])], "So\n" + ROME),
+    "a thought": ([{"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "4"}]}], "4"),
     "two choices": ([FOUR, FIVE], "4"),
     "choices with reasons": ([{**said("", tool_calls=[OPENAI])[0], "finish_reason": "tool_calls"},
                               {**FIVE, "finish_reason": "stop"}], ROME),
