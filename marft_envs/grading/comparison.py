@@ -109,6 +109,10 @@ class _Comparison:
             verdicts.append(verdict)
         return None if None in verdicts else True
 
+    def same_places(self, first: Sequence[Node], second: Sequence[Node]) -> bool | None:
+        """Compare coordinates or cells, which are not counted things: words beside one of them are not dropped."""
+        return list(map(_counted, first)) == list(map(_counted, second)) and self.ordered(first, second)
+
     def unordered(self, first: Sequence[Node], second: Sequence[Node]) -> bool | None:
         """Match each element with an equal one of the other side that is not matched yet."""
         if len(first) != len(second):
@@ -153,7 +157,7 @@ class _Comparison:
     def same_tuple(self, first: Node, second: Node) -> bool | None:
         """Compare two tuples; the brackets of a pair matter, as it may be an interval."""
         is_pair = len(first.args) == 2
-        return False if is_pair and first.name != second.name else self.ordered(first.args, second.args)
+        return False if is_pair and first.name != second.name else self.same_places(first.args, second.args)
 
     def same_tuple_as_list(self, first: Node, second: Node) -> bool | None:
         """Compare a tuple with a list, unless the tuple is an interval."""
@@ -164,7 +168,7 @@ class _Comparison:
         """Compare two matrices of the same shape cell by cell."""
         if [len(row.args) for row in first.args] != [len(row.args) for row in second.args]:
             return False
-        return self.ordered(_cells(first), _cells(second))
+        return self.same_places(_cells(first), _cells(second))
 
     def same_matrix_as_tuple(self, matrix: Node, other: Node) -> bool | None:
         """Compare a matrix with a tuple of its rows, or a vector with its components."""
@@ -375,7 +379,11 @@ def _label(item: Node) -> str:
     """Return what an element of a list names or counts; "" if it is a bare value."""
     if is_assignment(item):
         return item.args[0].name
-    return " ".join(words_of(measured(item)[1]).nouns) if is_scalar(item) else ""
+    return _counted(item)
+
+
+def _counted(item: Node) -> str:
+    return " ".join(words_of(measured(item)[1]).nouns) if item.kind == "quantity" else ""
 
 
 def _names_counted(name: str, amount: Node) -> bool:

@@ -240,7 +240,7 @@ def _same_percent(one: Node, one_unit: Unit | None, other: Node, other_unit: Uni
     if one.kind == other.kind:
         return same_value(one.args[0], other.args[0])
     percent, other, stated = (one, other, other_unit) if one.kind == "percent" else (other, one, one_unit)
-    if stated is not None and stated.kind == "measure":
+    if stated is not None and (stated.kind == "measure" or stated.words.nouns):
         return False
     return same_value(percent.args[0], other) or same_value(Node("mul", (percent.args[0], _HUNDREDTH)), other)
 

@@ -137,9 +137,9 @@ def unit(phrase: str) -> Unit:
 
 
 def conflict(first: Unit, second: Unit) -> bool:
-    """True if two units cannot belong to one answer: 5 cm and 5 s, 12 days and 12 dogs."""
+    """True if two units cannot belong to one answer: 5 cm and 5 s, 12 days and 12 dogs, 5 units and 5 dogs."""
     if "any" in (first.kind, second.kind):
-        return False
+        return bool(first.words.nouns) != bool(second.words.nouns) and "counter" in (first.kind, second.kind)
     return first.kind != second.kind or first.dimension != second.dimension
 
 

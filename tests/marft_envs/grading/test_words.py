@@ -55,6 +55,9 @@ def test_nouns_are_dropped_beside_a_bare_number_only(noun, other, number):
     assert equivalent(answer, rf"{number} \text{{ {other}}}") == (noun == other)
     assert not equivalent(f"{number}", rf"\text{{{noun} }} {number}")
     assert not equivalent("n+1", rf"n+1 \text{{ {noun}}}")
+    assert not equivalent(f"({number}, 1)", rf"({number} \text{{ {noun}}}, 1)")
+    assert not equivalent(rf"{number}\%", answer)
+    assert not equivalent(rf"{number}\text{{ square units}}", answer)
     assert not equivalent(rf"\frac{{{number}}}{{7}}", rf"\frac{{{number} \text{{ {noun}}}}}{{7}}")
 
 
