@@ -32,6 +32,7 @@ from baselines.presets import PRESETS
 from baselines.report.learning_curve import Points, draw_curve
 from baselines.report.server import Server, View
 from baselines.statistics import check_installed, paired_difference
+from baselines.terminal import say
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import LanguageModelTeam
@@ -100,10 +101,10 @@ def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     started = time.perf_counter()
     _, untrained, _ = plan.build()
     first = evaluate_held_out(plan, untrained, 1, "one episode before training")
-    print(f"before training: {_told(first.trajectories[0])}", flush=True)
+    say(f"before training: {_told(first.trajectories[0])}", flush=True)
     before = evaluate_held_out(plan, untrained, limit, "held-out problems before training")
     save(out / "before", before, _record(plan, None, limit))
-    print(f"held-out problems solved before training: {before.accuracy}", flush=True)
+    say(f"held-out problems solved before training: {before.accuracy}", flush=True)
     del untrained
     with _served(out):
         train(plan, out)
@@ -114,7 +115,7 @@ def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     summary = _report(before, after, plan, out)
     summary["minutes"] = (time.perf_counter() - started) / 60
     write_json(out / "quickstart.json", summary)
-    print("all of it to read, episodes before and after training side by side:", flush=True)
+    say("all of it to read, episodes before and after training side by side:", flush=True)
     write_report(out / "report.html", out)
     return summary
 
@@ -124,7 +125,7 @@ def _served(out: Path) -> Iterator[None]:
     """Serve the report on this machine's own address, where it follows the training."""
     with Server(View(out)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        print(f"watch the team learn, and read its episodes: {server.url}", flush=True)
+        say(f"watch the team learn, and read its episodes: {server.url}", flush=True)
         try:
             yield
         finally:
@@ -148,7 +149,7 @@ def _report(before: Evaluation, after: Evaluation, plan: Experiment, out: Path) 
     print_results({"before": before, "after": after}, {"after": gain})
     solved = zip(before.trajectories, after.trajectories, before.scores[:, 0], after.scores[:, 0], strict=True)
     for old, new in [(old, new) for old, new, was, now in solved if now > was][:1]:
-        print(f"  before: {_told(old)}\n  after:  {_told(new)}")
+        say(f"  before: {_told(old)}\n  after:  {_told(new)}")
     label = f"seed {plan.schedule.seed}"
     draw_curve(
         {label: read_metrics(out)},
@@ -185,9 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def work() -> int:
         plan = experiment(given.seed, model=given.model, dtype=given.dtype, updates=given.updates)
         summary = run(plan, out, limit=given.limit)
-        print(
-            f"{summary['minutes']:.1f} minutes; learning curve {out / 'curve.png'}; adapters {checkpoint.resolve(out)}"
-        )
+        say(f"{summary['minutes']:.1f} minutes; learning curve {out / 'curve.png'}; adapters {checkpoint.resolve(out)}")
         return 0
 
     return guarded(work)

@@ -18,6 +18,7 @@ from typing import Any
 import envs_data
 from baselines.cli.main import guarded
 from baselines.report.learning_curve import Points, draw_curve
+from baselines.terminal import say
 from marft_agents.runs.evaluation import Interval, wilson
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import read_metrics
@@ -96,9 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def work() -> int:
         summaries = [read_summary(run) for run in given.runs]
-        print(table(summaries))
-        print()
-        print(table_by_kind({int(s["seed"]): run for s, run in zip(summaries, given.runs, strict=True)}))
+        say(table(summaries))
+        say()
+        say(table_by_kind({int(s["seed"]): run for s, run in zip(summaries, given.runs, strict=True)}))
         if given.png is not None:
             labels = [f"seed {summary['seed']}" for summary in summaries]
             points = [Points(Interval(*s["before"]), Interval(*s["after"])) for s in summaries]

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 import envs_data
@@ -86,14 +85,14 @@ def retained(team: LanguageModelTeam) -> dict[str, Retained]:
 
 def table(found: Mapping[str, Retained]) -> Table:
     """Return a table for the terminal, a row for each adapter: before → after, and the paired comparison."""
-    made = Table("retained", "perplexity", "ratio \\[95 %]", "right answers", "change \\[95 %]")
+    made = Table("retained", "perplexity", "ratio [95 %]", "right answers", "change [95 %]")
     for policy, each in found.items():
         change = each.answers_change
         made.add_row(
-            escape(policy),
+            policy,
             f"{each.perplexity_before:.2f} → {each.perplexity_after:.2f}",
-            escape(str(each.perplexity_ratio)),
+            str(each.perplexity_ratio),
             f"{each.answers_before.mean:.3f} → {each.answers_after.mean:.3f}",
-            escape(str(Interval(change.mean, change.low, change.high))),
+            str(Interval(change.mean, change.low, change.high)),
         )
     return made

@@ -30,7 +30,7 @@ class WaitingConnections:
         """Add a connection; the one that waits longest is closed if there are too many.
 
         Args:
-            connection: The connection.
+            connection: The connection, as a key.
             close: Closes it; may be called from another thread.
 
         Returns:

@@ -26,6 +26,7 @@ from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
 from baselines.bench.table import read_records
 from baselines.bench.units import Cell, Training, Unit, units_of
+from baselines.terminal import say
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, flock, owned
 from marft_agents.runs.run_folder import write_json
 
@@ -117,7 +118,7 @@ class Progress:
         """Print the line of a unit."""
         self.done += 1
         width = len(str(self.total))
-        print(f"{time.strftime('%H:%M:%S')} [{self.done:{width}}/{self.total}] {name}: {text}", flush=True)
+        say(f"{time.strftime('%H:%M:%S')} [{self.done:{width}}/{self.total}] {name}: {text}", flush=True)
 
 
 class Bench:
@@ -359,7 +360,7 @@ def _work(
                 unit = asks.recv()
             except EOFError:
                 return
-            print(f"--- {unit.name}")
+            say(f"--- {unit.name}")
             try:
                 run_unit(plan, unit, folder, command)
             except Exception:

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from rich.table import Table as TerminalTable
 
+from baselines import visible_console
 from baselines.statistics import grid_mean, holm, noise_floor, paired_difference, wilson
+from baselines.terminal import say
 
 CELL_SCHEMA = "marft.bench.cell/1"
 RECORDS_SCHEMA = "marft.bench.records/1"
@@ -465,7 +466,7 @@ def markdown(tables: Sequence[TaskTable]) -> str:
 
 def terminal(tables: Sequence[TaskTable]) -> str:
     """Return the tables for a terminal."""
-    console = Console(width=None if sys.stdout.isatty() else TERMINAL_WIDTH)
+    console = visible_console.console(width=TERMINAL_WIDTH, colours=False)
     with console.capture() as captured:
         for table in tables:
             shown = TerminalTable(*(name for name in COLUMNS if name not in IN_FILES_ONLY), title=table.task)
@@ -474,7 +475,7 @@ def terminal(tables: Sequence[TaskTable]) -> str:
                 shown.add_row(*(text for name, text in told if name not in IN_FILES_ONLY))
             console.print(shown)
             for line in notes_of(table):
-                console.print(line, highlight=False, markup=False)
+                console.print(line)
     return captured.get()
 
 
@@ -525,7 +526,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.page:
         text = fill_page(given.page.read_text(encoding="utf-8"), markdown(tables))
         given.page.write_text(text, encoding="utf-8")
-    print(to_json(tables) if given.json else markdown(tables) if given.markdown else terminal(tables), end="")
+    say(to_json(tables) if given.json else markdown(tables) if given.markdown else terminal(tables), end="")
     return 0
 
 

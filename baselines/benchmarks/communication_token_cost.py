@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 import marft_envs
+from baselines.visible_console import console
 from marft_agents.models.pretrained import load
 from marft_envs.tasks.worlds import script
 
@@ -85,7 +85,7 @@ def main() -> None:
     for row in rows:
         solved = f"{row.solved} of {row.tasks}"
         table.add_row(row.form, solved, f"{row.turns:.1f}", f"{row.read:,.0f}", f"{row.carried:,.0f}")
-    Console().print(table)
+    console().print(table)
 
 
 if __name__ == "__main__":

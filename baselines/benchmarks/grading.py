@@ -17,9 +17,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 
+from baselines.visible_console import console
 from marft_envs.grading import grade_math
 from marft_envs.grading.answer_parser import read
 from marft_envs.grading.grade import decide, decide_bounded
@@ -54,10 +54,10 @@ def main(arguments: list[str] | None = None) -> None:
     pairs = load_pairs(options.pairs) if options.pairs else list(generated_pairs())
     decide_bounded(r"\sqrt{2}", "1", "en")  # imports mpmath
     bounded = [measure(pair, options.repeats) for pair in pairs]
-    console = Console()
-    console.print(cost_table(bounded))
-    console.print(accuracy_table(pairs, use_symbolic=not options.no_symbolic))
-    console.print(throughput_table(pairs, bounded))
+    shown = console()
+    shown.print(cost_table(bounded))
+    shown.print(accuracy_table(pairs, use_symbolic=not options.no_symbolic))
+    shown.print(throughput_table(pairs, bounded))
 
 
 def load_pairs(path: Path) -> list[Pair]:

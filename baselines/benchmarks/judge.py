@@ -25,10 +25,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from rich.console import Console
 from rich.table import Table
 
 from baselines.benchmarks.machine import write_record
+from baselines.visible_console import console
 from marft_envs.sandbox import Judge, Submission, Test, Verdict
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 
@@ -209,7 +209,7 @@ def main() -> None:
                     rows += [judged(backend, arguments.image, language, workers, tests) for backend in backends]
         if "docker" in backends and "python" in arguments.languages.split(","):
             rows += in_docker(arguments.image, max(3, arguments.tests // 7))
-    Console().print(table(rows))
+    console().print(table(rows))
     if arguments.json:
         write_record(arguments.json, "judge", {"rows": [asdict(row) for row in rows]})
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from baselines.attribution.coalitions import (
@@ -37,13 +36,15 @@ from baselines.cli.environment_flags import (
     notes_of,
     read_keywords,
 )
-from baselines.cli.evaluate import TABLE_WIDTH, add_scenario_flags, chosen_scenarios
+from baselines.cli.evaluate import add_scenario_flags, chosen_scenarios
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.config_trust import Uses, add_trust_flag
 from baselines.gold_answers import check_oracle
 from baselines.source_commit import source_commit
+from baselines.terminal import say
 from baselines.trained_team import TeamSettings, experiment_of, run_of
+from baselines.visible_console import TABLE_WIDTH, console
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.language_model import LanguageModelTeam
@@ -127,7 +128,7 @@ def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | 
     if each is None:
         team = settings.load(make_env().possible_agents, device)
         each = measured_cost(plan, make_env, team)
-    print(cost(plan, each, dependency_game(make_env())), flush=True)
+    say(cost(plan, each, dependency_game(make_env())), flush=True)
     if arguments.dry_run or folder is None or file is None:
         return
 
@@ -144,7 +145,7 @@ def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | 
     origin = {"schema": SCHEMA, "command": shlex.join(["marft", *sys.argv[1:]]), "commit": source_commit()}
     write_json(file, {**origin, "versions": versions(), **plan.to_dict(), **found})
     print_summary(found)
-    print(f"results: {file}")
+    say(f"results: {file}")
 
 
 def result_paths(out: Path) -> tuple[Path, Path]:
@@ -274,7 +275,7 @@ def measured_cost(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelT
 
 def print_summary(found: Mapping[str, Any]) -> None:
     """Print the contributions and the influence of the messages, lowest first."""
-    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+    shown = console(width=TABLE_WIDTH)
     success = {frozenset(one["players"]): one for one in found["coalitions"]}
     everyone = frozenset(found["agents"])
     name = "Shapley value" if found["total"] is not None else "leave-one-out value"
@@ -286,13 +287,13 @@ def print_summary(found: Mapping[str, Any]) -> None:
     table.add_row("whole team (success)", _cell(success[everyone]), "", "")
     if found["total"] is not None:
         table.add_row("whole team - none", _cell(found["total"]), "", "")
-    console.print(table)
+    shown.print(table)
     if found["influence"]:
         edges = Table("message", "answer changes", "success changes", "success gained by it", "scenarios")
         for one in sorted(found["influence"], key=lambda one: _number(one["answer_changed"])):
-            shown = [_cell(one[key]) for key in ("answer_changed", "success_changed", "success_gain")]
-            edges.add_row(f"{one['author']} -> {one['reader']}", *shown, str(one["scenarios"]))
-        console.print(edges)
+            cells = [_cell(one[key]) for key in ("answer_changed", "success_changed", "success_gain")]
+            edges.add_row(f"{one['author']} -> {one['reader']}", *cells, str(one["scenarios"]))
+        shown.print(edges)
 
 
 def _number(found: Mapping[str, Any]) -> float:

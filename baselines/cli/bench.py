@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from importlib import resources
 from pathlib import Path
 
 from baselines.bench.plan import BenchPlan, read_plan
 from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
 from baselines.bench.units import units_of
+from baselines.terminal import say
 from marft_agents.runs.folder_lock import owned
 
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         path = Path(str(PLANS.joinpath(f"{path.name.removesuffix('.toml')}.toml")))
     plan = read_plan(path)
     if arguments.check:
-        print("\n".join(units_of(plan, arguments.tasks)))
+        say("\n".join(units_of(plan, arguments.tasks)))
         return 0
     with owned(arguments.out):
         return _run_plan(plan, arguments)
@@ -106,12 +106,12 @@ def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
         words += ["--ray", arguments.ray, "--worker-cpus", str(arguments.worker_cpus)]
     command = shlex.join(words)
     bench = Bench(plan, folder, command, keep_checkpoints=arguments.keep_checkpoints, tasks=arguments.tasks)
-    print(f"{plan.name}: {len(bench.units)} trainings and cells, {len(bench.done)} done; {os.cpu_count()} cores")
+    say(f"{plan.name}: {len(bench.units)} trainings and cells, {len(bench.done)} done; {os.cpu_count()} cores")
     if arguments.ray:
         run_on_ray(bench, RolloutSettings(arguments.ray, arguments.jobs, **of_each))
     else:
         run_bench(bench, arguments.jobs)
-    print(save_tables([arguments.out], arguments.out))
+    say(save_tables([arguments.out], arguments.out))
     for line in failures(bench):
-        print(f"failed: {line}", file=sys.stderr)
+        say(f"failed: {line}", error=True)
     return 1 if bench.failed else 0

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from baselines.comparison import METRICS, Comparison, ComparisonError, Row, compare, read_side
 from baselines.statistics import PairedDifference
+from baselines.terminal import say
+from baselines.visible_console import TABLE_WIDTH, console
 from marft_agents.runs.run_folder import write_json
 
 SCHEMA = "marft.compare/1"
-TABLE_WIDTH = 140  # characters, where the output is not a terminal
 COMPARATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_json(arguments.json, _record(comparison, rows, totals, judged))
     _print(comparison, rows, totals)
     for reason in failed:
-        print(reason)
+        say(reason)
     return 1 if failed else 0
 
 
@@ -186,25 +186,22 @@ def _number(value: float) -> float | None:
 
 def _print(comparison: Comparison, rows: Sequence[Row], totals: Mapping[str, Mapping[str, float]]) -> None:
     for side, found in (("A", comparison.a), ("B", comparison.b)):
-        print(f"{side}: {', '.join(str(one.path) for one in found)}")
+        say(f"{side}: {', '.join(str(one.path) for one in found)}")
     table = Table("scenarios of", "number", "A", "B", "B - A [95 % interval]", "p", "detectable")
     for row in rows:
         name = "all" if row.cohort is None else "=".join(row.cohort)
         cells = [name, str(row.scenarios), f"{row.a:.3f}", f"{row.b:.3f}", str(row.difference.interval)]
-        table.add_row(
-            *(cell.replace("[", r"\[") for cell in cells), _p(row.p_adjusted), f"{row.difference.detectable:.3f}"
-        )
-    console = Console()
-    (console if console.is_terminal else Console(width=TABLE_WIDTH)).print(table)
+        table.add_row(*cells, _p(row.p_adjusted), f"{row.difference.detectable:.3f}")
+    console(width=TABLE_WIDTH).print(table)
     if len(rows) > 1:
-        print(f"p of the {len(rows) - 1} cohorts: Holm-adjusted together; detectable: at 80 % power")
+        say(f"p of the {len(rows) - 1} cohorts: Holm-adjusted together; detectable: at 80 % power")
     if "tokens" in totals:
-        print("tokens per episode: A {a:.1f}, B {b:.1f}".format(**totals["tokens"]))
+        say("tokens per episode: A {a:.1f}, B {b:.1f}".format(**totals["tokens"]))
     if any(totals.get("violations", {}).values()):
-        print("violations per episode: A {a:.3f}, B {b:.3f}".format(**totals["violations"]))
-    print("failed episodes: A {a:.0f}, B {b:.0f}".format(**totals["failed_episodes"]))
+        say("violations per episode: A {a:.3f}, B {b:.3f}".format(**totals["violations"]))
+    say("failed episodes: A {a:.0f}, B {b:.0f}".format(**totals["failed_episodes"]))
     if len(comparison.a) == len(comparison.b) == 1:
-        print("one training seed on each side: the interval holds for these two teams, not for their training")
+        say("one training seed on each side: the interval holds for these two teams, not for their training")
 
 
 def _p(value: float) -> str:

@@ -9,18 +9,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 import envs_data
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
 from baselines.config_trust import add_trust_flag
+from baselines.terminal import say
 from baselines.training_data import from_runs, mining
 from baselines.training_data.conditions import Condition
 from baselines.training_data.recordings import Recording, read_recording
 from baselines.training_data.scrubbing import Scrubber
 from baselines.training_data.turn_file import HELD_OUT, TRAIN, write_turns
+from baselines.visible_console import console
 from marft_agents.runs.run_folder import write_json
 
 SOURCE = "run, evaluation, .jsonl or .parquet records, or OTLP JSON spans; several may be given"
@@ -94,7 +95,7 @@ def _read(arguments: argparse.Namespace) -> list[Recording]:
     for recording in recordings:
         if recording.left_out:
             reasons = ", ".join(f"{count} {reason}" for reason, count in recording.left_out.items())
-            print(f"{recording.path}: left out: {reasons}")
+            say(f"{recording.path}: left out: {reasons}")
     return recordings
 
 
@@ -105,13 +106,13 @@ def list_sets(arguments: argparse.Namespace) -> int:
     """Run `marft data list`."""
     manifest = envs_data.manifest()
     if arguments.json:
-        print(json.dumps(manifest, indent=1, ensure_ascii=False))
+        say(json.dumps(manifest, indent=1))
         return 0
     table = Table("name", "rows", "licence", "description")
     for name, entry in manifest.items():
         rows = ", ".join(f"{split} {found['rows']}" for split, found in entry["splits"].items())
         table.add_row(name, rows, entry["licence"], entry["description"])
-    Console().print(table)
+    console().print(table)
     return 0
 
 
@@ -129,7 +130,7 @@ def build_sets(arguments: argparse.Namespace) -> int:
 def check_sets(arguments: argparse.Namespace) -> int:
     """Run `marft data check`; return 0 if all sets match their manifest, else 1."""
     problems = envs_data.check()
-    print("\n".join(problems) if problems else f"{len(envs_data.names())} data sets match their manifest")
+    say("\n".join(problems) if problems else f"{len(envs_data.names())} data sets match their manifest")
     return 1 if problems else 0
 
 
@@ -157,14 +158,14 @@ def make_turns(arguments: argparse.Namespace) -> int:
     table = Table("agent", "turns to train on", "held out")
     for agent, counts in manifest["examples"].items():
         table.add_row(agent, str(counts[TRAIN]), str(counts[HELD_OUT]))
-    Console().print(table)
+    console().print(table)
     scenarios, tokens = manifest["scenarios"], manifest["control_tokens"]
-    print(
+    say(
         f"{arguments.out}: {len(found.examples)} turns of {manifest['episodes']} episodes; "
         f"{scenarios[TRAIN]} scenarios to train on, {scenarios[HELD_OUT]} held out; "
         f"left out: {manifest['duplicates']} duplicates, {manifest['empty']} empty"
     )
-    print(
+    say(
         f"scrubbed: {_kinds(scrubber)}; control tokens: {tokens['prompts']} in prompts, "
         f"{tokens['completions']} in actions"
     )
@@ -198,11 +199,11 @@ def mine_tasks(arguments: argparse.Namespace) -> int:
         mined = mining.mine(recordings, where, scrubber)
         mining.write_rows(arguments.out, mined.rows)
         bare = f"; {mined.without_gold} lack a gold answer: fill in the column answer" if mined.without_gold else ""
-        print(f"{arguments.out}: {len(mined.rows)} tasks; scrubbed: {_kinds(scrubber)}{bare}")
+        say(f"{arguments.out}: {len(mined.rows)} tasks; scrubbed: {_kinds(scrubber)}{bare}")
     if arguments.scenarios is not None:
         scenarios = mining.failed_scenarios(recordings, where)
         scenarios.write(arguments.scenarios)
-        print(f"{arguments.scenarios}: {len(scenarios.scenarios)} scenarios")
+        say(f"{arguments.scenarios}: {len(scenarios.scenarios)} scenarios")
     return 0
 
 
@@ -216,7 +217,7 @@ def make_shadow(arguments: argparse.Namespace) -> int:
     found.scenarios.write(listed)
     write_json(file, found.record, own=all(one.own for one in recordings))
     low, high = found.record["interval_95"]
-    print(
+    say(
         f"{file}: {len(found.scenarios.scenarios)} recorded scenarios, success {found.record['accuracy']:.3f} "
         f"[{low:.3f}, {high:.3f}]; play the candidate with marft eval --scenarios {listed}, then marft compare "
         f"{arguments.out} CANDIDATE"

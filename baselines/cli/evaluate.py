@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from baselines.cli.config_file import add_config
@@ -43,7 +40,9 @@ from baselines.experiment_settings import Experiment, read_models
 from baselines.gold_answers import ScriptedView
 from baselines.retained_ability import retained
 from baselines.retained_ability import table as retained_table
+from baselines.terminal import say
 from baselines.trained_team import TeamSettings, experiment_of
+from baselines.visible_console import TABLE_WIDTH, console
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
@@ -72,7 +71,6 @@ WITHOUT_MODEL: Mapping[str, Callable[[], Policy]] = {
     "scripted": partial(ScriptedPolicy, lambda _, observation: observation),  # the view shows agents their action
     "random": RandomPolicy,
 }
-TABLE_WIDTH = 120  # characters, where the output is not a terminal
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
     with owned(arguments.out):
         check_free(arguments.out)
         _evaluate(arguments)
-    print(f"results: {arguments.out / EVALUATION_FILE}")
+    say(f"results: {arguments.out / EVALUATION_FILE}")
     return 0
 
 
@@ -211,7 +209,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     print_results({arguments.env: result}, rules=tool_surface is not None)
     print_details(result, cohorts)
     if kept is not None:
-        _console().print(retained_table(kept))
+        console(width=TABLE_WIDTH).print(retained_table(kept))
 
 
 def chosen_scenarios(arguments: argparse.Namespace, env: Any, env_id: str) -> tuple[list[dict[str, Any]], ScenarioList]:
@@ -378,27 +376,27 @@ def print_results(
         if gains:
             row.append(str(gains[label]) if label in gains else "")
         table.add_row(*row)
-    _console().print(table)
+    console(width=TABLE_WIDTH).print(table)
 
 
 def print_details(result: Evaluation, cohorts: Sequence[CohortScore]) -> None:
     """Print the return, tool statistics, shares of the agents, and scores by cohort; each where there is something."""
     if result.mean_return is not None:
         terms = "; terms: " + ", ".join(f"{name} {value:.3f}" for name, value in result.terms.items())
-        print(f"mean return {result.mean_return:.3f}" + (terms if result.terms else ""))
+        say(f"mean return {result.mean_return:.3f}" + (terms if result.terms else ""))
     team, agents = result.tools
     if team.calls or team.handoffs:
         table = Table("tools", "calls", "failed", "selection", "hand-offs", "hand-off loops")
         for name, use in {**agents, "team": team}.items():
             selection = "-" if use.selection is None else f"{use.selection:.3f}"
             table.add_row(name, str(use.calls), str(use.failures), selection, str(use.handoffs), str(use.loops))
-        _console().print(table)
+        console(width=TABLE_WIDTH).print(table)
     if len(sharing := result.sharing) > 1:
         columns = next(iter(sharing.values()))
         table = Table("shares of", *columns)
         for agent, shares in sharing.items():
-            table.add_row(escape(agent), *("-" if value is None else f"{value:.3g}" for value in shares.values()))
-        _console().print(table)
+            table.add_row(agent, *("-" if value is None else f"{value:.3g}" for value in shares.values()))
+        console(width=TABLE_WIDTH).print(table)
     samples = result.scores.shape[1]
     if len(cohorts) > 1 or samples > 1:
         title = "accuracy" if samples == 1 else f"avg@{samples}"
@@ -410,8 +408,8 @@ def print_details(result: Evaluation, cohorts: Sequence[CohortScore]) -> None:
             cells = [name, str(row.scenarios), str(row.failed), str(row.average)]
             if samples > 1:
                 cells.append(str(row.pass_hat.get(samples, "-")))
-            table.add_row(*map(escape, cells))
-        _console().print(table)
+            table.add_row(*cells)
+        console(width=TABLE_WIDTH).print(table)
 
 
 def _tools(result: Evaluation) -> dict[str, Any] | None:
@@ -420,10 +418,6 @@ def _tools(result: Evaluation) -> dict[str, Any] | None:
     if not team.episodes:
         return None
     return {"team": team.to_dict(), "agents": {agent: use.to_dict() for agent, use in agents.items()}}
-
-
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
 
 
 def _computed(result: Evaluation) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from baselines.config_trust import add_trust_flag
 from baselines.episode_source import EpisodeSource
+from baselines.terminal import say
 from marft_envs.records.files import write_episodes
 from marft_envs.records.opentelemetry import write_spans
 
@@ -41,5 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
         count = write_spans(out, source.episodes(), texts=arguments.texts)
     else:
         count = write_episodes(out, source.episodes(), arguments.format)
-    print(f"{out}: {count} episodes" + (f"; {source.failed} failed ones have no record" if source.failed else ""))
+    say(f"{out}: {count} episodes" + (f"; {source.failed} failed ones have no record" if source.failed else ""))
     return 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from baselines.cli.environment_flags import factory, scenarios
+from baselines.terminal import say
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.trainer import TrainingSchedule
 from marft_agents.runs.validation import Validator
@@ -68,7 +68,7 @@ class HeldOut:
             seed=schedule.seed,
             num_envs=schedule.num_envs,
             max_turns=schedule.max_turns,
-            on_failures=lambda text: print(f"validation: {text}", file=sys.stderr),
+            on_failures=lambda text: say(f"validation: {text}", error=True),
         )
 
 
@@ -122,7 +122,7 @@ def _refuse_trained(settings: ValidationSettings, trained: Any, held_out: Any) -
             "--validate-training-split"
         )
     if again:
-        print(f"validation: {again} of {len(held_out.tasks)} tasks are also trained on", file=sys.stderr)
+        say(f"validation: {again} of {len(held_out.tasks)} tasks are also trained on", error=True)
 
 
 def _text(task: Any) -> Any:

@@ -8,11 +8,12 @@ import json
 import sys
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Column, Table
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
+from baselines.terminal import say
+from baselines.visible_console import console
 from marft_envs.dependency import drawing
 from marft_envs.environment_capabilities import dependency_game
 
@@ -55,7 +56,7 @@ def list_environments(arguments: argparse.Namespace) -> int:
     specs = [marft_envs.spec(env_id) for env_id in marft_envs.envs()]
     if arguments.json:
         fields = ("id", "task", "team", "description", "plugin", "deprecated")
-        print(json.dumps([{name: getattr(s, name) for name in fields} for s in specs], indent=1, ensure_ascii=False))
+        say(json.dumps([{name: getattr(s, name) for name in fields} for s in specs], indent=1))
         return 0
     table = Table(Column("id", no_wrap=True), "task", "team", "description")
     for found in specs:
@@ -63,9 +64,9 @@ def list_environments(arguments: argparse.Namespace) -> int:
         cells = (found.id, found.task, found.team, found.description + outdated)
         table.add_row(*cells)
         if not sys.stdout.isatty():
-            print(*cells, sep="\t")
+            say(*cells, sep="\t")
     if sys.stdout.isatty():
-        Console().print(table)
+        console().print(table)
     return 0
 
 
@@ -74,7 +75,7 @@ def show_environment(arguments: argparse.Namespace) -> int:
     env = marft_envs.make(arguments.env, **read_keywords(arguments))
     env.reset(seed=0, options={"index": arguments.index})
     game = dependency_game(env)
-    print(f"{arguments.env}\n")
+    say(f"{arguments.env}\n")
     if game is not None:
         _show_game(game, arguments.png)
     elif arguments.png is not None:
@@ -86,7 +87,7 @@ def show_environment(arguments: argparse.Namespace) -> int:
             env.step(None)
             continue
         if agent not in shown:
-            print(f"--- what {agent} sees {'-' * max(0, 60 - len(agent))}\n{observation}\n")
+            say(f"--- what {agent} sees {'-' * max(0, 60 - len(agent))}\n{observation}\n")
             shown.add(agent)
         env.step(f"(action of {agent})")
     return 0
@@ -94,12 +95,12 @@ def show_environment(arguments: argparse.Namespace) -> int:
 
 def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
     for key, value in game.settings.items():
-        print(f"{key:18}{json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value}")
-    print(f"{'number of tasks':18}{len(game.tasks)}")
+        say(f"{key:18}{json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value}")
+    say(f"{'number of tasks':18}{len(game.tasks)}")
     roster = game.team.roster
-    print(f"\ndependency function of the first round (Mermaid):\n{drawing.mermaid(game.dependency, roster)}\n")
+    say(f"\ndependency function of the first round (Mermaid):\n{drawing.mermaid(game.dependency, roster)}\n")
     if png is not None:
-        print(f"drawn to {drawing.picture(game.dependency, roster, png, rounds=game.horizon)}\n")
+        say(f"drawn to {drawing.picture(game.dependency, roster, png, rounds=game.horizon)}\n")
 
 
 def check_environment(arguments: argparse.Namespace) -> int:
@@ -111,9 +112,9 @@ def check_environment(arguments: argparse.Namespace) -> int:
         from baselines.bench.needs_team import needs_team
 
         keywords = read_keywords(arguments)
-        print(needs_team(arguments.env, keywords, arguments.policy, limit=arguments.limit, seed=arguments.seed))
+        say(needs_team(arguments.env, keywords, arguments.policy, limit=arguments.limit, seed=arguments.seed))
         return 0
     make = functools.partial(marft_envs.make, arguments.env, **read_keywords(arguments))
     report = run_kit(make, thorough=not arguments.quick)
-    print(report)
+    say(report)
     return 0 if report.passed else 1

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 
+from baselines.terminal import say
+from baselines.visible_console import console
 from marft_envs.sandbox import Judge, Judgement, Submission
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 from marft_envs.sandbox.judge import ISOLATING
@@ -66,7 +67,6 @@ def add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def agree_with(arguments: argparse.Namespace) -> int:
     """Run `marft sandbox agree`; return 0 if all verdicts agree with the stated ones, else 1."""
-    console = Console()
     counts: Counter[tuple[str, str, str, str]] = Counter()
     left_out: Counter[str] = Counter()
     apart: list[str] = []
@@ -85,13 +85,13 @@ def agree_with(arguments: argparse.Namespace) -> int:
     if arguments.json:
         fields = ("data", "language", "stated", "found")
         rows = [{**dict(zip(fields, key, strict=True)), "count": count} for key, count in sorted(counts.items())]
-        print(json.dumps({"backend": backend, "rows": rows, "left_out": left_out, "disagreements": apart}, indent=1))
+        say(json.dumps({"backend": backend, "rows": rows, "left_out": left_out, "disagreements": apart}, indent=1))
     else:
-        console.print(confusion_table(counts, backend))
+        console().print(confusion_table(counts, backend))
         for reason, count in left_out.items():
-            console.print(f"{count} solutions left out: {reason}", markup=False, highlight=False)
+            say(f"{count} solutions left out: {reason}")
         for line in (f"{len(apart)} of {sum(counts.values())} verdicts differ", *apart):
-            console.print(line, markup=False, highlight=False)
+            say(line)
     return 1 if apart else 0
 
 

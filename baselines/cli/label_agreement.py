@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from baselines.terminal import say
+from baselines.visible_console import console
 from envs_data import DataError
 from marft_envs.data.files import Row, read_file
 from marft_envs.graders import cohen_kappa
@@ -40,16 +41,16 @@ def measure(arguments: argparse.Namespace) -> int:
     )
     found = cohen_kappa(human, grader)
     if arguments.json:
-        print(json.dumps(asdict(found)))
+        say(json.dumps(asdict(found)))
         return 0
     table = Table("items", "equal labels", "kappa", "95 % interval")
     table.add_row(
         str(found.count),
         f"{found.observed:.3f}",
         f"{found.kappa:.3f}",
-        f"[{found.low:.3f}, {found.high:.3f}]".replace("[", r"\["),
+        f"[{found.low:.3f}, {found.high:.3f}]",
     )
-    Console().print(table)
+    console().print(table)
     return 0
 
 

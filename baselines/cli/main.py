@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from baselines.terminal import guard_warnings_and_tracebacks, say
 from marft_common.import_paths import search_working_directory
+from marft_common.visible_text import visible
 
 
 class Command(NamedTuple):
@@ -91,6 +93,7 @@ def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.Argume
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    guard_warnings_and_tracebacks()
     search_working_directory()  # for environments named MODULE:ID
 
     def work() -> int:
@@ -109,7 +112,7 @@ def guarded(work: Callable[[], int]) -> int:
     try:
         return work()
     except KeyboardInterrupt:
-        print("marft: interrupted", file=sys.stderr)
+        say("marft: interrupted", error=True)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python reports the closed pipe at exit
@@ -117,7 +120,7 @@ def guarded(work: Callable[[], int]) -> int:
     except Exception as error:
         if os.environ.get("MARFT_DEBUG") or _is_ours(error):
             raise
-        print(f"marft: error: {_message(error)}", file=sys.stderr)
+        say(f"marft: error: {visible(_message(error), lines=False)}", error=True)
         return 1
 
 

@@ -14,9 +14,11 @@ import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
 from baselines.config_trust import add_trust_flag
 from baselines.gold_answers import oracle_of
+from baselines.terminal import say
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.trajectory import Action
+from marft_common.visible_text import visible
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +50,9 @@ class HumanPolicy:
         """Show each observation and read one line as the action."""
         actions = []
         for request in requests:
-            print(f"\n--- {request.agent} sees\n{request.observation}\n")
+            say(f"\n--- {request.agent} sees\n{request.observation}\n")
             try:
-                actions.append(text_action(input(f"{request.agent}> ")))
+                actions.append(text_action(input(f"{visible(request.agent, lines=False)}> ")))
             except EOFError:
                 raise ValueError("the input ended before the episode did") from None
         return actions
@@ -76,11 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
         if action.failure is not None:
             raise ValueError(action.failure)
         if arguments.policy != "human":
-            print(f"--- {agent} sees\n{observation}\n\n--- {agent} says\n{action.text}\n")
+            say(f"--- {agent} sees\n{observation}\n\n--- {agent} says\n{action.text}\n")
         env.step(action.text)
         if any(env.terminations.values()) or any(env.truncations.values()):
             infos = {name: float(value) for name, value in env.infos[agent].items()}
-            print(f"team reward {env.rewards[agent]:g}; infos {json.dumps(infos)}")
+            say(f"team reward {env.rewards[agent]:g}; infos {json.dumps(infos)}")
     return 0
 
 

@@ -8,14 +8,16 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
-from rich.console import Console, Group
+from rich.console import Console, Group  # noqa: TID251 - a type here
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from baselines import visible_console
 from marft_agents.metric_names import TOKENS_TOTAL, metric_prefix
 from marft_agents.monitoring.alarms import Alarm
+from marft_common.visible_text import visible
 
 SHOWN_UPDATES = 12
 SHOWN_ALARMS = 4
@@ -46,7 +48,7 @@ class TrainingTable:
         self.updates, self.budget_tokens, self.max_new_tokens = updates, budget_tokens, max_new_tokens
         self.first_tokens = 0.0  # generated before the first update that is shown
         self.policies = {policy: metric_prefix(policy) for policy in policies}
-        self.console = console or Console(stderr=True)
+        self.console = console or visible_console.console(error=True)
         self.rows: deque[tuple[str, ...]] = deque(maxlen=SHOWN_UPDATES)
         self.alarms: deque[Alarm] = deque(maxlen=SHOWN_ALARMS)
         self.started = time.perf_counter()
@@ -150,7 +152,7 @@ class TrainingTable:
         if self.validated:
             table.add_column("held-out\nsuccess")
         for policy in self.policies:
-            table.add_column(Text(f"{policy}\nentropy"))
+            table.add_column(Text(visible(f"{policy}\nentropy")))
             table.add_column("KL")
         for name in ("cut", "critic EV", "time", "left"):
             table.add_column(name)
@@ -160,11 +162,11 @@ class TrainingTable:
             spent = row[-1:] if self.budget_tokens else ()
             table.add_row(*row[:3], *(row[3:4] if self.validated else ()), *row[4:-1], *spent)
         warnings = [Text(self.warning, style="yellow")] if self.warning else []
-        return Group(table, *warnings, *(Text(str(alarm), style="bold red") for alarm in self.alarms))
+        return Group(table, *warnings, *(Text(visible(str(alarm)), style="bold red") for alarm in self.alarms))
 
 
 def _print_line(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _cell(metrics: Mapping[str, float], name: str) -> str:
@@ -191,7 +193,7 @@ class EpisodeCount:
         unit: str = "episodes",
     ) -> None:
         self.title, self.total, self.clock, self.unit = title, total, clock, unit
-        self.console = console or Console(stderr=True)
+        self.console = console or visible_console.console(error=True)
         self.done = 0
         self.started = self.told = clock()
         self.progress = Progress(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from baselines.config_trust import add_trust_flag
 from baselines.publishing.team_folder import PublishedTeam, PublishError
+from baselines.terminal import say
 
 REPO = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -59,14 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.dry_run:
         team.write(arguments.out)
-        print(f"{arguments.out}: {_size(arguments.out)}; nothing was uploaded")
+        say(f"{arguments.out}: {_size(arguments.out)}; nothing was uploaded")
         return 0
     _check_login()
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.out or Path(scratch) / "team"
         team.write(folder)
         url = _upload(folder, arguments.repo, private=arguments.private)
-        print(f"{url}: {_size(folder)}")
+        say(f"{url}: {_size(folder)}")
     return 0
 
 

@@ -7,6 +7,7 @@ import webbrowser
 from pathlib import Path
 
 from baselines.report.page import MOST_EPISODES, build_report
+from baselines.terminal import say
 from marft_common.atomic_files import replacing
 
 
@@ -63,4 +64,4 @@ def write_report(out: Path, source: Path, other: Path | None = None, *, keep: in
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as part:
         part.write_bytes(content)
-    print(f"{out}: {len(content) / 1e6:.2f} MB")
+    say(f"{out}: {len(content) / 1e6:.2f} MB")

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from baselines.cli import judge_agreement
+from baselines.terminal import say
+from baselines.visible_console import console
 from marft_envs.sandbox import Judge, SandboxError
 from marft_envs.sandbox.image import DEFAULT_BASE, DEFAULT_IMAGE, build_image, import_rootfs
 from marft_envs.sandbox.judge import ISOLATING
@@ -48,7 +49,7 @@ def build_sandbox(arguments: argparse.Namespace) -> int:
         base = f"{arguments.image}-base"
         import_rootfs(arguments.rootfs, base, arguments.suite)
     build_image(arguments.image, base)
-    print(f"built {arguments.image}; `marft sandbox check` attacks it")
+    say(f"built {arguments.image}; `marft sandbox check` attacks it")
     return 0
 
 
@@ -58,17 +59,16 @@ def check_sandbox(arguments: argparse.Namespace) -> int:
     Raises:
         SandboxError: No backend is available on this machine.
     """
-    console = Console()
     num_checked = num_broken = 0
     for name in ISOLATING if arguments.backend == "all" else (arguments.backend,):
         try:
-            rows = _attack(name, arguments.image, arguments.full, console)
+            rows = _attack(name, arguments.image, arguments.full)
         except (SandboxError, ImportError) as error:
             if arguments.backend != "all":
                 raise
-            console.print(f"{name}: not here: {error}", markup=False, highlight=False)
+            say(f"{name}: not here: {error}")
             continue
-        _print_rows(console, name, rows)
+        _print_rows(name, rows)
         num_checked += 1
         num_broken += any(not row.held for row in rows)
     if not num_checked:
@@ -76,9 +76,9 @@ def check_sandbox(arguments: argparse.Namespace) -> int:
     return 1 if num_broken else 0
 
 
-def _attack(backend: str, image: str, full: bool, console: Console) -> Sequence[Row]:
+def _attack(backend: str, image: str, full: bool) -> Sequence[Row]:
     with Judge(backend=backend, image=image, self_test=False) as judge:
-        console.print(judge.report, markup=False, highlight=False)
+        say(judge.report)
         if full:
             from marft_envs.sandbox.attacks import run_attacks
 
@@ -89,11 +89,11 @@ def _attack(backend: str, image: str, full: bool, console: Console) -> Sequence[
         return run_selftest(judge)
 
 
-def _print_rows(console: Console, backend: str, rows: Sequence[Row]) -> None:
+def _print_rows(backend: str, rows: Sequence[Row]) -> None:
     held = sum(row.held for row in rows)
     table = Table(
         "attack", "verdict", "held", "note", title=f"{backend}: {held} of {len(rows)} held", title_justify="left"
     )
     for row in rows:
         table.add_row(row.name, row.verdict, "yes" if row.held else "NO", row.note)
-    console.print(table)
+    console().print(table)

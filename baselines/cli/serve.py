@@ -14,6 +14,7 @@ from baselines.cli.settings_flags import add_knobs, read_knobs
 from baselines.config_trust import Uses, add_trust_flag
 from baselines.local_hosts import is_loopback
 from baselines.serving.served_team import ServedTeam, ServeLimits, check_environment
+from baselines.terminal import say
 from baselines.trained_team import TeamSettings, experiment_of, run_of
 from marft_agents.runs import checkpoint
 
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         with contextlib.closing(load(arguments, limits)) as served:
             app: Any = a2a_app(served, arguments.url or url) if arguments.a2a else openai_app(served)
             server = server_of(app, limits, arguments.host)
-            print(f"{served.name}: {url if arguments.a2a else f'{url}v1'}", flush=True)
+            say(f"{served.name}: {url if arguments.a2a else f'{url}v1'}", flush=True)
             server.run(sockets=[listening])
     return 0
 

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import dataclasses
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from baselines.cli.train import add_model_flags, keep_as_own
 from baselines.config_trust import Uses, add_trust_flag, require_trust
 from baselines.data_checksums import refuse_changed
 from baselines.experiment_settings import Experiment, read_models
+from baselines.terminal import say
 from baselines.training_data.demonstrations import check_agents, demonstrations
 from baselines.training_data.recordings import sha256_of
 from baselines.training_data.turn_file import HELD_OUT, TRAIN, Example, TurnFileError, manifest_of, read_turns
@@ -217,7 +217,7 @@ def fine_tune(
             trained = ", ".join(team.learners) or "none"
             raise TurnFileError(f"{chosen.data}: no turn to train on is of a trained agent; trained are {trained}")
         if idle := [policy for policy, own in train.items() if not own]:
-            print(f"no turns of {', '.join(idle)}: their adapters stay untrained", file=sys.stderr)
+            say(f"no turns of {', '.join(idle)}: their adapters stay untrained", error=True)
         total = chosen.settings.epochs * chosen.settings.steps_per_epoch(train)
         learner = SupervisedLearner(team, experiment.learner, seed=chosen.settings.seed, total_updates=total)
         done = 0
@@ -260,5 +260,5 @@ def _print_result(out: Path) -> None:
                 f"; held out: NLL {last[f'{prefix}/held_out_nll']:.3f} (before: {before:.3f}), "
                 f"token accuracy {last[f'{prefix}/held_out_token_accuracy']:.3f}"
             )
-        print(f"{prefix}: {told}")
-    print(f"{out}: {len(history)} steps; checkpoint {checkpoint.resolve(out)}")
+        say(f"{prefix}: {told}")
+    say(f"{out}: {len(history)} steps; checkpoint {checkpoint.resolve(out)}")

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import dataclasses
 import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -34,6 +33,7 @@ from baselines.data_checksums import refuse_changed, task_checksum
 from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import draw_curve
+from baselines.terminal import say
 from baselines.training_data.recordings import sha256_of
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.learning.learner import Learner
@@ -151,12 +151,12 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError("marft train needs --env ID and --out DIR (or --resume DIR)")
         experiment, out = experiment_of(arguments), arguments.out
     if arguments.print_config:
-        print(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
+        say(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
         return 0
     metrics = train(experiment, out, device=devices_of(arguments.device), resume=arguments.resume is not None)
     budget = experiment.schedule.budget_tokens
     spent = f" with {metrics['tokens']:.0f} of {budget} tokens" if budget else ""
-    print(
+    say(
         f"{out}: {metrics['updates']:.0f} updates{spent}; success of the last {metrics['window']:.0f}: "
         f"{metrics['success']:.3f}; curve {out / 'curve.png'}; checkpoint {checkpoint.resolve(out)}"
     )
@@ -357,16 +357,16 @@ class _Run:
         done, recorded = 0, None
         if self.starts_anew:
             if self.resume:
-                print(
+                say(
                     f"{out}: the run ended before its first checkpoint; it starts anew with its config.json",
-                    file=sys.stderr,
+                    error=True,
                 )
             if experiment.start_from is not None:
                 checkpoint.load_adapters(Path(experiment.start_from), team)
         else:
             if "tasks" in self.notes and "tasks" not in checkpoint.notes_of(out):
                 told = "an older version, which did not record its tasks: whether they changed since is not known"
-                print(f"{out}: its checkpoint was written by {told}", file=sys.stderr)
+                say(f"{out}: its checkpoint was written by {told}", error=True)
             done, recorded = checkpoint.load(out, team, learner), checkpoint.records_of(out)
         exported = out / "adapters"
         shutil.rmtree(exported, ignore_errors=True)  # those of a killed learner

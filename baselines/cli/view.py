@@ -8,6 +8,7 @@ from pathlib import Path
 
 from baselines.local_hosts import is_loopback
 from baselines.report.server import Server, View
+from baselines.terminal import say
 
 PORT = 8017
 
@@ -31,8 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--host {host} --port {arguments.port}: {cause}; give another one") from error
     with server:
         if not is_loopback(host):
-            print(f"--host {host}: everyone who reaches this machine can read {arguments.folder}")
-        print(f"{arguments.folder}: {server.url} (Ctrl-C ends it)", flush=True)
+            say(f"--host {host}: everyone who reaches this machine can read {arguments.folder}")
+        say(f"{arguments.folder}: {server.url} (Ctrl-C ends it)", flush=True)
         if arguments.open:
             webbrowser.open(server.url)
         server.serve_forever()

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from baselines.cli.sampler_flags import VLLM, check_sampler
+from baselines.terminal import say
 from marft_agents.models.pretrained import context_length, default_device, load_config, resolve
 from marft_agents.policies.server_log import log_path
 from marft_agents.policies.vllm_sampler import cpu_arguments, lora_rank
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     serve = server_arguments(arguments.model, arguments.port, arguments.max_loras, arguments.rank)
     log = log_path(arguments.port)
     log.parent.mkdir(parents=True, exist_ok=True)
-    print(f"for marft train --sampler http://{HOST}:{arguments.port}/v1; log: {log}", flush=True)
+    say(f"for marft train --sampler http://{HOST}:{arguments.port}/v1; log: {log}", flush=True)
     tee = subprocess.Popen(["tee", "-i", str(log)], stdin=subprocess.PIPE)  # -i: Ctrl-C ends the server, then tee
     assert tee.stdin is not None
     for stream in (sys.stdout, sys.stderr):

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from string import Template
 
 import marft_envs
+from baselines.terminal import say
 
 MAX_NAME_CHARS = 40
 TEAMS = ("solo", "duo")
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `marft new`."""
     made = create(arguments.name, arguments.dir, arguments.namespace)
     duo = f"{arguments.namespace}/{arguments.name}_duo-v0"
-    print(
+    say(
         f"{made}: a package with {duo.replace('duo', 'solo')} and {duo}; its README says more. Try it:\n\n"
         f"  pip install -e {made}\n"
         f"  marft check {duo}\n"

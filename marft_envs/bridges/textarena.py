@@ -29,6 +29,7 @@ from gymnasium import logger, spaces
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
+from marft_common.visible_text import visible
 from marft_envs.spaces import Message, TextObservation, UnicodeText, clean, fit
 from marft_envs.teams.profile import ENVIRONMENT
 
@@ -180,7 +181,7 @@ class TextArenaGame(AECEnv[str, Any, Any]):
         text = "\n".join(f"[{author}] {said}" for author, said in self._state.logs)
         if self.render_mode == "ansi":
             return text
-        print(text)  # noqa: T201 - "human"
+        print(visible(text))  # noqa: T201 - "human"
         return None
 
     def close(self) -> None:

@@ -34,6 +34,7 @@ from gymnasium import logger, spaces
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
+from marft_common.visible_text import visible
 from marft_envs.communication.action_views import Communication
 from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
 from marft_envs.game.observation import ALL_ROUNDS, Window, view, visible_turns
@@ -525,7 +526,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         text = picture(f"{self.metadata['name']}  task {self.task.id}", rounds, self.horizon)
         if self.render_mode == "ansi":
             return text
-        sys.stdout.write(text)
+        sys.stdout.write(visible(text))
         return None
 
     def close(self) -> None:

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Collection
 from importlib import metadata
 
+from marft_common.visible_text import visible
+
 PLUGIN_GROUP = "marft_envs.plugins"
 BUNDLED = tuple(
     metadata.EntryPoint(name, f"marft_envs.plugins.{module}:register", PLUGIN_GROUP)
@@ -70,7 +72,7 @@ def report(problem: str) -> None:
     try:
         warnings.warn(problem, RuntimeWarning, stacklevel=5)
     except RuntimeWarning:  # warnings are errors here; the broken part is still not this package
-        sys.stderr.write(f"{problem}\n")
+        sys.stderr.write(visible(f"{problem}\n"))
 
 
 def _installed() -> list[metadata.EntryPoint]:

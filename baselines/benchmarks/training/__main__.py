@@ -10,14 +10,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from baselines.benchmarks.machine import write_record
 from baselines.benchmarks.training.contenders import CONTENDERS
 from baselines.benchmarks.training.page import write_page
 from baselines.benchmarks.training.plan import FULL, QUICK, execute
 from baselines.benchmarks.training.preparation import Preparation
 from baselines.benchmarks.training.report import record, show
+from baselines.visible_console import console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = execute(
         plan, given.contenders, given.model, folder, lambda text: print(text, file=sys.stderr, flush=True)
     )
-    show(results, Console().print)
+    show(results, console().print)
     if given.json is not None:
         write_record(given.json, "training", record(results, time.perf_counter() - started))
         write_page(given.json.with_suffix(".md"), results, json.loads(given.json.read_text(encoding="utf-8")))

@@ -1,0 +1,41 @@
+"""Print the texts of commands: text of data and models never reaches a terminal raw."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from types import TracebackType
+from typing import Any
+
+from marft_common.visible_text import visible
+
+
+def say(*texts: object, sep: str = " ", end: str = "\n", error: bool = False, flush: bool = False) -> None:
+    """Print texts as `print` does, with everything escaped that a terminal would obey.
+
+    Args:
+        texts: Values to print.
+        sep: Text between two of them.
+        end: Text after the last one.
+        error: True prints to standard error.
+        flush: True writes at once.
+    """
+    print(visible(sep.join(map(str, texts))), end=end, file=sys.stderr if error else sys.stdout, flush=flush)
+
+
+def guard_warnings_and_tracebacks() -> None:
+    """Escape the texts of warnings and of errors that end this process."""
+    warnings.formatwarning = _visible_warning
+    sys.excepthook = _print_traceback
+
+
+_format_warning = warnings.formatwarning
+
+
+def _visible_warning(*given: Any, **named: Any) -> str:
+    return visible(_format_warning(*given, **named))
+
+
+def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(visible("".join(traceback.format_exception(kind, error, trace))))
