@@ -86,8 +86,8 @@ TEAM = {
     "group_return_std": "largest standard deviation within a prompt group, if groups have several episodes",
     "cap_hit_share": "share of actions that the token limit cut",
     "prompts_shortened": "share of prompts that lost tokens to fit the context window",
-    "prompt_cache_hits": "share of prompt tokens whose keys and values were kept from earlier turns, if this process "
-    "sampled",
+    "prompt_cache_hits": "share of prompt tokens whose keys and values were kept from earlier turns; not with "
+    "`--sampler` or `--max-staleness`",
     "informative_groups": "share of prompt groups whose outcomes differ",
     "draws": "prompt groups played, those of dynamic sampling included",
     "branches": "branches played",

@@ -61,9 +61,13 @@ class BackgroundJobs:
         if self._running:
             wait(self._running.values(), return_when=FIRST_COMPLETED)
             wait(self._running.values(), timeout=None if math.isinf(patience_s) else patience_s)
-            for number in [number for number, future in self._running.items() if future.done()]:
-                self._running.pop(number).result()
-                self._finished.append(number)
+        return self.done()
+
+    def done(self) -> list[int]:
+        """Return the numbers of the jobs finished since the last call, without waiting; see `finished`."""
+        for number in [number for number, future in self._running.items() if future.done()]:
+            self._running.pop(number).result()
+            self._finished.append(number)
         finished, self._finished = self._finished, []
         return finished
 

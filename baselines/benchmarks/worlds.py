@@ -24,7 +24,7 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pettingzoo.utils.wrappers import BaseWrapper
@@ -34,11 +34,12 @@ from baselines.benchmarks.machine import write_record
 from baselines.cli.environment_flags import factory, scenarios
 from baselines.cli.evaluate import WITHOUT_MODEL
 from baselines.gold_answers import ScriptedView
-from marft_agents.policies.policy import Policy, Request, TimedPolicy
+from marft_agents.policies.policy import Policy, TimedPolicy
 from marft_agents.runs.evaluation import Evaluation, evaluate
-from marft_agents.trajectory import Action, Trajectory, score
+from marft_agents.trajectory import Trajectory, score
 from marft_envs.environment_capabilities import dependency_game
 
+_T = TypeVar("_T")
 GAMES = 4  # of a language model, side by side; more would keep more prompts in memory
 SHORT = {"listing": "signature"}  # a shorter listing of tools, for prompts that the model can hold
 PACKAGES = {  # extra of marft -> licence and installed size of the package
@@ -123,10 +124,11 @@ class LimitedPolicy(TimedPolicy):
         super().__init__(policy)
         self._end = time.process_time() + limit_s
 
-    def _timed(self, policy: Policy, requests: Sequence[Request]) -> list[Action]:
+    def timed(self, function: Callable[..., _T], *args: Any) -> _T:
+        """Call a function, see `TimedPolicy`."""
         if time.process_time() > self._end:
             raise TimeoutError
-        return super()._timed(policy, requests)
+        return super().timed(function, *args)
 
 
 def helper_clocks() -> list[int]:

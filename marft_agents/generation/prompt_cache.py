@@ -44,11 +44,17 @@ class PromptCacheUse:
     asked: int = 0
     known: int = 0
 
-    def taken(self) -> dict[str, float]:
-        """Return the metric of the use since the last call, empty if there was none."""
-        asked, known = self.asked, self.known
-        self.asked = self.known = 0
-        return {"team/prompt_cache_hits": known / asked} if asked else {}
+    def __sub__(self, before: PromptCacheUse) -> PromptCacheUse:
+        """Return the use since another one."""
+        return PromptCacheUse(self.asked - before.asked, self.known - before.known)
+
+    def __add__(self, more: PromptCacheUse) -> PromptCacheUse:
+        """Return the sum of both."""
+        return PromptCacheUse(self.asked + more.asked, self.known + more.known)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the share of known tokens, empty if there were none."""
+        return {"team/prompt_cache_hits": self.known / self.asked} if self.asked else {}
 
 
 class PromptCache:

@@ -5,8 +5,9 @@ N agents on one base need the memory of one base. Only the adapters (float32) ar
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -43,6 +44,7 @@ from marft_agents.policies.partners import (
 )
 from marft_agents.policies.policy import FunctionPolicy, Policy, Request, encodable, failed_action
 from marft_agents.policies.scripted import MixedPolicy
+from marft_agents.policies.team_session import TeamSession
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, IntArray
 
@@ -205,12 +207,12 @@ class LanguageModelTeam:
         Raises:
             ContextOverflowError: A prompt is too long, and `overflow` is "error".
         """
-        return self.answer(requests, self._generate)
+        return self.answer(requests, self.generate)
 
     def open_session(self) -> Policy:
-        """Return the team for some episodes: it keeps keys and values of prompts, within its memory for them."""
-        caches = {base: PromptCache(self.engine.prompts_bytes, self.prompt_cache_use) for base in self.bases}
-        return FunctionPolicy(partial(self.answer, sample=partial(self._generate, caches=caches)))
+        """Return the team for some episodes: it keeps prompts, and answers while it samples if all agents are local."""
+        session = TeamSession(self)
+        return FunctionPolicy(session.act) if self.partners else session
 
     def answer(
         self, requests: Sequence[Request], sample: Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
@@ -244,35 +246,51 @@ class LanguageModelTeam:
             actions[i] = replace(action, shortened=prompt.shortened) if prompt.shortened else action
         return [actions[i] for i in range(len(requests))]
 
-    def _generate(
+    def generate(
         self,
         requests: Sequence[Request],
         prompts: Sequence[IntArray],
         *,
         caches: Mapping[AdaptedBase, PromptCache] = MappingProxyType({}),
     ) -> list[Action]:
+        """Sample one action per request; requests of one base share a batch.
+
+        Args:
+            requests: Turns that wait for an action.
+            prompts: Token ids of each prompt, int32 [P].
+            caches: Prompts of earlier turns by base.
+        """
         by_base: dict[AdaptedBase, list[int]] = {}
         for i, request in enumerate(requests):
             by_base.setdefault(self.seat(request.agent).base, []).append(i)
         actions: dict[int, Action] = {}
         for base, members in by_base.items():
             asked = [Prompt(prompts[i], requests[i].generator, self.seat(requests[i].agent).adapter) for i in members]
-            engine = self._engine(base)
-            with engine.lock:
+            with self.borrowed_engine(base) as engine:
                 answers = generate(base, asked, self.law, cache=caches.get(base), engine=engine)
             actions.update(zip(members, answers, strict=True))
         return [actions[i] for i in range(len(requests))]
 
-    def _engine(self, base: AdaptedBase) -> StepEngine:
-        """Return the engine of a base; one that captures steps is made once, others give their memory back."""
-        key, room = (base, self.max_batch), self.engine.rows_bytes
-        if key not in self._engines:
-            tokens = None if room is None else room // bytes_of_token(base.peft.config, base.dtype)
-            made = StepEngine(base, max_rows=self.max_batch, tokens=tokens, engine=self.engine.engine)
-            if not made.captures:
-                return made
-            self._engines[key] = made
-        return self._engines[key]
+    @contextlib.contextmanager
+    def borrowed_engine(self, base: AdaptedBase) -> Iterator[StepEngine]:
+        """Return the engine of a base for a generation.
+
+        One that captures steps is made once and lent to one generation at a time; meanwhile others, such as those of a
+        judge, run eagerly. An eager engine gives its memory back.
+        """
+        room = self.engine.rows_bytes
+        tokens = None if room is None else room // bytes_of_token(base.peft.config, base.dtype)
+        make = partial(StepEngine, base, max_rows=self.max_batch, tokens=tokens)
+        engine = self._engines.get((base, self.max_batch)) or make(engine=self.engine.engine)
+        if engine.captures:
+            engine = self._engines.setdefault((base, self.max_batch), engine)
+        if not engine.lock.acquire(blocking=False):
+            yield make(engine="eager")
+            return
+        try:
+            yield engine
+        finally:
+            engine.lock.release()
 
 
 Sharing = Literal["separate", "shared"]

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.trajectory import Action, TokenCounts
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,56 @@ class SessionPolicy(Policy, Protocol):
         ...
 
 
+@runtime_checkable
+class RunningPolicy(Policy, Protocol):
+    """Protocol of policies that take further requests while they sample, so that no game waits for the last one."""
+
+    def submit(self, requests: Sequence[Request]) -> list[int]:
+        """Queue requests; return the numbers under which `advance` will return their actions."""
+        ...
+
+    def advance(self) -> list[tuple[int, Action]]:
+        """Sample on; return the actions that have ended, each with its number."""
+        ...
+
+    def close(self) -> None:
+        """Drop what runs."""
+        ...
+
+
+class WholeBatches:
+    """Running policy that answers all queued requests at once.
+
+    Args:
+        policy: Policy that answers.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._queued: list[Request] = []
+        self._answered = 0
+
+    def act(self, requests: Sequence[Request]) -> list[Action]:
+        """Return the policy's actions."""
+        return self._policy.act(requests)
+
+    def submit(self, requests: Sequence[Request]) -> list[int]:
+        """Queue requests, see `RunningPolicy`."""
+        first = self._answered + len(self._queued)
+        self._queued += requests
+        return list(range(first, first + len(requests)))
+
+    def advance(self) -> list[tuple[int, Action]]:
+        """Answer all queued requests."""
+        batch, self._queued = self._queued, []
+        first = self._answered
+        self._answered += len(batch)
+        return list(enumerate(self._policy.act(batch), first))
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 def session_of(policy: Policy) -> Policy:
     """Return a policy's session; the policy itself if it has none."""
     return policy.open_session() if isinstance(policy, SessionPolicy) else policy
@@ -91,18 +143,37 @@ class TimedPolicy:
 
     def open_session(self) -> Policy:
         """Return a session of the policy whose calls are measured, too."""
-        return FunctionPolicy(partial(self._timed, session_of(self.policy)))
+        session = session_of(self.policy)
+        if isinstance(session, RunningPolicy):
+            return _TimedSession(session, self.timed)
+        return FunctionPolicy(partial(self.timed, session.act))
 
     def act(self, requests: Sequence[Request]) -> list[Action]:
         """Return the policy's actions."""
-        return self._timed(self.policy, requests)
+        return self.timed(self.policy.act, requests)
 
-    def _timed(self, policy: Policy, requests: Sequence[Request]) -> list[Action]:
+    def timed(self, function: Callable[..., _T], *args: Any) -> _T:
+        """Return what a function returns; the seconds count."""
         asked = time.perf_counter()
         try:
-            return policy.act(requests)
+            return function(*args)
         finally:
             self.seconds += time.perf_counter() - asked
+
+
+class _TimedSession:
+    """Running policy whose calls are measured.
+
+    Args:
+        session: Policy that answers.
+        timed: Measures a call.
+    """
+
+    def __init__(self, session: RunningPolicy, timed: Callable[..., Any]) -> None:
+        self.act = partial(timed, session.act)
+        self.submit = partial(timed, session.submit)
+        self.advance = partial(timed, session.advance)
+        self.close = session.close
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ import queue
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -325,10 +326,10 @@ class _Worker:
             unpack_adapters(player.team, adapters)
             player.refresh()
             self._version = version
-        before = player.seconds
+        before, used = player.seconds, replace(player.team.prompt_cache_use)
         groups = player.play(numbers)
         # as bytes: arrays read from the object store cannot be written to, and keep their place in it
-        return pickle.dumps(Played(version, groups, player.seconds - before))
+        return pickle.dumps(Played(version, groups, player.seconds - before, player.team.prompt_cache_use - used))
 
 
 def _failed(index: int, error: Any) -> RolloutWorkerError:

@@ -1,6 +1,7 @@
 """Play episodes of any PettingZoo AEC environment with text observations and actions.
 
-Many games advance side by side, so that a language model answers them in one batch. So do the agents of one game that
+Many games advance side by side, so that a language model answers them in one batch. A game whose step has ended joins
+the running batch at once. So do the agents of one game that
 are ready at the same time, where its infos say so (`RecordedGame`). This module uses PettingZoo's API, the optional
 chat form of observations (`models.chat_template`) and numeric infos where present. It needs nothing specific to our
 environments.
@@ -22,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from marft_agents.policies.policy import Policy, Request, session_of
+from marft_agents.generation.continuous_batching import JOIN
+from marft_agents.policies.policy import Policy, RunningPolicy, WholeBatches, session_of
 from marft_agents.rollouts.recorded_game import RecordedGame
-from marft_agents.trajectory import EpisodeStart, IntArray, Trajectory
+from marft_agents.trajectory import Action, EpisodeStart, IntArray, Trajectory
 from marft_common.moved_modules import renamed
 from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGames
 
@@ -133,29 +135,46 @@ def collect(
     """
     if num_envs < 1:
         raise ValueError(f"num_envs: found {num_envs}, wanted at least 1")
-    policy = session_of(policy)
     spare = [make_env()] if episodes else []
-    jobs = BackgroundJobs(threads_for(spare[0] if spare else None, step_threads, num_envs), "marft-step")
+    threads = threads_for(spare[0] if spare else None, step_threads, num_envs)
+    jobs = BackgroundJobs(threads, "marft-step")
     queue = list(enumerate(episodes))[::-1]
-    requests: dict[int, list[Request]] = {}
+    asked: dict[int, tuple[int, str]] = {}  # number of a request -> its game and agent
+    answers: dict[int, dict[str, Action | None]] = {}  # of each game that waits for some; None: not there yet
     done: dict[int, Trajectory] = {}
 
     record = partial(RecordedGame, encode=encode, max_turns=max_turns, valued=valued)
-    with contextlib.closing(ParallelGames[RecordedGame](make_env, jobs, spare)) as games:
+    with contextlib.ExitStack() as stack:
+        games = stack.enter_context(contextlib.closing(ParallelGames[RecordedGame](make_env, jobs, spare)))
+        session = session_of(policy)
+        running = stack.enter_context(
+            contextlib.closing(session if isinstance(session, RunningPolicy) else WholeBatches(session))
+        )
+        feeds = not isinstance(running, WholeBatches)
 
         def ask(index: int) -> None:
-            asked = games[index].requests(seed)
-            if asked:
-                requests[index] = asked
+            requests = games[index].requests(seed)
+            if requests:
+                asked.update(zip(running.submit(requests), ((index, r.agent) for r in requests), strict=True))
+                answers[index] = {request.agent: None for request in requests}
                 return
             done[index] = games[index].trajectory()  # may fail the game: before its environment is used again
             games.leave(index)
             if on_end is not None:
                 on_end(done[index])
 
-        patience_s = math.inf if math.isinf(patience) else 0.0
+        patience_s, steps = math.inf if math.isinf(patience) else 0.0, 0
+
+        def stepped() -> list[int]:
+            """Return the games whose steps have finished; where patience has no end, the clock decides nothing."""
+            if not (feeds and asked):
+                return jobs.finished(patience_s)
+            if not (threads and math.isinf(patience)):
+                return jobs.done()
+            return jobs.finished(patience_s) if steps % JOIN == 0 else []
+
         while queue or len(games):
-            for index in jobs.finished(patience_s):
+            for index in stepped():
                 ask(index)
             while queue and len(games) < num_envs:
                 index, episode = queue.pop()
@@ -165,14 +184,16 @@ def collect(
                     jobs.submit(index, game.replay)
                 else:
                     ask(index)
-            if requests:
-                asked = time.perf_counter()
-                batch = [request for waiting in requests.values() for request in waiting]
-                actions = iter(policy.act(batch))
-                patience_s = patience * (time.perf_counter() - asked)
-                for index, waiting in requests.items():
-                    jobs.submit(index, games[index].play, {request.agent: next(actions) for request in waiting})
-                requests.clear()
+            if asked:
+                began = time.perf_counter()
+                ended = running.advance()
+                steps += 1
+                patience_s = patience * (time.perf_counter() - began)
+                for number, action in ended:
+                    index, agent = asked.pop(number)
+                    answers[index][agent] = action
+                    if None not in answers[index].values():
+                        jobs.submit(index, games[index].play, answers.pop(index))
     return [done[i] for i in range(len(episodes))]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from marft_agents.policies.language_model import LanguageModelTeam
@@ -19,7 +20,7 @@ class Rollout(NamedTuple):
     Attributes:
         experience: The prompt groups that were played.
         seconds_generation: Seconds that policies took to answer, summed over workers.
-        metrics: Further metrics of the update: the staleness of its episodes, where they may be stale.
+        metrics: Further metrics of the update: use of prompt caches, or the staleness of episodes that may be stale.
     """
 
     experience: Experience
@@ -111,9 +112,10 @@ class LocalRollouts:
     def rollout(self, update: int) -> Rollout:
         """Play the prompt groups of an update with the current adapters."""
         self.player.refresh()
-        before = self.player.seconds
+        before, used = self.player.seconds, replace(self.player.team.prompt_cache_use)
         experience = gather(self._draw, update, self.player.sampling)
-        return Rollout(experience, self.player.seconds - before, {})
+        used = self.player.team.prompt_cache_use - used
+        return Rollout(experience, self.player.seconds - before, used.metrics())
 
     def _draw(self, numbers: Sequence[int]) -> list[PromptGroup]:
         return [group for part in chunks(numbers, self.chunk) for group in self.player.play(part)]

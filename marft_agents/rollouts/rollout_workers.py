@@ -18,6 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
+from marft_agents.generation.prompt_cache import PromptCacheUse
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.rollouts.prompt_groups import GroupSettings, PromptGroup, gather
 from marft_agents.rollouts.rollout_source import Rollout, chunks
@@ -105,11 +106,13 @@ class Played(NamedTuple):
         version: Number of updates that the adapters had seen.
         groups: The prompt groups, in the order they were asked for.
         seconds: Seconds that the worker's policy took to answer.
+        prompts: Use of its prompt caches.
     """
 
     version: int
     groups: Sequence[PromptGroup]
     seconds: float
+    prompts: PromptCacheUse = PromptCacheUse()
 
 
 class Workers(Protocol):
@@ -142,7 +145,7 @@ class WorkerRollouts:
         self.workers, self.sampling, self.settings, self.max_updates = workers, sampling, settings, max_updates
         self._threads = ThreadPoolExecutor(workers.count, "marft-rollout")
         self._update = 0
-        self._seconds = 0.0
+        self._seconds, self._prompts = 0.0, PromptCacheUse()
         # With staleness, prompt groups are a stream. A place in it is one of the first prompt groups of an update.
         self._next = 0  # first place that was never played
         self._lost: deque[int] = deque()  # places played before a resume, but not trained on
@@ -155,8 +158,10 @@ class WorkerRollouts:
         """Return the prompt groups of an update, when enough of them are played."""
         self.workers.publish(update)
         self._update, self._seconds, self._trained, self._dropped = update, 0.0, [], 0
+        self._prompts = PromptCacheUse()
         if not self.settings.max_staleness:
-            return Rollout(gather(self._draw, update, self.sampling), self._seconds, {})
+            experience = gather(self._draw, update, self.sampling)
+            return Rollout(experience, self._seconds, self._prompts.metrics())
         experience = gather(lambda numbers: self._take(len(numbers)), update, self.sampling)
         ages = [update - arrived.version for arrived in self._trained]
         metrics = {
@@ -172,6 +177,7 @@ class WorkerRollouts:
         for played in self._threads.map(self.workers.play, chunks(numbers, self.settings.chunk)):
             groups += played.groups
             self._seconds += played.seconds
+            self._prompts += played.prompts
         return groups
 
     # ------------------------------------------------------------------ with staleness

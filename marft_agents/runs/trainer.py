@@ -245,7 +245,6 @@ class Trainer:
             self.recorder.begin(trained)
         metrics = experience.metrics() | further | self.guard.update(trained)
         metrics = self.guard.judge(update, metrics, experience.reported)
-        metrics |= self.team.prompt_cache_use.taken()
         metrics["seconds/rollout"] = played - started
         ledger = ledger_of(
             experience.played,

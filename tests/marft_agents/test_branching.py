@@ -294,7 +294,7 @@ def test_what_is_reported_are_the_base_episodes():
 
     plain, _ = metrics_of()
     found, changed = metrics_of(**C3, branches=3)
-    other = ("team/branches", "team/extra_tokens", "team/informative_groups")
+    other = ("team/branches", "team/extra_tokens", "team/informative_groups", "team/prompt_cache_hits")
     same = [name for name in plain if name.startswith("team/") and name not in other and not name.endswith("_sum")]
     assert len(same) > 6
     assert {name: found[name] for name in same} == {name: plain[name] for name in same}

@@ -63,7 +63,9 @@ class ThreadWorkers:
         version, adapters = self.published
         time.sleep(next(self.delays, 0.0))
         unpack_adapters(player.team, adapters)
-        played = Played(version, player.play(numbers), 0.5)
+        used = replace(player.team.prompt_cache_use)
+        groups = player.play(numbers)
+        played = Played(version, groups, 0.5, player.team.prompt_cache_use - used)
         self.idle.put(player)
         return played
 
