@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from marft_agents.generation.sampling import SamplingParams, scale
-from marft_agents.models.prefix_tree import build_levels
-from marft_agents.models.tree_attention import TreeAttention, run
+from marft_agents.models.tree_attention import run
+from marft_agents.models.tree_mask import lay_out
 from marft_agents.trajectory import IntArray
 
 LOGITS = {"cpu": 128 * 49_152, "cuda": 2**26}  # per chunk of the head; six float32 matrices of this size are held
@@ -42,7 +42,7 @@ def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[Int
     if not actions:
         return action_hidden(trunk, [ONE_TOKEN], [ONE_TOKEN], device)[:0]
     sequences = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
-    tree = TreeAttention(build_levels(sequences, hidden_size=trunk.config.hidden_size), device)
+    tree = lay_out(sequences, trunk, device)
     places = [path[len(p) - 1 :] for path, p in zip(tree.paths_of(sequences), prompts, strict=True)]
     hidden = run(trunk, tree.tokens, tree.positions, tree)[0]
     return hidden[torch.as_tensor(np.concatenate(places), device=device)]

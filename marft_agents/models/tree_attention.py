@@ -110,11 +110,11 @@ class _Calls:
         """
         if len(set(self._layers)) < len(self._layers):
             raise ModelError(f"{type(model).__name__} attends more than once in a layer: {_WANTED}")
-        if _has_window(model.config) and self._windows == {None}:
+        if has_window(model.config) and self._windows == {None}:
             raise ModelError(f"{type(model).__name__} does not pass its sliding window to its attention: {_WANTED}")
 
 
-def _has_window(config: Any) -> bool:
+def has_window(config: Any) -> bool:
     """Return True if some layer of a model sees less than its whole context."""
     config = config.get_text_config()
     if not getattr(config, "use_sliding_window", True):
@@ -216,7 +216,11 @@ def causal_mask(behind: Tensor, window: int | None, groups: int) -> Tensor:
         window: Number of last tokens that a query sees, itself included; None for all.
         groups: Query heads for each head of keys.
     """
-    seen = behind >= 0 if window is None else (behind >= 0) & (behind < window)
+    return additive(behind >= 0 if window is None else (behind >= 0) & (behind < window), groups)
+
+
+def additive(seen: Tensor, groups: int) -> Tensor:
+    """Return 0 where a key is seen and -inf elsewhere, float32 [R, 1, groups * W, K] for bool [R, W, K]."""
     added = torch.zeros(seen.shape, device=seen.device).masked_fill_(~seen, -torch.inf)
     return added.repeat(1, groups, 1)[:, None]
 
