@@ -56,7 +56,7 @@ def merge_turns(messages: Sequence[Message]) -> list[dict[str, str]]:
     return merged
 
 
-@lru_cache(maxsize=64)  # of each tokenizer and template it is asked for every prompt, and said once
+@lru_cache(maxsize=64)  # asked for every prompt
 def takes_system_role(tokenizer: Any, template: str) -> bool:
     """Return True if the chat template shows a system message; those of Gemma and Mistral refuse or leave out one.
 
@@ -65,7 +65,7 @@ def takes_system_role(tokenizer: Any, template: str) -> bool:
         template: Its chat template.
 
     Warns:
-        UserWarning: It shows none.
+        UserWarning: It shows none; said once for each model.
     """
     from jinja2 import TemplateError
 
@@ -76,12 +76,16 @@ def takes_system_role(tokenizer: Any, template: str) -> bool:
             return True
     except TemplateError:
         pass
-    warnings.warn(
-        f"the chat template of {tokenizer.name_or_path or 'the model'} takes no system message: each profile is put "
-        "before the first user message",
-        stacklevel=2,
-    )
+    _say_so(tokenizer.name_or_path or "the model")
     return False
+
+
+@lru_cache(maxsize=64)  # once for each model, however many tokenizers of it are loaded
+def _say_so(model: str) -> None:
+    warnings.warn(
+        f"the chat template of {model} takes no system message: each profile is put before the first user message",
+        stacklevel=3,
+    )
 
 
 def disarm(text: str, symbols: Sequence[str]) -> str:
