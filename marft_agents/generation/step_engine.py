@@ -103,6 +103,7 @@ class StepEngine:
         self.room = BLOCK if self.captures else LONGEST_DRAFT  # tokens of a row beyond its longest action
         self._capture = capture or CudaGraphs()
         self._buffers: dict[SamplingParams, StepBuffers] = {}
+        self._adapters_checked = False
         self._graphs: dict[tuple[SamplingParams, StepShape], Captured] = {}
 
     def block(self, law: SamplingParams) -> int:
@@ -153,6 +154,9 @@ class StepEngine:
 
     def _graph(self, law: SamplingParams, shape: StepShape) -> Captured | None:
         """Return the captured step of a shape; None if it has to be run eagerly."""
+        if not self._adapters_checked:
+            check_adapters(self.base)
+            self._adapters_checked = True
         if self.fallback is None and (law, shape) not in self._graphs and len(self._graphs) < MOST_GRAPHS:
             try:
                 self._graphs[law, shape] = self._captured(law, shape)
@@ -208,6 +212,24 @@ def check_close(what: str, found: Tensor, wanted: Tensor, dtype: torch.dtype) ->
     difference = (found - wanted).abs().mean().item()
     if not difference <= tolerance:
         raise ArithmeticError(f"log-probs of {what} differ by {difference:.2g} on average, wanted {tolerance} at most")
+
+
+@torch.no_grad()
+def check_adapters(base: AdaptedBase) -> None:
+    """Refuse a base whose stacked adapters compute something else than PEFT's.
+
+    Raises:
+        ArithmeticError: The log-probs of a few tokens under all adapters differ.
+    """
+    probe = 37 * torch.arange(1, 7, device=base.device)[None] % base.peft.config.get_text_config().vocab_size
+    numbers = torch.tensor([[base.adapter_number(name)] for name in base.adapters], device=base.device)
+    with base.adapters_of_rows(numbers):
+        found = base.head(base.trunk(input_ids=probe.expand(len(numbers), -1)).last_hidden_state)
+    for name, logits in zip(base.adapters, found, strict=True):
+        with base.active_adapter(name):
+            wanted = base.head(base.trunk(input_ids=probe).last_hidden_state[0])
+        difference = logits.float().log_softmax(-1), wanted.float().log_softmax(-1)
+        check_close(f"the stacked adapter {name!r} and of PEFT", *difference, base.dtype)
 
 
 def check_engine(engine: str, device: torch.device | None) -> None:

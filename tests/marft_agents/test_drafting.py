@@ -104,6 +104,46 @@ def test_no_pass_reaches_beyond_the_last_position_of_a_row(base, monkeypatch):
     assert max(reached) == longest + law.max_new_tokens - 1
 
 
+def test_padding_behind_short_guesses_stays_within_each_rows_positions(base, monkeypatch):
+    reached = {}
+
+    def watched(trunk, tokens, positions, seen_by):
+        if tokens.shape[1] > 1:
+            for row in positions:
+                start = int(row[0])
+                reached.setdefault(start, []).append(int(row.max()))
+        return run(trunk, tokens, positions, seen_by)
+
+    monkeypatch.setattr(decode_step, "run", watched)
+    monkeypatch.setattr(DraftLength, "best", lambda self, rows: LONGEST_DRAFT)
+    monkeypatch.setattr(PromptLookup, "guess", lambda self: [5] * LONGEST_DRAFT)
+    monkeypatch.setattr(base, "end_ids", frozenset())
+    generation = Generation(base, SamplingParams(max_new_tokens=6))
+    short, long = np.arange(3, dtype=np.int32), np.arange(40, dtype=np.int32)
+    generation.submit(Prompt(short, np.random.default_rng(0), "a_0"))
+    for _ in range(2):
+        generation.step()
+    generation.submit(Prompt(long, np.random.default_rng(1), "a_0"))
+    while generation.busy:
+        generation.step()
+    of_short = [last for start, ends in reached.items() if start < 20 for last in ends]
+    assert max(of_short) == len(short) + 6 - 1  # the other row guesses more
+
+
+def test_right_guesses_are_counted_also_where_none_was_run(base, monkeypatch):
+    """Drafting starts by itself: the share of right guesses is known before the first guess is run."""
+    monkeypatch.setattr(base, "end_ids", frozenset())
+    generation = Generation(base, SamplingParams(temperature=0, max_new_tokens=24))
+    shapes = []
+    generation.submit(Prompt(np.asarray([1, 2, 5, 5, 5, 5, 5, 5], np.int32), np.random.default_rng(0), "a_0"))
+    best = DraftLength.best
+    while generation.busy:
+        generation.step()
+        shapes.append(best(generation._draft_length, 1))
+    assert shapes[0] == 0
+    assert max(shapes) > 0
+
+
 def law_behind(base, ids):
     """Return the probabilities of the next token, float [V]."""
     with base.active_adapter("a_0"), torch.no_grad():
