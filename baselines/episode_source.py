@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import marft_envs
-from baselines.config_trust import UntrustedConfigError, Uses, is_own, read_config
+from baselines.run_surface import RecordedEnvironment
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.records.episode import Episode
 from marft_envs.records.replay import rebuild
@@ -119,15 +118,9 @@ class Rebuilt:
     """
 
     def __init__(self, config: Path, *, trust: bool | None = False) -> None:
-        try:
-            told = read_config(config, Uses(only=("env", "keywords")), trust=trust)
-            self.env_id, self.keywords = str(told["env"]), dict(told["keywords"])
-            self.config, self.own = told, bool(trust) or is_own(config, config.read_bytes())
-        except UntrustedConfigError:
-            raise
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{config} is no record of a run: {type(error).__name__}: {error}") from error
-        self.env = marft_envs.make(self.env_id, **self.keywords)
+        made = RecordedEnvironment(config, trust=trust)
+        self.env, self.env_id, self.keywords = made.env, made.env_id, made.keywords
+        self.config, self.own = made.config, made.own
         if dependency_game(self.env) is None:
             raise ValueError(
                 f"{self.env_id} is no Flex-MG: its short records cannot be rebuilt; `marft report` shows them"

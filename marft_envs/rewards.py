@@ -210,6 +210,17 @@ class TeamReward:
         return math.fsum(self.weights[name] * value for name, value in terms.items())
 
 
+class RecordedReward(TeamReward):
+    """The reward of a record: its own terms are named and not imported, since the record has what was paid."""
+
+    def __post_init__(self) -> None:
+        """Import nothing."""
+
+    def terms(self, episode: Episode) -> dict[str, float]:
+        """Return no term: those of the episode are in the record."""
+        return {}
+
+
 def _own_term(name: str, term: Any) -> OwnTerm:
     """Return the function of an own term; refuse a name that metrics cannot have or that is taken."""
     if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) is None or name in TERMS:

@@ -40,6 +40,7 @@ from baselines.experiment_settings import Experiment, read_models
 from baselines.gold_answers import ScriptedView
 from baselines.retained_ability import retained
 from baselines.retained_ability import table as retained_table
+from baselines.run_surface import keep_surface
 from baselines.terminal import say
 from baselines.trained_team import TeamSettings, experiment_of
 from baselines.visible_console import TABLE_WIDTH, console
@@ -205,6 +206,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
         "retained": None if kept is None else {name: each.to_dict() for name, each in kept.items()},
     }
     cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
+    keep_surface(env, arguments.out)
     save(arguments.out, result, record | {"by_cohort": [row.to_dict() for row in cohorts]})
     print_results({arguments.env: result}, rules=tool_surface is not None)
     print_details(result, cohorts)

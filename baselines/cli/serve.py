@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import socket
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from baselines.cli.environment_flags import factory
 from baselines.cli.settings_flags import add_knobs, read_knobs
 from baselines.config_trust import Uses, add_trust_flag
 from baselines.local_hosts import is_loopback
-from baselines.serving.served_team import ServedTeam, ServeLimits, check_environment
+from baselines.run_surface import read_surface
+from baselines.serving.served_team import OF_A_QUESTION, ServedTeam, ServeLimits, check_surface, question_environments
 from baselines.terminal import say
 from baselines.trained_team import TeamSettings, experiment_of, run_of
 from marft_agents.runs import checkpoint
+from marft_envs.registration.recorded_game import surface_of
 
 
 class ServeError(ValueError):
@@ -84,9 +87,15 @@ def load(arguments: argparse.Namespace, limits: ServeLimits) -> ServedTeam:
         CheckpointError: There is no such checkpoint.
     """
     path = checkpoint.resolve(arguments.checkpoint)
-    experiment = experiment_of(path, Uses(only=("env", "keywords", "models")), trust=arguments.trust_config)
-    env = factory(experiment.env, experiment.keywords)()
-    check_environment(experiment, env)
+    surface = read_surface(run_of(path))
+    asked = [f"keywords.{name}" for name in OF_A_QUESTION if name != "team"]
+    uses = Uses(only=("env", "models", *(asked if surface else ["keywords"])))
+    experiment = experiment_of(path, uses, trust=arguments.trust_config)
+    surface = surface or surface_of(factory(experiment.env, experiment.keywords)())
+    check_surface(experiment, surface)
+    if surface and surface["team"] is not None:
+        experiment = dataclasses.replace(experiment, keywords={**experiment.keywords, "team": surface["team"]})
+    env = question_environments(experiment, ["?"])()
     settings = TeamSettings.of_run(experiment, path)
     settings.check(env)
     name = arguments.name or run_of(path).resolve().name

@@ -20,6 +20,7 @@ from baselines.cli.train import add_model_flags, keep_as_own
 from baselines.config_trust import Uses, add_trust_flag, require_trust
 from baselines.data_checksums import refuse_changed
 from baselines.experiment_settings import Experiment, read_models
+from baselines.run_surface import keep_surface
 from baselines.terminal import say
 from baselines.training_data.demonstrations import check_agents, demonstrations
 from baselines.training_data.recordings import sha256_of
@@ -227,6 +228,7 @@ def fine_tune(
         experiment = dataclasses.replace(experiment, schedule=dataclasses.replace(experiment.schedule, updates=total))
         notes = {**notes_of(env), "turns": chosen.sha256}
         folder = RunFolder(out, experiment.to_dict(), resume_at=done, recorded=recorded, notes=notes)
+        keep_surface(env, out)
         if done:
             keep_as_own(out, experiment)
         chosen.write(out)

@@ -33,6 +33,7 @@ from baselines.data_checksums import refuse_changed, task_checksum
 from baselines.experiment_settings import SETTINGS, Experiment
 from baselines.presets import PRESETS
 from baselines.report.learning_curve import draw_curve
+from baselines.run_surface import keep_surface
 from baselines.terminal import say
 from baselines.training_data.recordings import sha256_of
 from marft_agents.learning.algorithms import ALGORITHMS
@@ -389,6 +390,7 @@ class _Run:
             notes=self.notes,
             tracking=experiment.tracking,
         )
+        keep_surface(env, out)
         if done:
             keep_as_own(out, experiment)
         Trainer(

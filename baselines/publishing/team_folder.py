@@ -20,12 +20,14 @@ from baselines.comparison import find_evaluation, read_evaluation
 from baselines.config_trust import Uses, read_config
 from baselines.publishing.model_card import PICTURE, CardFacts, model_card
 from baselines.publishing.private_content import PrivateContent, replaced, search
+from baselines.run_surface import read_surface
 from baselines.trained_team import run_of
 from marft_agents.models.random_models import RANDOM_MODELS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import EVALUATION_FILE
 from marft_envs.dependency import drawing
-from marft_envs.environment_capabilities import dependency_game
+from marft_envs.registration.recorded_game import surface_of
+from marft_envs.teams.team import Team
 
 SCENARIOS = "scenarios.json"
 CARD = "README.md"
@@ -178,14 +180,20 @@ class PublishedTeam:
 
     def _team(self, out: Path, run: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
         """Write team.json and the picture of *D*; return the team, None for an environment that shows none."""
-        read_config(run / "config.json", Uses(only=("env", "keywords")), trust=self.trust)
-        game = dependency_game(marft_envs.make(config["env"], **config["keywords"]))
-        if game is None:
-            return None
-        team = dataclasses.replace(game.team, dependency=game.dependency).to_dict()
-        _put_json(out / "team.json", team)
-        drawing.picture(game.dependency, game.team.roster, out / PICTURE)
-        return team
+        surface = read_surface(run)
+        if surface is not None:
+            told: dict[str, Any] = replaced(surface, self._replace)
+        else:  # an older run
+            read_config(run / "config.json", Uses(only=("env", "keywords")), trust=self.trust)
+            env = marft_envs.make(config["env"], **config["keywords"])
+            found = surface_of(env)
+            if found is None or found["team"] is None:
+                return None
+            told = found
+        team = Team.from_dict({**told["team"], "dependency": told["dependency"]})
+        _put_json(out / "team.json", team.to_dict())
+        drawing.picture(team.dependency, team.roster, out / PICTURE)
+        return team.to_dict()
 
     def _private_content(self, out: Path) -> list[PrivateContent]:
         """Return what must not be published in the text files of a folder."""

@@ -22,8 +22,8 @@ from marft_agents.policies.policy import encodable
 from marft_agents.rollouts.rollout import collect
 from marft_agents.setting_fields import check_knobs, knob
 from marft_agents.trajectory import EpisodeStart, SampledTurn, Trajectory
-from marft_envs.environment_capabilities import dependency_game
-from marft_envs.tasks.base import JudgingTasks, Outcome, Task, TaskList, TeamBound
+from marft_envs.registration.recorded_game import surface_of
+from marft_envs.tasks.base import Outcome, Task, TaskList
 
 OF_A_QUESTION = ("team", "dependency", "horizon", "communication", "max_action_chars")  # keywords of training that hold
 
@@ -237,10 +237,22 @@ def check_environment(experiment: Experiment, env: Any) -> None:
     Raises:
         QuestionError: The environment cannot be played with a question; says why.
     """
-    game = dependency_game(env)
-    if game is None:
+    check_surface(experiment, surface_of(env))
+
+
+def check_surface(experiment: Experiment, surface: Mapping[str, Any] | None) -> None:
+    """Refuse the environment of a training by what its run keeps of it, see `check_environment`.
+
+    Args:
+        experiment: Experiment of the training.
+        surface: What its agents were told, see `surface_of`; None for an environment that is no Flex-MG.
+
+    Raises:
+        QuestionError: The environment cannot be played with a question; says why.
+    """
+    if surface is None:
         raise QuestionError(f"{experiment.env} cannot be served: it is no Flex-MG, so a question is no task of it")
-    if isinstance(game.tasks, TeamBound) or not isinstance(game.tasks, JudgingTasks):
+    if not surface["answers"]:
         raise QuestionError(
             f"{experiment.env} cannot be served: its agents act on a world (tools, resources), which a question does "
             "not bring along; wanted an environment whose tasks are problems with an answer"

@@ -22,7 +22,7 @@ import numpy as np
 from marft_envs.dependency.base import Roster
 from marft_envs.graders.base import Grader, Score, ask, sees_trajectory
 from marft_envs.graders.metered import BudgetSpentError
-from marft_envs.graders.settings import REMOTE, GraderSettings
+from marft_envs.graders.settings import REMOTE, GraderError, GraderSettings
 from marft_envs.records.turn import Turn
 from marft_envs.tasks.base import (
     DescribedTasks,
@@ -149,6 +149,24 @@ class GradedTasks:
         """Start a game of the tasks."""
         inner = session_starter(self.graded)(task, roster, generator)
         return GradedSession(self, inner, task, roster.answering)
+
+
+class RecordedGrades(GradedTasks):
+    """The tasks of a record, whose grader is described and not made: the grades are in the record.
+
+    Args:
+        graded: The tasks, bound to their team if they must be.
+        how: Settings of the grader.
+
+    Raises:
+        GraderError: Settings that cannot be used, or a file that would have to be read.
+    """
+
+    def __init__(self, graded: Tasks, how: Any) -> None:
+        self.graded = graded
+        if isinstance(how, str) and how.endswith(".toml"):
+            raise GraderError(f"grader: a record names the file {how}, wanted the settings in it")
+        self.how = GraderSettings.of(how)
 
 
 def bare_tasks(tasks: Tasks) -> Tasks:

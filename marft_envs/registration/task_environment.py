@@ -10,6 +10,7 @@ from typing import Any
 from marft_envs.dependency import as_dependency
 from marft_envs.game import FlexMG
 from marft_envs.registration.registry import EnvSpec, check_id, register
+from marft_envs.rewards import RecordedReward
 from marft_envs.tasks.base import Tasks, TeamBound
 from marft_envs.teams.team import PRESETS, Team, as_team
 
@@ -74,6 +75,49 @@ class TaskEnvironment:
 
             tasks = GradedTasks(tasks, grader)
         return FlexMG(tasks, playing, name=self.id, **kwargs)
+
+    def of_record(
+        self,
+        surface: Mapping[str, Any],
+        *,
+        data: Any = "embedded",
+        split: str = "train",
+        reward: Any = "success",
+        grader: Any = None,
+        **kwargs: Any,
+    ) -> FlexMG:
+        """Make the game that rebuilds the texts of recorded episodes: see `recorded_game`.
+
+        Args:
+            surface: Team and tools of the run, see `surface_of`.
+            data: As for the game itself.
+            split: Split of the data.
+            reward: Reward of the run, whose own terms are named and not imported.
+            grader: Grader of the run, which is described and not made.
+            **kwargs: Other keywords of the run; `team`, `tools` and `judge` are left out.
+        """
+        from marft_envs.graders.graded_tasks import RecordedGrades
+        from marft_envs.tasks.tools.connectors.tool_file import RecordedTools
+        from marft_envs.tasks.tools.tool_access import Surface
+        from marft_envs.tasks.worlds.task_loading import load_tasks
+
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("team", "judge")}
+        connected = kwargs.pop("tools", None) is not None
+        own = {key: kwargs.pop(key) for key in self.own & set(kwargs)}
+        team = Team.from_dict(surface["team"])
+        if connected:
+            given = None if data == "embedded" else load_tasks(data, split)
+            tasks: Tasks = RecordedTools(surface["connected"], Surface.from_dict(surface["tools"]), given, split)
+        else:
+            tasks = self.factory(data=data, split=split, **own, **self.rules)
+        if isinstance(tasks, TeamBound):
+            dependency = kwargs.get("dependency")
+            tasks = tasks.for_team(team, None if dependency is None else as_dependency(dependency))
+        if grader is not None:
+            tasks = RecordedGrades(tasks, grader)
+        if isinstance(reward, Mapping):
+            reward = RecordedReward.of(reward)
+        return FlexMG(tasks, team, name=self.id, reward=reward, **kwargs)
 
     def read_team(self, team: Team | Mapping[str, Any] | str) -> Team:
         """Return a team; the name of a preset means the one of this task's language and family."""

@@ -50,6 +50,8 @@ def test_a_schema_is_one_and_describes_each_key(name):
     [
         ("config", "run/config.json"),
         ("versions", "run/versions.json"),
+        ("surface", "run/surface.json"),
+        ("surface", "a/surface.json"),
         ("evaluation", "a/evaluation.json"),
         ("evaluation", "b/evaluation.json"),
         ("scenarios", "list.json"),

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 from canary import WITHOUT_PLACE, Canary, change, error_of, invocations, leaves, plant, remove
+from needed_package import needed_package
 
 from baselines.cli.main import COMMANDS, main
 from baselines.report.server import Server
 from baselines.training_data.recordings import sha256_of
 from marft_common.import_paths import search_working_directory
 
-importlib.import_module("mcp.client.stdio")  # its servers write to the standard error of this moment
+needed_package("mcp.client.stdio", "pip install 'marft[mcp]'")  # its servers write to the standard error of this moment
 GAME = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories"]
 SMALL = ["--model", "tiny", "--device", "cpu", "--max-new-tokens", "4"]
 REFUSE = {  # the commands that would act on a record; the others read it as data
@@ -48,8 +49,10 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def canary(made, tmp_path, monkeypatch):
-    """Probes in the working directory, and a copy of the run as a download."""
+    """Probes in the working directory, and a copy of the run as a download; it is an older run without surface."""
     shutil.copytree(made, tmp_path / "theirs", ignore=shutil.ignore_patterns("state"))
+    for surface in (tmp_path / "theirs").rglob("surface.json"):
+        surface.unlink()
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setattr(sys, "path", sys.path.copy())  # commands add the working directory
@@ -91,6 +94,30 @@ def test_no_command_touches_what_the_records_of_others_name(canary, run, command
                 refused.add(leaf.name)
             remove(canary.folder / "out")
     assert refused == {leaf.name for leaf in leaves(command)} & REFUSE
+
+
+READING = [
+    *(f"export RUN --format {form} --texts --out out" for form in ("jsonl", "spans")),
+    *(f"data {action} RUN --where True --out out" for action in ("from-runs", "mine", "shadow")),
+    "push RUN --repo me/theirs --dry-run --out out",
+    "serve RUN --openai --port 0",
+]
+
+
+@pytest.mark.parametrize("command", READING)
+def test_records_are_read_without_what_made_them(canary, run, made, command):
+    """A run that keeps its surface is read by everybody, without a question; an older one is refused."""
+    reward = {"mine": {"function": "evil:anything", "weight": 1.0}}
+    keywords = {"data": "embedded:stories", "grader": "evil:anything", "reward": reward, "judge": "unsafe"}
+    for file in (run / "config.json", run / "trained" / "evaluation.json"):
+        change(file, {"keywords": {"split": "train", **keywords}})
+    words = command.replace("RUN", str(run)).split()
+    assert "was not written by you" in error_of(words)
+    for place in (".", "trained"):
+        shutil.copy(made / "run" / place / "surface.json", run / place)
+    assert error_of(words) == ""
+    assert canary.touched() == set()
+    assert Path("out").exists() != command.startswith("serve")
 
 
 # ------------------------------------------------------------------ with the flag

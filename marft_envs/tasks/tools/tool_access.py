@@ -17,7 +17,7 @@ from typing import Any
 
 from marft_envs.dependency.base import Dependency
 from marft_envs.tasks.tools.handoff_dependency import HAND_OFF, Handoff, hand_off_tool
-from marft_envs.tasks.tools.tool import Tool
+from marft_envs.tasks.tools.tool import Tool, ToolError
 from marft_envs.tasks.tools.world import WorldKind
 from marft_envs.teams.profile import TeamError
 from marft_envs.teams.team import Team
@@ -114,6 +114,24 @@ class Surface:
             owned[world] = {agent: [tool.to_dict() for tool in tools.values()] for agent, tools in agents.items()}
         return {"listing": self.listing, "owned": owned}
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Surface:
+        """Read the JSON form; the tools are described, and cannot be called.
+
+        Raises:
+            SurfaceError: It has another form.
+        """
+        try:
+            owned = {
+                world: {agent: {tool["name"]: _described(tool) for tool in tools} for agent, tools in agents.items()}
+                for world, agents in plain["owned"].items()
+            }
+            if plain["listing"] not in LISTINGS:
+                raise ValueError(f"listing: found {plain['listing']!r}, wanted one of {', '.join(LISTINGS)}")
+            return cls(owned, plain["listing"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise SurfaceError(f"this is no tool surface: {type(error).__name__}: {error}") from error
+
     @cached_property
     def sha256(self) -> str:
         """SHA-256 of the JSON form: names, descriptions and schemas, by agent."""
@@ -153,6 +171,16 @@ def check_surface(trained: str | None, now: str | None, *, allow: bool = False) 
             "names, descriptions, schemas or owners of tools differ. Use the same team and worlds, or allow another "
             "surface on purpose"
         )
+
+
+def _described(plain: Mapping[str, Any]) -> Tool:
+    if not isinstance(plain["name"], str) or not isinstance(plain["description"], str):
+        raise TypeError(f"found the tool {plain!r:.60}, wanted texts as name and description")
+    return Tool(plain["name"], plain["description"], dict(plain["parameters"]), _not_callable)
+
+
+def _not_callable(**_: Any) -> None:
+    raise ToolError("this tool is of a record, and cannot be called")
 
 
 def _short(digest: str | None) -> str:

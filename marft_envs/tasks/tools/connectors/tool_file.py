@@ -36,7 +36,7 @@ import difflib
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -51,7 +51,7 @@ from marft_envs.tasks.tools.schema import check_schema
 from marft_envs.tasks.tools.task import ToolTask
 from marft_envs.tasks.tools.task_set import ToolTasks
 from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError
-from marft_envs.tasks.tools.tool_access import ALL, FINISH
+from marft_envs.tasks.tools.tool_access import ALL, FINISH, Surface
 from marft_envs.tasks.tools.world import Toolbox
 from marft_envs.teams.profile import TeamError
 from marft_envs.teams.team import Team
@@ -319,6 +319,11 @@ class ConnectedTasks(ToolTasks):
         chosen = file.tasks(split) if tasks is None else tasks
         super().__init__(file.name, [world], chosen, limits=bounds, listing=listing)
 
+    def record(self) -> dict[str, Any]:
+        """Return name, limits and tasks of the file as JSON, for `RecordedTools`; no address, command or header."""
+        tasks = [asdict(entry) for entry in self.file.task]
+        return {"name": self.file.name, "limits": dict(vars(self.limits)), "task": tasks}
+
     def for_team(self, team: Team, dependency: Dependency | None = None) -> ConnectedTasks:
         """Return the same tasks with the tools of a team, as the file or the profiles assign them.
 
@@ -341,6 +346,39 @@ class ConnectedTasks(ToolTasks):
         if not any({ALL, FINISH.name} & set(one.tools) for one in team.profiles):
             raise TeamError(f"{where}: no agent of the team {team.name!r} owns {FINISH.name!r}, so no episode can end")
         return super().for_team(team, dependency)
+
+
+class RecordedTools(ToolTasks):
+    """Tasks in the world of a tool file, as a run recorded them: no server is asked, and no tool can be called.
+
+    Args:
+        record: Record that `ConnectedTasks.record` returned.
+        surface: Tool surface of the run, with its team.
+        tasks: Tasks in its world; None: those of the file.
+        split: Split of the tasks in the file.
+
+    Raises:
+        ToolFileError: The record has another form, or no task of the split.
+    """
+
+    slow_step = True
+
+    def __init__(
+        self, record: Mapping[str, Any], surface: Surface, tasks: Sequence[ToolTask] | None = None, split: str = "train"
+    ) -> None:
+        file = _entry(ToolFile, record, "tools")
+        entries = tuple(_entry(TaskEntry, row, f"tools: task[{place}]") for place, row in enumerate(file.task))
+        try:
+            limits = ToolLimits(**file.limits)
+        except (TypeError, ValueError) as error:
+            raise ToolFileError(f"tools: limits: {error}") from error
+        chosen = replace(file, task=entries).tasks(split) if tasks is None else tasks
+        super().__init__(file.name, [Toolbox(file.name, {})], chosen, limits=limits, listing=surface.listing)
+        self._surface = surface
+
+    def for_team(self, team: Team, dependency: Dependency | None = None) -> RecordedTools:
+        """Return the tasks as they are: their surface is that of the team that played."""
+        return self
 
 
 def _entry(kind: type[_Entry], value: Any, where: str) -> _Entry:
