@@ -126,31 +126,34 @@ _ACTING: Mapping[str, Rule] = {
     "endpoint": CONNECTS,
     "scenario_file": lambda text: PLAIN if text == Path(text).name else LOADS,  # a name: it lies beside the record
 }
-_CHOICES = (  # texts that choose among known names, and texts that are shown or compared
-    *("algorithm", "sharing", "dtype", "policy"),
-    *(f"learner.{name}" for name in ("level", "normalisation", "baseline", "compare", "credit", "centring", "scaling")),
-    *(f"learner.{name}" for name in ("averaging", "lr_schedule", "kl_estimator", "kl_place", "agent_order")),
-    *(
-        "learner.compounding",
-        "context.overflow",
-        "engine.engine",
-        "remote.remote_token_limit",
-        "lora.targets",
-        "validation.validate_on",
-    ),
-    *("tracking.track", "tracking.track_project"),
-    *(f"keywords.{name}" for name in ("split", "dependency", "horizon", "feedback", "communication", "render_mode")),
-    *(f"keywords.{name}" for name in ("max_action_chars", "context_rounds", "compaction", "memory", "size", "listing")),
-    *(f"keywords.{name}" for name in ("limits", "languages", "grading", "policy", "seed", "attack", "injection")),
-    *(f"keywords.{name}" for name in ("params", "show_actions", "seen_by")),
-    *(f"keywords.team.{name}" for name in ("name", "language", "dependency", "profiles")),
-    *("keywords.reward", "keywords.reward.*"),
-    *(f"keywords.grader.{name}" for name in ("mode", "model", "rubric", "when_spent", "token_limit")),
-    *(f"keywords.tools.{name}" for name in ("name", "owners", "limits", "task")),
-    *(f"keywords.tools.http.*.{name}" for name in ("name", "description", "parameters", "result", "headers")),
-    *(f"keywords.tools.mcp.*.{name}" for name in ("tools", "env")),
+_CHOICES: Mapping[str, str] = {  # texts that choose among known names, and texts that are shown or compared
+    "": "algorithm sharing dtype policy",
+    "learner": "level normalisation baseline compare credit centring scaling averaging lr_schedule kl_estimator "
+    "kl_place agent_order compounding",
+    "context": "overflow",
+    "engine": "engine",
+    "remote": "remote_token_limit",
+    "lora": "targets",
+    "validation": "validate_on",
+    "tracking": "track track_project",
+    "keywords": "split dependency horizon reward feedback communication render_mode max_action_chars context_rounds "
+    "compaction memory size listing limits languages grading policy seed attack injection params show_actions seen_by",
+    "keywords.reward": "*",
+    "keywords.team": "name language dependency profiles",
+    "keywords.grader": "mode model rubric when_spent token_limit",
+    "keywords.tools": "name owners limits task",
+    "keywords.tools.http.*": "name description parameters result headers",
+    "keywords.tools.mcp.*": "tools env",
+}
+RULES: Mapping[str, Rule] = {
+    **{f"{table}.{name}".lstrip("."): PLAIN for table, names in _CHOICES.items() for name in names.split()},
+    **_ACTING,
+}
+# The rules of other keywords are those of the environments of marft: what a plugin does with its own is not known.
+OF_ANY_GAME = (
+    *("data", "split", "team", "grader", "dependency", "horizon", "reward", "feedback", "communication", "tools"),
+    *("max_action_chars", "context_rounds", "compaction", "render_mode"),
 )
-RULES: Mapping[str, Rule] = {**dict.fromkeys(_CHOICES, PLAIN), **_ACTING}
 
 
 class _Node:
@@ -166,9 +169,9 @@ class _Node:
         self.inside: dict[str, _Node] = {}
 
 
-def _tree() -> _Node:
+def _tree(rules: Mapping[str, Rule]) -> _Node:
     top = _Node()
-    for key, rule in RULES.items():
+    for key, rule in rules.items():
         node = top
         for part in key.split("."):
             node = node.inside.setdefault(part, _Node())
@@ -176,7 +179,13 @@ def _tree() -> _Node:
     return top
 
 
-_TREE, _NOTHING = _tree(), _Node()
+def _of_any_game(key: str) -> bool:
+    table, *names = key.split(".")
+    return table != "keywords" or names[0] in OF_ANY_GAME
+
+
+_OURS, _NOTHING = _tree(RULES), _Node()
+_OF_PLUGINS = _tree({key: rule for key, rule in RULES.items() if _of_any_game(key)})
 
 
 class ActingValue(NamedTuple):
@@ -233,7 +242,8 @@ class UntrustedConfigError(ValueError):
 
 def acting_values(record: Mapping[str, Any], uses: Uses = EVERYTHING) -> list[ActingValue]:
     """Return the values of a record on which a command acts that uses them."""
-    return list(_walk(record, _TREE, (), uses))
+    env_id = str(record.get("env", "marft/")).rpartition(":")[2]
+    return list(_walk(record, _OURS if env_id.startswith("marft/") else _OF_PLUGINS, (), uses))
 
 
 def _walk(value: Any, node: _Node, place: tuple[str | int, ...], uses: Uses) -> Iterator[ActingValue]:
@@ -302,9 +312,9 @@ def require_trust(file: Path, content: bytes, record: Mapping[str, Any], uses: U
     shown = [str(one) for one in found[:MOST_SHOWN]]
     more = [f"and {len(found) - len(shown)} more"] if len(found) > len(shown) else []
     raise UntrustedConfigError(
-        f"{file} was not written by you on this machine, and names what this command would do: "
-        f"{'; '.join([*shown, *more])}. Look at it; if you want that, give --trust-config, or set {VARIABLE} to a "
-        "folder of records that you trust"
+        f"{file} was not written by you on this machine (or is a copy, or of an earlier version), and names what this "
+        f"command would do: {'; '.join([*shown, *more])}. Look at it; if you want that, give --trust-config, or set "
+        f"{VARIABLE} to a folder of records that you trust"
     )
 
 

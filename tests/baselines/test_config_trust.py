@@ -162,6 +162,15 @@ def test_the_experiments_that_come_with_marft_act_by_their_data_alone(tmp_path):
             assert {(one.place, one.does) for one in found} <= {(("keywords", "data"), LOADS)}, name
 
 
+def test_the_keywords_of_a_plugin_are_its_own():
+    """Its `policy` may be a path, though that of tau2 is one of three names."""
+    keywords = {"policy": "x", "size": {"of": "x"}, "judge": "auto", "horizon": 2, "split": "train", "seed": 3}
+    assert acting_values({"env": "marft/tau2_retail_duo-v0", "keywords": keywords}) == []
+    found = acting_values({"env": "desk/own-v0", "keywords": keywords})
+    assert [one.place for one in found] == [("keywords", "policy"), ("keywords", "size", "of"), ("keywords", "judge")]
+    assert {one.does for one in found} == {UNKNOWN}
+
+
 def test_only_what_is_used_counts():
     record = {"env": "evil:x", "models": {"a": "/x", "b": "/y"}, "keywords": {"data": "x.csv", "grader": "evil:f"}}
     places = {str(one).split()[0] for one in acting_values(record, Uses(only=("models", "keywords.data")))}
@@ -189,9 +198,10 @@ def test_the_record_of_somebody_else_is_refused_with_all_that_acts(config):
     with pytest.raises(UntrustedConfigError) as caught:
         read_config(config)
     assert str(caught.value) == (
-        f"{config} was not written by you on this machine, and names what this command would do: env imports a module: "
-        '"evil:a/b-v0"; keywords.tools.mcp[0].command runs a command: ["/bin/sh", "-c", "id"]. Look at it; if you want '
-        "that, give --trust-config, or set MARFT_TRUST to a folder of records that you trust"
+        f"{config} was not written by you on this machine (or is a copy, or of an earlier version), and names what "
+        'this command would do: env imports a module: "evil:a/b-v0"; keywords.tools.mcp[0].command runs a command: '
+        '["/bin/sh", "-c", "id"]. Look at it; if you want that, give --trust-config, or set MARFT_TRUST to a folder of '
+        "records that you trust"
     )
 
 
