@@ -61,7 +61,13 @@ class Cohorts:
 
 def _in_order(values: set[str]) -> list[str]:
     """Sort values, numbers by size."""
-    return sorted(values, key=lambda text: (not text.isdecimal(), int(text) if text.isdecimal() else 0, text))
+    return sorted(values, key=by_size)
+
+
+def by_size(text: str) -> tuple[bool, int, str]:
+    """Return a key that sorts numbers by size, before other texts."""
+    is_number = text.isdecimal() and len(text) < 20
+    return not is_number, int(text) if is_number else 0, text
 
 
 class CohortScore(NamedTuple):

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baselines.cohorts import Cohort, Cohorts, Mask
+from baselines.record_shapes import evaluation, mismatch
 from baselines.statistics import PairedDifference, holm, paired_difference
 from marft_agents.runs.run_folder import EVALUATION_FILE
 
@@ -84,10 +85,12 @@ def read_evaluation(path: Path) -> Evaluated:
         raise ComparisonError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise ComparisonError(f"{path} is not JSON: {error}") from error
-    if not isinstance(record, dict) or "scores" not in record:
+    if not isinstance(record, dict) or record.get("scores") is None:
         raise ComparisonError(f"{path} is no evaluation: it has no scores; `marft eval` writes one")
     names = {"success": "scores", "tokens": "tokens", "violations": "violation"}
     grids = {metric: _grid(path, name, record[name]) for metric, name in names.items() if record.get(name) is not None}
+    if (wrong := mismatch(record, evaluation)) is not None:
+        raise ComparisonError(f"{path}: {wrong}")
     shape = grids["success"].shape
     grids["failures"] = np.isnan(grids["success"]).astype(np.float64)
     cohorts = record.get("cohorts", {})
@@ -100,7 +103,7 @@ def read_evaluation(path: Path) -> Evaluated:
 def _grid(path: Path, name: str, rows: Any) -> Grid:
     try:
         grid = np.array([[math.nan if cell is None else cell for cell in row] for row in rows], np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ComparisonError(f"{path}: {name}: wanted a number or null per scenario and seed ({error})") from error
     if grid.ndim != 2 or not grid.size:
         raise ComparisonError(f"{path}: {name}: found the shape {grid.shape}, wanted [scenarios, seeds]")
@@ -141,12 +144,20 @@ def find_evaluation(text: str) -> Path:
     ]
     if found:
         return max(found, key=lambda file: file.stat().st_mtime)
-    config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    env = _env_of(run / "config.json")
     raise ComparisonError(
         f"{text}: no evaluation of {checkpoint.name} lies in {run}; make one with the keywords of the environment: "
-        f"marft eval --env {config.get('env', 'ID')} --checkpoint {run}@{checkpoint.name} "
+        f"marft eval --env {env} --checkpoint {run}@{checkpoint.name} "
         f"--out {run / ('evaluation-' + checkpoint.name)}"
     )
+
+
+def _env_of(config: Path) -> str:
+    try:
+        told = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ComparisonError(f"{config} cannot be read: {error}") from error
+    return str(told.get("env", "ID")) if isinstance(told, dict) else "ID"
 
 
 def _checkpoint(run: Path, name: str, text: str) -> Path:
@@ -163,7 +174,7 @@ def _checkpoint(run: Path, name: str, text: str) -> Path:
 def _is_of(file: Path, checkpoint: Path) -> bool:
     try:
         told = json.loads(file.read_text(encoding="utf-8")).get("checkpoint")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, RecursionError, AttributeError):
         return False
     return isinstance(told, str) and Path(told).name == checkpoint.name
 

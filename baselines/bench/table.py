@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table as TerminalTable
 
-from baselines import visible_console
+from baselines import record_shapes, visible_console
 from baselines.statistics import grid_mean, holm, noise_floor, paired_difference, wilson
 from baselines.terminal import say
 
@@ -114,14 +114,15 @@ def read_records(places: Iterable[Path]) -> list[Record]:
     """
     found: dict[tuple[str, str], Record] = {}
     for place in places:
-        records = (
-            _read_export(place) if place.is_file() else [_read_json(f) for f in sorted(place.glob("cells/*.json"))]
-        )
+        files = [] if place.is_file() else sorted(place.glob("cells/*.json"))
+        records = _read_export(place) if place.is_file() else [(str(file), _read_json(file)) for file in files]
         if not records:
             raise RecordsError(f"{place} holds no records: wanted a folder of marft bench with cells/, or an export")
-        for record in records:
-            if record.get("schema") != CELL_SCHEMA:
-                raise RecordsError(f"{place}: found the schema {record.get('schema')!r}, wanted {CELL_SCHEMA!r}")
+        for where, record in records:
+            if isinstance(record, dict) and record.get("schema") != CELL_SCHEMA:
+                raise RecordsError(f"{where}: found the schema {record.get('schema')!r}, wanted {CELL_SCHEMA!r}")
+            if (wrong := record_shapes.mismatch(record, record_shapes.cell)) is not None:
+                raise RecordsError(f"{where}: {wrong}")
             key = record["plan_checksum"], record["cell"]
             if key in found:
                 raise RecordsError(f"{place}: the cell {record['cell']!r} of plan {record['plan']!r} is there twice")
@@ -132,18 +133,24 @@ def read_records(places: Iterable[Path]) -> list[Record]:
 def _read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RecordsError(f"{file} is no record: {error}") from error
 
 
-def _read_export(file: Path) -> list[Record]:
+def _read_export(file: Path) -> list[tuple[str, Record]]:
+    """Return the place and the record of each cell."""
     content = _read_json(file)
     if not isinstance(content, Mapping) or content.get("schema") != RECORDS_SCHEMA:
         raise RecordsError(f"{file} is no export of records: wanted the schema {RECORDS_SCHEMA!r}")
-    cohorts = content["cohorts"]
-    return [
-        record | {"cohorts": cohorts.get(record.get("scenarios", {}).get("checksum"))} for record in content["cells"]
-    ]
+    if (wrong := record_shapes.mismatch(content, record_shapes.EXPORT)) is not None:
+        raise RecordsError(f"{file}: {wrong}")
+    found = []
+    for number, record in enumerate(content["cells"]):
+        played = record.get("scenarios")
+        checksum = played.get("checksum") if isinstance(played, dict) else None
+        cohorts = content["cohorts"].get(checksum) if isinstance(checksum, str) else None
+        found.append((f"{file}: cells[{number}]", record | {"cohorts": cohorts}))
+    return found
 
 
 def export(records: Sequence[Record], file: Path) -> None:

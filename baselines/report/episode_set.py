@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from baselines.record_shapes import EPISODE, mismatch
+
 BLOCK = 100  # episodes of a block
 PREVIEW = 110  # characters of an episode's line in the list
 MOST_TOKENS = 4096  # tokens of an action whose log-probs are shown
@@ -25,6 +27,10 @@ HEADER = re.compile(r"\[([^\[\]\n]{1,64})\]\n")
 ROLES = ("system", "user", "assistant", "environment")
 
 Cohorts = Mapping[str, Sequence[Any]]
+
+
+class EpisodeError(ValueError):
+    """A line that is no record of an episode; names the file, the line, and what was found."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +112,12 @@ class EpisodeSet:
     def _add(self, number: int, line: bytes) -> None:
         try:
             record = json.loads(line)
-            episode = compact(record, self.limit)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"{self.file}:{number + 1}: this is no record of an episode: {error}") from error
+            wrong = mismatch(record, EPISODE)
+            episode = compact(record, self.limit) if wrong is None else {}
+        except (ValueError, RecursionError) as error:
+            raise EpisodeError(f"{self.file}:{number + 1}: this is no record of an episode: {error}") from error
+        if wrong is not None:
+            raise EpisodeError(f"{self.file}:{number + 1}: this is no record of an episode: {wrong}")
         row = row_of(episode)
         row["cohorts"] = {name: values[number % len(values)] for name, values in self.cohorts.items() if values}
         if len(self.rows) % BLOCK == 0:
@@ -166,7 +175,7 @@ def compact(record: Mapping[str, Any], limit: TextLimit) -> dict[str, Any]:
     game = record.get("game") or {}
     played = game.get("turns") or [{}] * len(record["turns"])
     turns = [_turn(turn, seen, limit) for turn, seen in zip(record["turns"], played, strict=False)]
-    place = {(turn["round"], turn["agent"]): number for number, turn in enumerate(turns)}
+    place: dict[tuple[int, str], int] = {}  # of the turns so far: none sees a later one
     agents = [turn["agent"] for turn in turns]
     for number, (turn, seen) in enumerate(zip(turns, played, strict=False)):
         visible = [place.get((round, agent)) for round, agent in seen.get("visible", [])]
@@ -174,6 +183,7 @@ def compact(record: Mapping[str, Any], limit: TextLimit) -> dict[str, Any]:
         if "observation" in seen:
             texts = [one["text"] for one in record["turns"][:number]]
             turn["saw"] = messages_of(seen["observation"], [*zip(agents, texts, strict=False)], agents)
+        place[turn["round"], turn["agent"]] = number
     _layers(turns)
     _share_messages(turns, limit)
     return {

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from baselines.bench.table import notes_of
+from baselines.cohorts import by_size
 from baselines.comparison import ComparisonError, compare, find_evaluation, read_evaluation
+from baselines.record_shapes import TRAINING
 from baselines.report.episode_set import number_of
 from baselines.report.sources import EvaluationRecord, Source, read_json
 from marft_agents.intervals import wilson
@@ -182,15 +184,11 @@ def cohorts_of(scores: Sequence[Sequence[float | None]], cohorts: Mapping[str, S
                 groups["none" if value is None else str(value)].append(sum(there) / len(there))
         rows = [
             {"value": value, "scenarios": len(means), "interval": list(wilson(sum(means) / len(means), len(means)))}
-            for value, means in sorted(groups.items(), key=lambda item: _natural(item[0]))
+            for value, means in sorted(groups.items(), key=lambda item: by_size(item[0]))
         ]
         if len(rows) > 1:
             found.append({"name": name, "rows": rows})
     return found
-
-
-def _natural(text: str) -> tuple[bool, int, str]:
-    return not text.isdecimal(), int(text) if text.isdecimal() else 0, text
 
 
 def gains(evaluations: Sequence[EvaluationRecord]) -> list[dict[str, Any]]:
@@ -255,7 +253,7 @@ def trainings(folder: Path) -> list[dict[str, Any]]:
     """Return the learning curve of every training of a benchmark: success over generated tokens."""
     found = []
     for file in sorted(folder.glob("trainings/*.json")) if folder.is_dir() else []:
-        record = read_json(file)
+        record = read_json(file, TRAINING)
         if record.get("success"):
             kept = ("task", "team", "algorithm", "seed", "success", "tokens_by_update")
             found.append({"name": file.stem} | {name: record.get(name) for name in kept})

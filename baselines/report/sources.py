@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from baselines import record_shapes
 from baselines.bench.table import RECORDS_SCHEMA, RecordsError, TaskTable, read_records, tables_of
+from baselines.record_shapes import Shape, mismatch
 from baselines.report.episode_set import EpisodeSet, TextLimit
 from marft_agents.runs.run_folder import EVALUATION_FILE
 
@@ -101,7 +103,7 @@ def read_source(path: Path, limit: TextLimit | None = None, keep: int | None = N
         except RecordsError as error:
             raise SourceError(str(error)) from error
     file = path / "attribution.json" if path.is_dir() else path
-    content = read_json(file)
+    content = read_json(file, record_shapes.ATTRIBUTION)
     return Source(kind, label, path, versions=content.get("versions", {}), attributions=[(label, content)])
 
 
@@ -134,20 +136,21 @@ def _read_run(path: Path, limit: TextLimit, keep: int | None) -> Source:
     )
     results = sorted((*path.glob("*.json"), *path.glob("*/attribution.json")))
     attributions = [
-        (file.stem if file.parent == path else file.parent.name, read_json(file))
+        (file.stem if file.parent == path else file.parent.name, read_json(file, record_shapes.ATTRIBUTION))
         for file in results
         if _schema(file) == ATTRIBUTION_SCHEMA
     ]
+    versions = path / "versions.json"
     sets = [EpisodeSet("training", path / EPISODES, limit=limit, keep=keep)]
     sets += [_episodes_of(one, limit, keep) for one in evaluations]
     return Source(
         "run",
         path.resolve().name,
         path,
-        config=read_json(path / "config.json"),
-        versions=read_json(path / "versions.json") if (path / "versions.json").is_file() else {},
-        metrics=list(read_lines(path / "metrics.jsonl")),
-        alarms=list(read_lines(path / "alarms.jsonl")),
+        config=read_json(path / "config.json", record_shapes.CONFIG),
+        versions=read_json(versions, record_shapes.VERSIONS) if versions.is_file() else {},
+        metrics=list(read_lines(path / "metrics.jsonl", record_shapes.metrics)),
+        alarms=list(read_lines(path / "alarms.jsonl", record_shapes.ALARM)),
         evaluations=evaluations,
         attributions=attributions,
         episodes=[one for one in sets if one.file.is_file()],
@@ -168,7 +171,7 @@ def _read_evaluation(path: Path, limit: TextLimit, keep: int | None) -> Source:
 
 
 def _evaluation(file: Path) -> EvaluationRecord:
-    return EvaluationRecord(file.resolve().parent.name, file, read_json(file))
+    return EvaluationRecord(file.resolve().parent.name, file, read_json(file, record_shapes.evaluation))
 
 
 def _episodes_of(one: EvaluationRecord, limit: TextLimit, keep: int | None) -> EpisodeSet:
@@ -176,8 +179,12 @@ def _episodes_of(one: EvaluationRecord, limit: TextLimit, keep: int | None) -> E
     return EpisodeSet(one.label, one.file.parent / EPISODES, cohorts, limit, keep)
 
 
-def read_json(file: Path) -> dict[str, Any]:
+def read_json(file: Path, shape: Shape) -> dict[str, Any]:
     """Read a JSON object.
+
+    Args:
+        file: File to read.
+        shape: What a reader needs of it.
 
     Raises:
         SourceError: The file cannot be read or holds something else.
@@ -186,16 +193,20 @@ def read_json(file: Path) -> dict[str, Any]:
         content = json.loads(file.read_bytes().decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise SourceError(f"{file} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise SourceError(f"{file}: found {type(content).__name__}, wanted an object")
-    return content
+    if (wrong := mismatch(content, shape)) is not None:
+        raise SourceError(f"{file}: {wrong}")
+    return dict(content)
 
 
-def read_lines(file: Path) -> Iterator[dict[str, Any]]:
+def read_lines(file: Path, shape: Shape) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file of JSON lines; a last line that is still being written is left out.
 
+    Args:
+        file: File to read.
+        shape: What a reader needs of each line.
+
     Raises:
-        SourceError: Another line is no JSON object.
+        SourceError: Another line is no such object.
     """
     if not file.is_file():
         return
@@ -203,8 +214,8 @@ def read_lines(file: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SourceError(f"{file}:{number} is not JSON: {error}") from error
-        if not isinstance(record, dict):
-            raise SourceError(f"{file}:{number}: found {type(record).__name__}, wanted an object")
+        if (wrong := mismatch(record, shape)) is not None:
+            raise SourceError(f"{file}:{number}: {wrong}")
         yield record
