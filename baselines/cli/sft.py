@@ -13,7 +13,14 @@ from typing import Any
 import marft_envs
 from baselines.cli.config_file import SFT
 from baselines.cli.device_flag import devices_of
-from baselines.cli.environment_flags import add_environment_flags, add_run_flags, notes_of, read_keywords, versioned_id
+from baselines.cli.environment_flags import (
+    add_environment_flags,
+    add_run_flags,
+    given_keywords,
+    notes_of,
+    read_keywords,
+    versioned_id,
+)
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, from_record, read_knobs
 from baselines.cli.train import add_model_flags, keep_as_own
@@ -157,7 +164,8 @@ def _configured(arguments: argparse.Namespace, manifest: Mapping[str, Any]) -> S
         env_id, keywords = _environment_of(arguments.data, manifest)
         if not arguments.trust_config:
             file = manifest_of(arguments.data)
-            require_trust(file, file.read_bytes(), {"env": env_id, "keywords": keywords})
+            replaced = [f"keywords.{name}" for name in given_keywords(own)]
+            require_trust(file, file.read_bytes(), {"env": env_id, "keywords": keywords}, Uses(but=replaced))
         own.env = env_id
         keywords = {**keywords, **read_keywords(own)}
     experiment = Experiment(
