@@ -170,9 +170,9 @@ class _StepAttention:
     """Attention of new tokens to the KV cache, see `LayerAttention`.
 
     Args:
-        cache: KV cache.
+        cache: KV cache of the rows.
         buffers: Inputs of the step.
-        shape: Its sizes.
+        shape: Sizes of the step.
         positions: Positions of the new tokens, int64 [n, S].
     """
 

@@ -67,7 +67,7 @@ class CudaGraphs:
 
 
 class StepEngine:
-    """What generations of a base share: the KV cache, the buffers of steps, and captured steps.
+    """KV cache, buffers of steps and captured steps that all generations of a base share.
 
     Args:
         base: The base model and its adapters.

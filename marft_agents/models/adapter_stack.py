@@ -223,7 +223,7 @@ class _Products:
     """First products of layers with the same input under one adapter. Each is given once: weights may change later.
 
     Args:
-        x: The input.
+        x: Input of these layers.
         key: Adapter, and whether there is a graph.
         parts: Product of each layer.
     """

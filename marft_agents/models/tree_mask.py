@@ -73,7 +73,7 @@ class TreeMask:
     """Attention in which every token of a prefix tree attends to its own path, by one mask.
 
     Args:
-        tree: The tokens.
+        tree: Tokens of the batch.
         device: Device of the forward pass.
         flex: FlexAttention; None for a dense mask.
 
@@ -217,7 +217,7 @@ def disagreement(flex: Flex, shape: _Shape, dtype: torch.dtype, device: torch.de
     """Return how outputs or gradients of FlexAttention differ from those of a dense mask on a random tree.
 
     Args:
-        flex: FlexAttention.
+        flex: FlexAttention, compiled or not.
         shape: What the trunk asks for.
         dtype: Dtype of queries, keys and values.
         device: Device to run on.
