@@ -122,6 +122,7 @@ class BubblewrapSlot:
         path.unlink(missing_ok=True)
         path.write_bytes(content)
         path.chmod(mode)
+        os.utime(path, (0, 0))  # as `jail.submission_folder.Box.put`
 
     def build(self, request: RunRequest, product: str, files: Mapping[str, bytes]) -> tuple[RunResult, bytes]:
         """Build in a separate jail, the only one with write access, and only to memory."""

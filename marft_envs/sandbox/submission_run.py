@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import re
 import signal
 import threading
 import time
@@ -32,6 +34,9 @@ _OUT_OF_MEMORY = (b"MemoryError", b"bad_alloc")
 _FLOOR_KB = 16 << 10  # smaller peaks are the runner's own, from which the program was forked
 _NEARLY_ALL = 0.95  # share of the memory limit at which a refused allocation explains a crash
 _COMPILER_KILLED = (b": fatal error: Killed signal terminated program ", b" terminated with signal 9 ")
+_COMPILER_STARVED = (b": out of memory allocating ", b"virtual memory exhausted: ")
+_TEMPORARY_FILE = re.compile(rb"\bbuild/cc[A-Za-z0-9]{6}\.")
+_ADDRESS = re.compile(rb"\b0x(?:0000)?(?:7[0-9a-f]|5[56])[0-9a-f]{10}\b")  # of a library, a stack or a heap
 _CHECKER_LIMITS = Limits(cpu_s=15.0, memory_mb=1024, output_mb=0.01)
 _CHECKER_RUN = ("{python}", *LONG_INTEGERS, "-I", "main.py")
 _CHECKER_LANGUAGE = Language("checker", "main.py", (), "", _CHECKER_RUN, extra_memory_mb=32)
@@ -282,17 +287,48 @@ def build_request(argv: tuple[bytes, ...]) -> RunRequest:
 def _build_once(slot: Slot, language: Language, source: bytes) -> Build:
     request = build_request(language.command(language.build, slot.places))
     result, product = slot.build(request, language.product, {language.source: source})
-    messages = (result.stderr or result.stdout)[:_SHOWN_BYTES].decode(errors="replace")
-    verdict, reason = rule(request, result)
+    messages = repeatable(result.stderr or result.stdout, slot.places["box"])
+    verdict, _ = rule(request, result)
     if verdict is Verdict.OK and product:
         return Build(product, messages)
     if verdict is Verdict.OK:
         raise SlotError("the compiler reports success, but what it made is not there or too large")
-    output = messages if verdict is Verdict.RE and messages else f"{messages}\nthe compiler: {reason}".strip()
+    if any(words in result.stderr for words in _COMPILER_STARVED):
+        verdict = Verdict.MLE
+    # What was said up to a limit differs from build to build.
+    output = messages if verdict is Verdict.RE and messages else f"the compiler: {_ended_by(verdict, result)}"
     # The compiler driver outlives the compiler proper and reports its end.
     killed = result.exit_status == -signal.SIGKILL or any(words in result.stderr for words in _COMPILER_KILLED)
     stopped = killed or bool(result.flags & wire.WALL_LIMIT)
     return Build(None, output, was_ended=stopped and not is_out_of_cpu(request, result))
+
+
+def repeatable(messages: bytes, box: str) -> str:
+    """Return what a compiler said without what differs between two builds of one source, and cut.
+
+    Its temporary files have random names, and the kernel places programs at random addresses. `jail.plan` settles the
+    rest: a relative folder for temporary files, and the time.
+
+    Args:
+        messages: Output of a compiler.
+        box: Folder of the build, which only some jails name alike.
+    """
+    settled = messages.replace(os.fsencode(os.path.realpath(box)), b"/box").replace(os.fsencode(box), b"/box")
+    settled = _ADDRESS.sub(b"0x...", _TEMPORARY_FILE.sub(b"build/main.", settled))
+    return settled[:_SHOWN_BYTES].decode(errors="replace")
+
+
+def _ended_by(verdict: Verdict, result: RunResult) -> str:
+    """Describe the end of a compiler without figures, which differ from build to build."""
+    if verdict is Verdict.RE:
+        return describe_exit(result.exit_status)
+    return {
+        Verdict.TLE: "out of time",
+        Verdict.ILE: "out of time",
+        Verdict.MLE: f"out of memory ({BUILD_MEMORY_MB} MiB)",
+        Verdict.OLE: f"output over {BUILD_FILE_MB} MiB",
+        Verdict.SV: "a forbidden system call",
+    }[verdict]
 
 
 # Checks of outputs

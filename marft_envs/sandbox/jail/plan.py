@@ -201,7 +201,8 @@ class Isolation:
         # glibc gives each thread that overlaps another 64 MiB of address space, which the memory limit counts.
         words.append("MALLOC_ARENA_MAX=1")
         if build:
-            words.append(f"TMPDIR={os.path.join(self.box, 'build')}")
+            # Compilers repeat both in their messages: the folder is relative, as the box has another name each time.
+            words += ["TMPDIR=build", "SOURCE_DATE_EPOCH=0"]
         return tuple(os.fsencode(word) for word in words)
 
 

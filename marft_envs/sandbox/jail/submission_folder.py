@@ -53,6 +53,7 @@ class Box:
                 for piece in pieces:
                     write_all(descriptor, piece)
                 os.fchmod(descriptor, mode & 0o755)
+                os.utime(descriptor, (0, 0))  # `__TIMESTAMP__` is in messages
             finally:
                 os.close(descriptor)
 
