@@ -69,7 +69,12 @@ def write(path, columns, **options):
     pq.write_table(pa.table(columns), path, compression="zstd", **options)
 
 
-@pytest.mark.parametrize("name", [*list(BOMBS)[:3:2], *(pytest.param(name, marks=pytest.mark.long) for name in BOMBS)])
+QUICK = ("a text repeated by a dictionary", "a single row with a list")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in BOMBS]
+)
 def test_a_bomb_is_refused_within_the_bound(tmp_path, name):
     make, options = BOMBS[name]
     path = tmp_path / "x.parquet"
