@@ -194,8 +194,8 @@ def test_with_the_flag_the_same_command_acts(canary, run, kind, command):
 
 @pytest.mark.long
 def test_a_run_that_goes_on_with_the_flag_is_ones_own(canary, run):
-    change(run / "config.json", {"keywords": {"data": str(run.parent / "sums.jsonl")}})
-    (run.parent / "sums.jsonl").write_text('{"question": "1 + 1?", "answer": "#### 2"}\n' * 2)
+    reward = {"completion": 1.0, "mine": {"function": "evil:anything", "weight": 1.0}}
+    change(run / "config.json", {"keywords": {"data": "embedded:stories", "split": "train", "reward": reward}})
     assert "--trust-config" in error_of(["train", "--resume", str(run), "--updates", "2"])
     assert main(["train", "--resume", str(run), "--updates", "2", "--trust-config"]) == 0
     assert main(["train", "--resume", str(run)]) == 0
