@@ -215,7 +215,8 @@ def test_every_algorithm_trains(capsys, tmp_path, algorithm):
     env = "marft/gsm8k_solo-v0" if algorithm.startswith("ppo") else DUO
     arguments = [env if a == DUO else a for a in TINY_TRAINING]
     code, out, err = run(capsys, *arguments, "--algorithm", algorithm, "--out", tmp_path / "run")
-    assert (code, [line.partition(":")[0] for line in err.splitlines()]) == (0, ["update 1/2", "update 2/2"])
+    shown = [line.partition(":")[0] for line in err.splitlines() if "the limit of 4 tokens cut" not in line]
+    assert (code, shown) == (0, ["update 1/2", "update 2/2"])
     assert "2 updates" in out
 
 

@@ -36,10 +36,10 @@ def evaluate(trained, out, *more):
 
 
 def test_run_and_checkpoint_hold_the_hash(trained):
-    noted = json.loads((trained / "versions.json").read_text())["tool_surface"]
+    versions = json.loads((trained / "versions.json").read_text())
     state = json.loads((trained / "checkpoints" / "update-00001" / "state.json").read_text())
-    assert state["notes"] == {"tool_surface": noted}
-    assert len(noted) == 64
+    assert state["notes"] == {name: versions[name] for name in ("tool_surface", "tasks")}
+    assert len(versions["tool_surface"]) == 64
 
 
 def test_the_same_tools_are_evaluated_and_the_record_replays(trained, tmp_path):

@@ -44,7 +44,7 @@ def test_a_resumed_run_plays_with_its_own_sampler(server, tmp_path):
     asked = len(server.asked)
     del config["sampler"]  # a run of before that was known: the team's own generation
     (run / "config.json").write_text(json.dumps(config))
-    assert main(["train", "--resume", str(run), "--updates", "3", "--device", "cpu"]) == 0
+    assert main(["train", "--resume", str(run), "--updates", "3", "--device", "cpu", "--trust-config"]) == 0
     assert len(server.asked) == asked
 
 
