@@ -429,7 +429,7 @@ def test_headers_have_a_time_limit_however_they_drip():
                 for byte in b"GET /v1/models HTTP/1.1\r\nX-Long: " + b"x" * 1000:
                     connection.sendall(bytes([byte]))
                     time.sleep(0.05)
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 25  # all bytes take 50 s
         assert b" 200 " in raw(server, b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
 
