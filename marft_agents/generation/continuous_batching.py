@@ -30,7 +30,7 @@ from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
 from marft_agents.trajectory import Action, IntArray
 
-JOIN = 8  # steps for which a few prompts wait for others: a prefill of one costs nearly that of some
+JOIN = 8  # tokens of a row for which a few prompts wait for others: a prefill of one costs nearly that of some
 FIXED_COST = {"cpu": 50.0}  # of a pass, in units of the cost of a token in it: a core is soon busy, a GPU late
 
 
@@ -116,7 +116,7 @@ class Generation:
         self._waiting: deque[_Row] = deque()
         self._rows: list[_Row] = []
         self._running: _Block | None = None
-        self._steps_since = 0  # prompts last joined
+        self._tokens_since = 0  # prompts last joined, of the fastest row
         self._drafts = self._engine.block(law) == 1
         self._draft_length = DraftLength(FIXED_COST.get(base.device.type, 512.0))
         self._numbers = itertools.count()
@@ -137,9 +137,8 @@ class Generation:
     def step(self) -> list[tuple[int, Action]]:
         """Sample the next tokens of every row; return actions that have ended, each with its number."""
         ended = []
-        if self._steps_since >= JOIN or 2 * len(self._waiting) >= len(self._rows):
-            ended, self._steps_since = self._admit(), 0
-        self._steps_since += self._engine.block(self._law)
+        if self._tokens_since >= JOIN or 2 * len(self._waiting) >= len(self._rows):
+            ended, self._tokens_since = self._admit(), 0
         block = self._begin()
         if self._engine.block(self._law) > 1:  # read the block before, while this one runs
             block, self._running = self._running, block
@@ -261,11 +260,14 @@ class Generation:
         guessed = [row.draft[:1] == own[:1] for row, own in zip(rows, sampled, strict=True) if row.lookup is not None]
         if guessed:
             self._draft_length.observe(sum(guessed), len(guessed))
+        most = 0
         for row, own, values, kept in zip(rows, sampled, logprobs, support, strict=True):
             if not row.ended:
                 count = len(own) if new == 1 else 1 + _right(row.draft[: new - 1], own)
                 row.begun += count - steps
+                most = max(most, count)
                 self._append(row, own[:count], values, kept)
+        self._tokens_since += most
         return [row for row in running if row.ended]
 
     def _append(

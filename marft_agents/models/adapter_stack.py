@@ -131,7 +131,7 @@ class AdapterStack:
                 group.shared = x, self._now.inner(group, x)
             self._now.add(group, place, group.shared[1], result)
             return result
-        if layer.disable_adapters or layer.merged or given or len(layer.active_adapters) != 1:
+        if layer.disable_adapters or layer.merged or given or len(layer.active_adapters) != 1 or x.dim() == 1:
             return plain(x, **given)
         name = layer.active_adapters[0]
         added = group.trained(place, x, name).flatten(0, -2) @ layer.lora_B[name].weight.T

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from marft_agents.generation.continuous_batching import JOIN
 from marft_agents.policies.policy import Policy, RunningPolicy, WholeBatches, session_of
 from marft_agents.rollouts.recorded_game import RecordedGame
 from marft_agents.trajectory import Action, EpisodeStart, IntArray, Trajectory
@@ -32,6 +31,8 @@ from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGam
 
 MAX_TURNS = 1000  # far more than language-model teams play; finds environments that never end
 EPOCHS = 1  # spawn key of the task order, used by no other randomness of the run
+
+AWAIT = 8  # decoding steps between two waits for slow steps of games: a count, so the clock decides nothing
 
 
 def training_episodes(
@@ -171,7 +172,7 @@ def collect(
                 return jobs.finished(patience_s)
             if not (threads and math.isinf(patience)):
                 return jobs.done()
-            return jobs.finished(patience_s) if steps % JOIN == 0 else []
+            return jobs.finished(patience_s) if steps % AWAIT == 0 else []
 
         while queue or len(games):
             for index in stepped():

@@ -148,7 +148,7 @@ def law_behind(base, ids):
     """Return the probabilities of the next token, float [V]."""
     with base.active_adapter("a_0"), torch.no_grad():
         hidden = base.trunk(input_ids=torch.tensor([ids])).last_hidden_state[0, -1]
-        return base.head(hidden).softmax(-1).numpy()
+        return base.head(hidden).double().softmax(-1).numpy()
 
 
 def test_tokens_behind_a_right_guess_follow_the_models_law(base, monkeypatch):
