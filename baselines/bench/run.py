@@ -27,10 +27,11 @@ from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
 from baselines.bench.table import read_records
 from baselines.bench.units import Cell, Training, Unit, units_of
 from baselines.terminal import say
-from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, flock, owned
+from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, flock, open_lock, owned
 from marft_agents.runs.run_folder import write_json
 
 PLAN_SCHEMA = "marft.bench.plan/1"
+WORKERS_LOCK = ".workers.lock"  # in the folder of results; shared by the workers of a benchmark
 LAST_WORKERS_S = 30.0  # longest wait for the workers of a killed benchmark to end
 
 
@@ -88,7 +89,7 @@ def locked(path: Path) -> Iterator[None]:
     Raises:
         RunFolderError: Another process runs a benchmark there, or workers of a killed one still do.
     """
-    with owned(path), (path / ".workers.lock").open("w") as workers:
+    with owned(path), os.fdopen(open_lock(path / WORKERS_LOCK), "w") as workers:
         _wait_for_workers(workers, path)
         yield
 
@@ -352,7 +353,7 @@ def _work(
 
     torch.set_num_threads(threads)
     threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
-    with log.open("a", buffering=1) as stream, (folder.path / ".workers.lock").open("w") as lock:
+    with log.open("a", buffering=1) as stream, os.fdopen(open_lock(folder.path / WORKERS_LOCK), "w") as lock:
         flock(lock, fcntl.LOCK_SH)
         sys.stdout = sys.stderr = stream
         while True:

@@ -96,8 +96,7 @@ def _acquire(path: Path) -> Path:
 def _locked(path: Path) -> int:
     """Return the descriptor of the lock file with this process as its owner; without a lock where there are none."""
     while True:
-        # a folder that somebody else made may hold a link to a file of ours
-        descriptor = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        descriptor = open_lock(path / LOCK_FILE)
         try:
             try:
                 if not flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
@@ -116,6 +115,11 @@ def _locked(path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)  # its owner removed the file meanwhile: a later one would make another
+
+
+def open_lock(file: Path) -> int:
+    """Open a lock file, which is made if missing. A link is refused: it may lead to a file of the user."""
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
 
 
 def flock(file: int | TextIO, operation: int) -> bool:

@@ -162,6 +162,15 @@ def test_a_trained_team_that_is_lost_is_trained_again(finished, tmp_path):
     assert timeless(folder.read(lost.name)) == before
 
 
+def test_a_link_in_a_folder_of_others_leads_nowhere(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".workers.lock").symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="symbolic links"), locked(tmp_path / "out"):
+        pass
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 def test_a_worker_that_dies_is_a_failed_unit(tmp_path):
     plan = read_plan(write_plan(tmp_path, ("untrained",)))
     bench = Bench(plan, open_folder(plan, tmp_path / "out", resume=False), "marft bench")

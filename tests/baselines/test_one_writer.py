@@ -7,14 +7,17 @@ import subprocess
 import sys
 import time
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from bench_plan import write_plan
 from folder_owner import owner
 
 from baselines.cli.main import main
+from baselines.cli.train import _Run
+from baselines.experiment_settings import Experiment
 from marft_agents.policies import language_model
-from marft_agents.runs.folder_lock import LOCK_FILE
+from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError
 from marft_agents.runs.run_folder import read_metrics
 
 DUO = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories"]
@@ -79,6 +82,15 @@ def test_an_evaluation_inside_of_a_run_that_trains_is_no_second_writer(made):
         scripted = ["eval", *DUO, "--policy", "scripted", "--limit", "1"]
         assert main([*scripted, "--out", str(made / "run" / "evaluation")]) == 0
     assert (made / "run" / "evaluation" / "evaluation.json").is_file()
+
+
+def test_of_several_learners_rank_0_owns_the_folder(made, tmp_path, unloaded):
+    run = _Run(Experiment.load(made / "run"), tmp_path / "out", None, resume=False)
+    with owner(tmp_path / "out") as other:
+        with pytest.raises(RunFolderError, match=f"is written by process {other.pid} on machine"):
+            run.work(SimpleNamespace(rank=0, count=2))
+        with pytest.raises(AssertionError, match="a model was loaded"):
+            run.work(SimpleNamespace(rank=1, count=2))
 
 
 @pytest.mark.long
