@@ -136,7 +136,7 @@ class AdapterStack:
         name = layer.active_adapters[0]
         added = group.trained(place, x, name).flatten(0, -2) @ layer.lora_B[name].weight.T
         result = layer.base_layer(x.flatten(0, -2))  # a matrix: adding to a view in place would copy its gradient
-        return result.add_(added).view(*x.shape[:-1], -1)  # rounded once
+        return result.add_(added).view(*x.shape[:-1], result.shape[-1])  # rounded once
 
 
 _Kind = tuple[int, tuple[tuple[float, ...], ...]]  # rank, and the scale of each adapter in each layer
