@@ -131,14 +131,15 @@ class Learner:
     def _with_room(self, work: Callable[[], dict[str, float]]) -> dict[str, float]:
         """Return the metrics of an update; where memory runs out, begin it again with smaller passes."""
         while True:
-            before = self._snapshot()
+            before = self._snapshot() if self.ranks.count == 1 else None  # several ranks end: `_make_room` raises
             self.pass_size.start()
             try:
                 return work()
             except torch.OutOfMemoryError as error:
                 self._make_room(error)
             torch.cuda.empty_cache()  # here, where no traceback holds activations any more
-            self._restore(before)
+            if before is not None:
+                self._restore(before)
 
     def _make_room(self, error: torch.OutOfMemoryError) -> None:
         """Halve the passes after an error for lack of memory; raise it where that cannot help."""

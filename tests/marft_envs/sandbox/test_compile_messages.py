@@ -1,4 +1,4 @@
-"""What a compiler says is the same in each run, and tells nothing about the machine."""
+"""Compile messages are the same in each run, and tell nothing about the machine."""
 
 import os
 import re
