@@ -107,7 +107,7 @@ def test_ci_fails_without_an_engine(tmp_path):
 
 @needs_make
 def test_ci_first_runs_make_test_as_a_newcomer(tmp_path):
-    """Who is without an engine, bwrap, java and settings, and is not told that this is CI."""
+    """A newcomer has no engine, bwrap, java or settings, and is not told that this is CI."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("docker", "bwrap", "java", "other"):
