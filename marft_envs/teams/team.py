@@ -58,7 +58,8 @@ class Team:
     Attributes:
         name: Short name of the team.
         profiles: The agents in team order.
-        dependency: Dependency function of the team, unless a game is made with another.
+        dependency: Dependency function of the team, unless a game is made with another. The name of a preset ("chain")
+            and the JSON form are accepted, as in a file, and converted.
         language: Language of the few sentences of the game itself: "en" or "zh".
     """
 
@@ -77,6 +78,11 @@ class Team:
             )
         if self.language not in LANGUAGES:
             raise TeamError(f"team {self.name!r}: language {self.language!r} is none of {', '.join(LANGUAGES)}")
+        try:
+            dependency = as_dependency(self.dependency)
+        except DependencyError as error:
+            raise TeamError(f"team {self.name!r}: {error}") from error
+        object.__setattr__(self, "dependency", dependency)
 
     @cached_property
     def roster(self) -> Roster:

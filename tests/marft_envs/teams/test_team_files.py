@@ -186,3 +186,17 @@ def test_opening_of_a_profile():
 
 def test_teams_differ_by_dependency():
     assert toy_team("a_0", "b_0").fingerprint != toy_team("a_0", "b_0", dependency=full()).fingerprint
+
+
+def test_a_team_in_python_takes_the_dependency_that_its_file_takes():
+    plain = Team.from_dict(PLAIN)
+    for given in ("chain", {"kind": "chain"}, chain()):
+        team = Team("pair", plain.profiles, dependency=given)
+        assert team == plain
+        assert team.fingerprint == plain.fingerprint
+    env = marft_envs.make("marft/math_duo-v0", team=Team("pair", plain.profiles, dependency="full"))
+    assert env.unwrapped.dependency == full()
+    with pytest.raises(TeamError, match=r"team 'pair': dependency.kind: found 'chian'.*did you mean 'chain'"):
+        Team("pair", plain.profiles, dependency="chian")
+    with pytest.raises(TeamError, match=r"team 'pair': dependency: expected a Dependency.*got int"):
+        Team("pair", plain.profiles, dependency=3)
