@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from baselines.run_surface import RecordedEnvironment
 from marft_envs.environment_capabilities import dependency_game
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 from marft_envs.records.replay import rebuild
 
 

@@ -12,8 +12,8 @@ import envs_data
 from marft_envs.dependency.routed import Routed
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game import FlexMG
+from marft_envs.game.task import JudgingTasks
 from marft_envs.graders import bare_tasks
-from marft_envs.tasks.base import JudgingTasks
 from marft_envs.tasks.math import MathTasks
 from marft_envs.tasks.tools.bfcl import oracle_policy as bfcl
 from marft_envs.tasks.tools.bfcl.multi_turn import MultiTurnTasks

@@ -15,12 +15,12 @@ The import loads neither torch nor a grader, a judge, tools or data. Public name
 
 | folder | holds |
 |---|---|
-| `game` | Flex-MG: the game loop, written once for all tasks; observations; rendering |
+| `game` | Flex-MG: the game loop, written once for all tasks; turns and episodes; protocol of tasks; team reward |
 | `dependency` | the dependency function D: its kinds, the plan of a round, drawings |
 | `communication` | forms: the part of an action that an edge of D carries |
 | `teams` | profiles, teams, the presets |
-| `tasks` | task protocol; mathematics, programming, tools, worlds |
-| `records` | turns and episodes, replay, files, OpenTelemetry |
+| `tasks` | mathematics, programming, recall, tools, worlds |
+| `records` | replay of an episode, files, OpenTelemetry |
 | `registration` | registry, `make`, the environments of the suite, plugins |
 | `rollout` | many games side by side |
 | `data` | readers of data sets |

@@ -1,17 +1,17 @@
 from .dependency import Dependency, DependencyError
 from .game import FlexMG
-from .records.episode import Episode
+from .game.episode import Episode
+from .game.rewards import TeamReward
+from .game.task import JudgeFailure, Outcome, Session, Task, TaskList, TaskSet, UnknownTaskError, WorldSet
+from .game.turn import Turn
 from .records.replay import replay
-from .records.turn import Turn
 from .registration.builtin import register_builtin
 from .registration.factory import make, make_parallel, make_shared, make_vec
 from .registration.registry import EnvSpec, UnknownEnvironmentError, envs, register, spec
 from .registration.task_environment import register_task
-from .rewards import TeamReward
 from .rollout.reporting_game import Ended, Waiting
 from .rollout.vector_games import VectorGames
 from .spaces import TextObservation, UnicodeText
-from .tasks.base import JudgeFailure, Outcome, Session, Task, TaskList, TaskSet, UnknownTaskError, WorldSet
 from .teams.profile import Profile, TeamError
 from .teams.team import Team
 from .wrappers import SharedPolicyEnv, TurnParallel

@@ -1,4 +1,4 @@
-"""Old import paths: `marft_envs.trace` is `marft_envs.records.episode` now."""
+"""Old import paths: `marft_envs.trace` is `marft_envs.game.episode` now."""
 
 # old module -> the modules that hold its names now; submodules of an old package follow it
 MOVED: dict[str, tuple[str, ...]] = {
@@ -35,6 +35,9 @@ MOVED: dict[str, tuple[str, ...]] = {
         "registration.registry",
         "registration.plugins",
     ),
+    "records.episode": ("game.episode",),
+    "records.turn": ("game.turn",),
+    "rewards": ("game.rewards",),
     "rollout.running_game": ("rollout.reporting_game",),
     "routing": ("dependency.routed",),
     "sandbox.bubblewrap": ("sandbox.local_backends",),
@@ -58,9 +61,10 @@ MOVED: dict[str, tuple[str, ...]] = {
     "sandbox.trial": ("sandbox.submission_run",),
     "sandbox.unsafe": ("sandbox.local_backends",),
     "sandbox.verdict": ("sandbox.judge_data",),
-    "session": ("tasks.base",),
+    "session": ("game.task",),
     "spans": ("records.opentelemetry",),
-    "task": ("tasks.base",),
+    "task": ("game.task",),
+    "tasks.base": ("game.task",),
     "tasks.code.solutions": ("tasks.code.labelled_solutions",),
     "tasks.program": ("tasks.code.program",),
     "tasks.tools.handoff": ("tasks.tools.handoff_dependency",),
@@ -75,8 +79,8 @@ MOVED: dict[str, tuple[str, ...]] = {
     "tools": ("tasks.tools",),
     "tools.binding": ("tasks.tools.team_bound_tasks",),
     "trace": (
-        "records.episode",
-        "records.turn",
+        "game.episode",
+        "game.turn",
         "records.replay",
     ),
     "trace_files": ("records.files",),

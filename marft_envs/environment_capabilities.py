@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pettingzoo import AECEnv
 
-from marft_envs.records.episode import Episode
-from marft_envs.tasks.base import Task, Tasks
+from marft_envs.game.episode import Episode
+from marft_envs.game.task import Task, Tasks
 
 if TYPE_CHECKING:
     from marft_envs.game import FlexMG

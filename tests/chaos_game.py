@@ -10,11 +10,11 @@ import numpy as np
 
 from baselines.bench.probe_games import DIGITS, ProbeSession, ProbeTasks, read, team_of
 from marft_envs.dependency.base import Roster
-from marft_envs.records.turn import Turn
+from marft_envs.game.task import Outcome, Session, Task
+from marft_envs.game.turn import Turn
 from marft_envs.registration.task_environment import register_task
 from marft_envs.sandbox import Limits, Test
 from marft_envs.sandbox.shared_judges import shared_judge
-from marft_envs.tasks.base import Outcome, Session, Task
 
 
 @dataclass

@@ -30,9 +30,9 @@ import numpy as np
 from marft_agents.policies.scripted import ScriptedPolicy
 from marft_envs.dependency import independent
 from marft_envs.dependency.base import Roster
-from marft_envs.records.turn import Turn
+from marft_envs.game.task import Outcome, Task, TaskList
+from marft_envs.game.turn import Turn
 from marft_envs.registration.task_environment import register_task
-from marft_envs.tasks.base import Outcome, Task, TaskList
 from marft_envs.teams.profile import ENVIRONMENT, Profile
 from marft_envs.teams.team import Team
 

@@ -31,9 +31,9 @@ import numpy as np
 from baselines.bench.probe_games import DIGITS, read, refuse_data
 from marft_envs.dependency import by_state, independent, schedule
 from marft_envs.dependency.base import Roster
-from marft_envs.records.turn import Turn
+from marft_envs.game.task import Outcome, Task, TaskList, last_outcome
+from marft_envs.game.turn import Turn
 from marft_envs.registration.task_environment import register_task
-from marft_envs.tasks.base import Outcome, Task, TaskList, last_outcome
 from marft_envs.teams.profile import ENVIRONMENT, Profile
 from marft_envs.teams.team import Team
 

@@ -14,9 +14,9 @@ from pettingzoo.utils.wrappers import BaseWrapper
 
 from marft_agents.trajectory import Trajectory, score
 from marft_envs.environment_capabilities import listing_game
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
+from marft_envs.game.task import VotingTasks
 from marft_envs.spaces import Message, TextObservation
-from marft_envs.tasks.base import VotingTasks
 from marft_envs.teams.profile import ENVIRONMENT
 
 # ------------------------------------------------------------------ anonymous roles

@@ -20,9 +20,9 @@ import numpy as np
 from baselines.bench.probe_games import DIGITS, ProbeSession, ProbeTasks, read, refuse_data
 from marft_envs.dependency import routed
 from marft_envs.dependency.base import Roster
-from marft_envs.records.turn import Turn
+from marft_envs.game.task import Outcome, Session, Task
+from marft_envs.game.turn import Turn
 from marft_envs.registration.task_environment import register_task
-from marft_envs.tasks.base import Outcome, Session, Task
 from marft_envs.teams.profile import Profile
 from marft_envs.teams.team import Team
 

@@ -12,10 +12,10 @@ from typing import Any
 import marft_envs
 from marft_envs.communication import FORMS
 from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game
+from marft_envs.game.rewards import PRESETS
 from marft_envs.graders import GradedTasks, GraderSettings
 from marft_envs.registration.factory import takes
 from marft_envs.registration.task_environment import TaskEnvironment
-from marft_envs.rewards import PRESETS
 from marft_envs.teams.team import as_team
 
 KEYWORDS = (

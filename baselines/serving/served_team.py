@@ -22,8 +22,8 @@ from marft_agents.policies.policy import encodable
 from marft_agents.rollouts.rollout import collect
 from marft_agents.setting_fields import check_knobs, knob
 from marft_agents.trajectory import EpisodeStart, SampledTurn, Trajectory
+from marft_envs.game.task import Outcome, Task, TaskList
 from marft_envs.registration.recorded_game import surface_of
-from marft_envs.tasks.base import Outcome, Task, TaskList
 
 OF_A_QUESTION = ("team", "dependency", "horizon", "communication", "max_action_chars")  # keywords of training that hold
 

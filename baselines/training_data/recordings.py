@@ -17,11 +17,11 @@ from typing import Any
 from baselines.config_trust import require_trust
 from baselines.episode_source import EpisodeSource
 from marft_envs.environment_capabilities import dependency_game, listing_game
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
+from marft_envs.game.task import Task
 from marft_envs.records.files import read_episodes
 from marft_envs.records.replay import rebuild
 from marft_envs.records.span_files import Trace, read_traces
-from marft_envs.tasks.base import Task
 
 Make = Callable[[str], tuple[Mapping[str, Any], Any]]
 """Maps an environment id to the keywords given for it and the environment made with them."""

@@ -17,7 +17,7 @@ from marft_envs.data.column_formats import Fields, MetaValue, read_gold, read_id
 from marft_envs.data.files import Row
 from marft_envs.data.golds import Gold, check_gold
 from marft_envs.data.sources import Hub, installed_hub, open_source
-from marft_envs.tasks.base import Task
+from marft_envs.game.task import Task
 
 __all__ = ["KINDS", "DataError", "load_tasks", "row_of"]
 

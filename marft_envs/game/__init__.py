@@ -1,4 +1,14 @@
-"""The game Flex-MG of an LLM team, written once for all tasks: `flex_mg`, its state, observations and rendering."""
+"""The game Flex-MG of an LLM team, written once for all tasks.
+
+| module | holds |
+|---|---|
+| `flex_mg` | the game loop, as a PettingZoo AEC environment |
+| `state` | the state of one game |
+| `observation`, `render` | the texts that agents and people read |
+| `task` | protocol of tasks: task sets (data), sessions and outcomes |
+| `turn`, `episode` | the record of a game |
+| `rewards` | the team reward: a weighted sum of terms over the episode |
+"""
 
 from marft_envs.game.flex_mg import INFO_KEYS, FlexMG, Reward
 

@@ -37,14 +37,12 @@ from pettingzoo import AECEnv
 from marft_common.visible_text import visible
 from marft_envs.communication.action_views import Communication
 from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
+from marft_envs.game.episode import Episode
 from marft_envs.game.observation import ALL_ROUNDS, Window, view, visible_turns
 from marft_envs.game.render import picture, transcript
+from marft_envs.game.rewards import PRESETS, TeamReward
 from marft_envs.game.state import RoundHistory
-from marft_envs.records.episode import Episode
-from marft_envs.records.turn import Turn
-from marft_envs.rewards import PRESETS, TeamReward
-from marft_envs.spaces import Message, TextObservation, UnicodeText, clean, fit
-from marft_envs.tasks.base import (
+from marft_envs.game.task import (
     DescribedTasks,
     JudgedSession,
     Outcome,
@@ -55,6 +53,8 @@ from marft_envs.tasks.base import (
     UnknownTaskError,
     session_starter,
 )
+from marft_envs.game.turn import Turn
+from marft_envs.spaces import Message, TextObservation, UnicodeText, clean, fit
 from marft_envs.teams.profile import ENVIRONMENT
 from marft_envs.teams.team import Team, as_team
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from marft_envs.communication.action_views import Communication, Utterance
 from marft_envs.dependency.base import RoundPlan
 from marft_envs.game.state import RoundHistory
-from marft_envs.records.turn import Turn
+from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message, TextObservation
 from marft_envs.teams.profile import Profile
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from marft_envs.game.state import RoundHistory
+from marft_envs.game.task import Outcome
 from marft_envs.spaces import Message, TextObservation
-from marft_envs.tasks.base import Outcome
 from marft_envs.teams.profile import ENVIRONMENT
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marft_envs.dependency.base import RoundPlan
-from marft_envs.records.turn import Turn
+from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message
 
 

@@ -1,6 +1,6 @@
 """Graders of answers and trajectories: text, number, function, endpoint, model, and combinations of them.
 
->>> from marft_envs.tasks.base import Task
+>>> from marft_envs.game.task import Task
 >>> combine("mean", StringGrader(), NumericGrader())(" 42 ", Task("t", "?", "42.0", "test")).value
 0.5
 """

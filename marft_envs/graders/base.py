@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.grading import boxed_answers
-from marft_envs.tasks.base import JudgeFailure, Task
 
 Trajectory = Sequence[Mapping[str, Any]]
 """The turns of an episode so far, as JSON: agent, round, action, and events (tool calls and their results)."""

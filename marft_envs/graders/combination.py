@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from marft_envs.game.task import Task
 from marft_envs.graders.base import Grader, Score, Trajectory, ask, sees_trajectory
-from marft_envs.tasks.base import Task
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marft_common.deadline import post
+from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.graders.base import Score, Trajectory
-from marft_envs.tasks.base import JudgeFailure, Task
 
 _MOST_BYTES = 2**20
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}

@@ -20,11 +20,7 @@ from typing import Any
 import numpy as np
 
 from marft_envs.dependency.base import Roster
-from marft_envs.graders.base import Grader, Score, ask, sees_trajectory
-from marft_envs.graders.metered import BudgetSpentError
-from marft_envs.graders.settings import REMOTE, GraderError, GraderSettings
-from marft_envs.records.turn import Turn
-from marft_envs.tasks.base import (
+from marft_envs.game.task import (
     DescribedTasks,
     JudgedSession,
     Outcome,
@@ -35,6 +31,10 @@ from marft_envs.tasks.base import (
     Tasks,
     session_starter,
 )
+from marft_envs.game.turn import Turn
+from marft_envs.graders.base import Grader, Score, ask, sees_trajectory
+from marft_envs.graders.metered import BudgetSpentError
+from marft_envs.graders.settings import REMOTE, GraderError, GraderSettings
 
 
 class AnswerTasks(TaskList):

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.graders.base import Grader, Score, Trajectory, ask, sees_trajectory
-from marft_envs.tasks.base import JudgeFailure, Task
 
 
 class BudgetSpentError(JudgeFailure):

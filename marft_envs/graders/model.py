@@ -18,10 +18,10 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
+from marft_envs.game.rewards import CHARACTERS_PER_TOKEN
+from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.graders.base import Score, Trajectory
 from marft_envs.graders.endpoint import score_of
-from marft_envs.rewards import CHARACTERS_PER_TOKEN
-from marft_envs.tasks.base import JudgeFailure, Task
 
 Complete = Callable[[Sequence[dict[str, str]]], str]
 

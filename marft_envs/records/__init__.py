@@ -1,1 +1,1 @@
-"""Records of turns and episodes: replay, files, OpenTelemetry spans."""
+"""Records of episodes: replay, files, OpenTelemetry spans."""

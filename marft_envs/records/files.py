@@ -17,7 +17,7 @@ from typing import Any
 
 from marft_common.atomic_files import replacing
 from marft_envs.data.parquet_rows import parquet_rows
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 
 _AS_JSON = ("settings", "outcomes", "terms")
 ROW_GROUP = 256

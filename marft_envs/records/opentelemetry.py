@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from marft_common.atomic_files import replacing
-from marft_envs.records.episode import Episode
-from marft_envs.records.turn import Turn
+from marft_envs.game.episode import Episode
+from marft_envs.game.turn import Turn
 
 _STEP_NS = 1_000_000
 

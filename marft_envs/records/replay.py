@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from marft_envs.records.episode import Episode
-from marft_envs.records.turn import Turn
+from marft_envs.game.episode import Episode
+from marft_envs.game.turn import Turn
 
 
 def replay(env: Any, record: Episode) -> list[str]:

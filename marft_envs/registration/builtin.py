@@ -12,8 +12,8 @@ from typing import Any
 
 from marft_envs.communication.action_views import register_form
 from marft_envs.dependency.kinds import register_kind
+from marft_envs.game.task import Tasks
 from marft_envs.registration.task_environment import register_task
-from marft_envs.tasks.base import Tasks
 from marft_envs.tasks.math import KINDS, MathTasks
 from marft_envs.teams.team import FEW_TEAMS, PRESETS
 

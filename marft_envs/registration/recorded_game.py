@@ -13,11 +13,11 @@ from typing import Any
 
 from marft_envs.dependency import DependencyError
 from marft_envs.environment_capabilities import AnyAEC, dependency_game
+from marft_envs.game.task import JudgingTasks, TeamBound
 from marft_envs.graders.graded_tasks import bare_tasks
 from marft_envs.registration.order_enforcing import OrderEnforced
 from marft_envs.registration.registry import spec
 from marft_envs.registration.task_environment import TaskEnvironment
-from marft_envs.tasks.base import JudgingTasks, TeamBound
 from marft_envs.tasks.tools.connectors.tool_file import ConnectedTasks
 from marft_envs.tasks.tools.team_bound_tasks import TeamTools
 from marft_envs.tasks.tools.tool_access import Surface, SurfaceError

@@ -9,9 +9,9 @@ from typing import Any
 
 from marft_envs.dependency import as_dependency
 from marft_envs.game import FlexMG
+from marft_envs.game.rewards import RecordedReward
+from marft_envs.game.task import Tasks, TeamBound
 from marft_envs.registration.registry import EnvSpec, check_id, register
-from marft_envs.rewards import RecordedReward
-from marft_envs.tasks.base import Tasks, TeamBound
 from marft_envs.teams.team import PRESETS, Team, as_team
 
 _OF_THE_GAME = frozenset(inspect.signature(FlexMG).parameters) - {"tasks", "name"}

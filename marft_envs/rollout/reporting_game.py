@@ -9,7 +9,7 @@ from typing import Any
 from marft_common.moved_modules import renamed
 from marft_common.running_game import RunningGame
 from marft_envs.environment_capabilities import AnyAEC, recording_game
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 
 
 @dataclass(frozen=True, slots=True)

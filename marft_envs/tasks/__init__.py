@@ -1,1 +1,1 @@
-"""Tasks: their protocol (`base`), mathematics, competitive programming, and tools in stateful worlds."""
+"""Kinds of tasks: mathematics, competitive programming, recall, and tools in stateful worlds."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from marft_envs.tasks.base import Outcome, Task, TaskList, last_outcome
+from marft_envs.game.task import Outcome, Task, TaskList, last_outcome
 
 Language = Literal["en", "zh"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game import FlexMG
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 from marft_envs.records.replay import replay
 from marft_envs.testing.playing import play, play_out
 from marft_envs.testing.report import Make, NotApplicable, require

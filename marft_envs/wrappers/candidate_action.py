@@ -13,7 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from marft_envs.environment_capabilities import listing_game, ready_agents
-from marft_envs.tasks.base import Task
+from marft_envs.game.task import Task
 from marft_envs.wrappers.base import AnyAEC, UtteranceView, add_message, as_index, wider
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from pettingzoo.utils.wrappers import BaseWrapper
 
 from marft_envs.environment_capabilities import recording_game
-from marft_envs.records.episode import Episode
-from marft_envs.records.turn import Turn
+from marft_envs.game.episode import Episode
+from marft_envs.game.turn import Turn
 from marft_envs.wrappers.base import AnyAEC
 from marft_envs.wrappers.episode_end import ending, is_over, team_reward
 

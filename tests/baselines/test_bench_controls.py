@@ -24,7 +24,7 @@ from marft_agents.policies.scripted import ScriptedPolicy
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.trajectory import Trajectory
 from marft_envs import Outcome, Team
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 
 STORIES = {"data": "embedded:stories", "split": "test"}
 OPTIONS = [{"index": i} for i in range(4)]

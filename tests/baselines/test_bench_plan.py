@@ -12,8 +12,8 @@ from baselines.bench.units import Cell, Training, cells_of, units_of
 from baselines.cli.bench import PLANS, bundled_plans
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_envs import register_task
+from marft_envs.game.task import Outcome, Task, TaskList
 from marft_envs.registration.registry import _REGISTRY
-from marft_envs.tasks.base import Outcome, Task, TaskList
 
 TASK = {
     "name": "stories",

@@ -21,7 +21,7 @@ from marft_agents.rollouts.rollout import EpisodeStart, collect
 from marft_agents.runs.run_folder import episode_record
 from marft_envs import FlexMG, Outcome, Profile, Task, Team
 from marft_envs.dependency import full
-from marft_envs.records.episode import Episode as GameRecord
+from marft_envs.game.episode import Episode as GameRecord
 from marft_envs.records.replay import replay
 
 SIZES = range(1, 13)

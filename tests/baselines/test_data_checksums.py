@@ -15,8 +15,8 @@ from baselines.data_checksums import _text, task_checksum
 from marft_agents.policies import language_model
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import read_metrics
+from marft_envs.game.task import Task, TaskList
 from marft_envs.sandbox import Test
-from marft_envs.tasks.base import Task, TaskList
 from marft_envs.tasks.code import CodeTasks
 from marft_envs.tasks.code.problem import Problem
 

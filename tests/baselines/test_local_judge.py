@@ -11,8 +11,8 @@ from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import completion
 from marft_agents.policies.scripted import ScriptedPolicy
+from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.graders import ModelGrader
-from marft_envs.tasks.base import JudgeFailure, Task
 
 TASK = Task("t", "What is 6 * 7?", "42", "test")
 

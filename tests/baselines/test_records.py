@@ -13,7 +13,7 @@ import marft_envs
 from baselines.cli.main import main
 from baselines.cohorts import CohortError, Cohorts, cohort_scores
 from marft_agents.intervals import wilson
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 from marft_envs.records.files import read_episodes
 from marft_envs.records.replay import replay
 

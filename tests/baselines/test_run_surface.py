@@ -75,7 +75,7 @@ def nothing_is_made(patch):
 
     for owner, name in ((ToolFile, "world"), (ToolFile, "read"), (GraderSettings, "open"), (Judge, "__init__")):
         patch.setattr(owner, name, fail)
-    patch.setattr("marft_envs.rewards.imported", fail)
+    patch.setattr("marft_envs.game.rewards.imported", fail)
 
 
 def rebuilt(place):

@@ -10,8 +10,8 @@ import marft_envs
 from baselines.cli.main import main
 from baselines.gold_answers import NoOracleError, oracle_of
 from marft_envs.game import FlexMG
+from marft_envs.game.task import Outcome, Task, TaskList
 from marft_envs.sandbox.shared_judges import close_shared_judges
-from marft_envs.tasks.base import Outcome, Task, TaskList
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")  # codeforces v0
 OURS = [name for name in marft_envs.envs() if name.startswith("marft/") and not marft_envs.spec(name).plugin]

@@ -8,7 +8,7 @@ from typing import Any
 
 from marft_envs import FlexMG, Profile, Task, Team
 from marft_envs.dependency import Dependency, chain
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 from marft_envs.tasks.math import MathTasks
 
 

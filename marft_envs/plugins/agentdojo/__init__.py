@@ -28,8 +28,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from marft_envs.game.task import Tasks
 from marft_envs.registration.task_environment import register_task
-from marft_envs.tasks.base import Tasks
 
 SUITES = ("workspace", "travel", "banking", "slack")
 _TOLD = {

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from marft_envs.dependency.base import Roster
+from marft_envs.game.task import Outcome, Task
+from marft_envs.game.turn import Turn
 from marft_envs.plugins.agentdojo.package import PACKAGE
 from marft_envs.plugins.agentdojo.suites import BENCHMARK, Suite, attacks, suite_of
-from marft_envs.records.turn import Turn
 from marft_envs.spaces import clean
-from marft_envs.tasks.base import Outcome, Task
 from marft_envs.tasks.tools.call import Call, CallError
 from marft_envs.tasks.tools.calls import read_calls
 from marft_envs.tasks.tools.goals import follows

@@ -13,8 +13,8 @@ import numpy as np
 
 from envs_data.packages import Package
 from marft_envs.dependency.base import Roster
-from marft_envs.records.turn import Turn
-from marft_envs.tasks.base import Outcome, Task, UnknownTaskError
+from marft_envs.game.task import Outcome, Task, UnknownTaskError
+from marft_envs.game.turn import Turn
 
 PACKAGE = Package(
     "plancraft",

@@ -18,8 +18,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from marft_envs.game.task import Tasks
 from marft_envs.registration.task_environment import register_task
-from marft_envs.tasks.base import Tasks
 from marft_envs.teams.profile import Profile
 from marft_envs.teams.team import Team
 

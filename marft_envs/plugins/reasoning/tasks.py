@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from envs_data.packages import Package
+from marft_envs.game.task import JudgedTasks, Outcome, Task, UnknownTaskError, last_outcome
 from marft_envs.grading import last_boxed
 from marft_envs.plugins.reasoning import client
-from marft_envs.tasks.base import JudgedTasks, Outcome, Task, UnknownTaskError, last_outcome
 
 PACKAGE = Package("reasoning-gym", "reasoning_gym", "0.1.25", "pip install 'marft[reasoning]'")
 FILES = ("**/*.py", "data/*.txt", "data/*.csv", "data/*.json")  # what decides the problems of most generators

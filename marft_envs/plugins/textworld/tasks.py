@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from marft_envs.dependency.base import Roster
+from marft_envs.game.task import Outcome, Task, UnknownTaskError
+from marft_envs.game.turn import Turn
 from marft_envs.plugins.textworld import java_games
 from marft_envs.plugins.textworld.java_games import Start, State
-from marft_envs.records.turn import Turn
-from marft_envs.tasks.base import Outcome, Task, UnknownTaskError
 
 SEEDS = {"train": range(1000), "dev": range(10000, 11000), "test": range(20000, 21000)}  # as the package has them
 _SEEN_BY = ("all", "planner")

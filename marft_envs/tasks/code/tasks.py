@@ -44,9 +44,9 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol
 
+from marft_envs.game.task import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError, last_outcome
 from marft_envs.sandbox.judge_data import Judgement, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import find_language
-from marft_envs.tasks.base import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError, last_outcome
 from marft_envs.tasks.code.problem import LANGUAGES, Problem, clip, family
 from marft_envs.tasks.code.program import Program, extract_program
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
-from marft_envs.tasks.base import Task
+from marft_envs.game.task import Task
 
 SPLITS: Mapping[str, int] = {"train": 480, "test": 240}
 NAMES = ("Ann", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana", "Ivo", "June", "Kim", "Lars")

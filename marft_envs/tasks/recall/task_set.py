@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from marft_envs.dependency.base import Roster
-from marft_envs.records.turn import Turn
-from marft_envs.tasks.base import Outcome, Task, TaskList, last_outcome
+from marft_envs.game.task import Outcome, Task, TaskList, last_outcome
+from marft_envs.game.turn import Turn
 from marft_envs.tasks.recall.facts import RecallSize, RecallTask, draw
 from marft_envs.tasks.recall.policies import Memory
 from marft_envs.tasks.recall.store import Entry, Store, words

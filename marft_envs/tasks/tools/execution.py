@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from marft_envs.game.task import JudgeFailure
 from marft_envs.spaces import clean
-from marft_envs.tasks.base import JudgeFailure
 from marft_envs.tasks.tools.tool import Tool, ToolError
 from marft_envs.tasks.tools.world import WorldKind
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin
 
-from marft_envs.tasks.base import JudgeFailure
+from marft_envs.game.task import JudgeFailure
 
 Schema = Mapping[str, Any]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from marft_envs.records.turn import Turn
-from marft_envs.tasks.base import Outcome
+from marft_envs.game.task import Outcome
+from marft_envs.game.turn import Turn
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
 from marft_envs.tasks.tools.execution import Executed, Execution
 from marft_envs.tasks.tools.goals import changed, follows, grade_state, same_answer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from marft_envs.tasks.base import Task
+from marft_envs.game.task import Task
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.goals import ABSENT, Goal, alike, changes, find
 

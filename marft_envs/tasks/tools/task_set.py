@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from marft_envs.dependency.base import Roster
-from marft_envs.tasks.base import Outcome, Task
+from marft_envs.game.task import Outcome, Task
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.session import WorldSession
 from marft_envs.tasks.tools.task import ToolTask

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from marft_envs.dependency.base import Dependency
-from marft_envs.tasks.base import UnknownTaskError
+from marft_envs.game.task import UnknownTaskError
 from marft_envs.tasks.tools.tool_access import Surface
 from marft_envs.tasks.tools.world import WorldKind
 from marft_envs.teams.team import Team

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from marft_envs.dependency.routed import Routed
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
 from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
 from marft_envs.tasks.tools.tool_access import FINISH

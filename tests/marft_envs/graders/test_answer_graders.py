@@ -14,6 +14,7 @@ from dripping_server import KINDS, dripping
 
 import marft_envs
 from baselines.cli import main as command
+from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.graders import (
     AnswerTasks,
     EndpointGrader,
@@ -27,7 +28,6 @@ from marft_envs.graders import (
 )
 from marft_envs.graders.model import _between
 from marft_envs.graders.settings import GraderError, GraderSettings
-from marft_envs.tasks.base import JudgeFailure, Task
 
 TASK = Task("t", "What is 6 * 7?", "42", "test")
 

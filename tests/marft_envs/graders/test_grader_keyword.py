@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import marft_envs
+from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.graders import BudgetSpentError, GraderError, GraderSettings, MeteredGrader, Score
-from marft_envs.tasks.base import JudgeFailure, Task
 from marft_envs.tasks.worlds import play, script
 
 STORIES = {"data": "embedded:stories"}

@@ -11,9 +11,9 @@ import pytest
 import marft_envs
 from baselines.gold_answers import gold_answer, oracle_of
 from envs_data.packages import PackageError
+from marft_envs.game.task import UnknownTaskError
 from marft_envs.plugins.plancraft import crafting, tasks
 from marft_envs.plugins.plancraft.tasks import CraftingTasks
-from marft_envs.tasks.base import UnknownTaskError
 from marft_envs.testing import check_environment
 
 TRAIN = "marft/plancraft_solo-v0"

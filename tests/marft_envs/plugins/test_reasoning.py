@@ -16,10 +16,10 @@ import marft_envs
 from baselines.gold_answers import OracleView, oracle_of
 from envs_data import packages
 from envs_data.packages import PackageError
+from marft_envs.game.task import JudgeFailure, UnknownTaskError
 from marft_envs.plugins.reasoning import GENERATORS, client
 from marft_envs.plugins.reasoning.tasks import FILES, LARGE_FILES, PACKAGE, ReasoningTasks, read_answer
 from marft_envs.plugins.reasoning.worker import is_arithmetic
-from marft_envs.tasks.base import JudgeFailure, UnknownTaskError
 from marft_envs.testing import check_environment
 
 COIN = {"generator": "coin_flip", "seed": 0, "size": 4, "config": "{}", "index": 0}

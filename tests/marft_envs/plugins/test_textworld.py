@@ -16,9 +16,9 @@ from toy_games import play_through
 import marft_envs
 from baselines.gold_answers import oracle_of
 from envs_data.packages import PackageError
+from marft_envs.game.task import JudgeFailure, UnknownTaskError
 from marft_envs.plugins.textworld import GAMES, java_games
 from marft_envs.plugins.textworld.tasks import TextWorldTasks, read_action
-from marft_envs.tasks.base import JudgeFailure, UnknownTaskError
 from marft_envs.testing import check_environment
 from marft_envs.wrappers import CandidateAction
 

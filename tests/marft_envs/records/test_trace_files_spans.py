@@ -12,11 +12,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 import marft_envs
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
+from marft_envs.game.task import Outcome
+from marft_envs.game.turn import Turn
 from marft_envs.records.files import read_episodes, write_episodes
 from marft_envs.records.opentelemetry import export_spans
-from marft_envs.records.turn import Turn
-from marft_envs.tasks.base import Outcome
 
 
 def played(seed, **keywords):

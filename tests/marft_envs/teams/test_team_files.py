@@ -11,7 +11,7 @@ import marft_envs
 from marft_envs import Profile, Team, TeamError
 from marft_envs.dependency import chain, full, schedule
 from marft_envs.dependency.routed import read_route
-from marft_envs.records.turn import Turn
+from marft_envs.game.turn import Turn
 from marft_envs.teams.team import LANGUAGES, PRESETS, as_team
 
 SIZES = {"solo": 1, "duo": 2, "trio": 3, "quartet": 4, "sextet": 6, "octet": 8, "dozen": 12, "routed": 5}

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from marft_envs.dependency.base import Roster
-from marft_envs.records.turn import Turn
-from marft_envs.tasks.base import Outcome, Task
+from marft_envs.game.task import Outcome, Task
+from marft_envs.game.turn import Turn
 from marft_envs.tasks.tools.bfcl.files import MULTI_TURN, read
 from marft_envs.tasks.tools.bfcl.stateful import (
     Made,

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from marft_envs.dependency.base import Dependency, Roster
-from marft_envs.records.turn import Turn
+from marft_envs.game.task import Outcome, Task
+from marft_envs.game.turn import Turn
 from marft_envs.spaces import clean
-from marft_envs.tasks.base import Outcome, Task
 from marft_envs.tasks.tools.call import Call
 from marft_envs.tasks.tools.calls import CallError, read_calls
 from marft_envs.tasks.tools.goals import follows

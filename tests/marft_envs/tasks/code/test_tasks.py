@@ -24,9 +24,9 @@ from code_games import (
 from toy_games import say
 
 import marft_envs
+from marft_envs.game.task import JudgeFailure, UnknownTaskError
 from marft_envs.records.replay import replay
 from marft_envs.sandbox.judge_data import Submission, Test, Verdict
-from marft_envs.tasks.base import JudgeFailure, UnknownTaskError
 from marft_envs.tasks.code import CodeTasks
 from marft_envs.tasks.code.problem import Problem
 from marft_envs.testing import check_environment

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from toy_games import toy_team
 
 import marft_envs
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
+from marft_envs.game.task import JudgeFailure
 from marft_envs.records.replay import replay
 from marft_envs.sandbox.judge_data import Judgement, Test, TestResult, Verdict
-from marft_envs.tasks.base import JudgeFailure
 
 V0_RECORDS = Path(__file__).with_name("codeforces_v0.jsonl")  # played before there was a v1
 outdated = pytest.mark.filterwarnings("ignore:.*is out of date")  # ours, and Gymnasium's own

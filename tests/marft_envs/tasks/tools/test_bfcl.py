@@ -17,7 +17,7 @@ import marft_envs
 from baselines.cli.main import main
 from envs_data.packages import PackageError
 from marft_envs import FlexMG
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 from marft_envs.records.replay import replay
 from marft_envs.tasks.tools.bfcl import files
 from marft_envs.tasks.tools.bfcl.checker import check_calls, gold_calls

@@ -13,9 +13,9 @@ from toy_games import play, play_out, toy_game
 
 from marft_envs.dependency import DependencyError, Handoff, Roster, as_dependency, from_dict, handoff
 from marft_envs.dependency.drawing import dot, mermaid
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
+from marft_envs.game.rewards import longest_exchange
 from marft_envs.records.replay import replay
-from marft_envs.rewards import longest_exchange
 from marft_envs.testing import check_environment
 
 TEAM = ("triage_0", "orders_0", "refunds_0")

@@ -16,9 +16,9 @@ from toy_bank import STATE, Bank, bank_game, bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG, Team
 from marft_envs.dependency import handoff
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
+from marft_envs.game.task import TaskSet
 from marft_envs.records.replay import replay
-from marft_envs.tasks.base import TaskSet
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.task_set import ToolTasks

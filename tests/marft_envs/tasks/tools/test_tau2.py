@@ -20,7 +20,7 @@ from baselines.cli.main import main
 from baselines.gold_answers import oracle_of
 from envs_data import packages
 from envs_data.packages import Package, PackageError
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 from marft_envs.records.replay import replay
 from marft_envs.tasks.tools.tau2 import files
 from marft_envs.tasks.tools.tau2.loading import load

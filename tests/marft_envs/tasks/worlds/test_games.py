@@ -15,9 +15,9 @@ from world_games import NAMES, SETS, after, cached_tasks, new_game
 
 import marft_envs
 from marft_envs import Team
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
+from marft_envs.game.turn import Turn
 from marft_envs.records.replay import replay
-from marft_envs.records.turn import Turn
 from marft_envs.tasks.worlds import play, script
 from marft_envs.testing import check_environment
 

@@ -1,7 +1,7 @@
 """Tasks (data), outcomes (data), and task sets with their sessions (behaviour).
 
 A set of tasks is one class with `__len__`, `__getitem__`, `index` and `begin`, which starts the session of a game. The
-game loop itself is written once, in `game/flex_mg.py`. It hands each finished round to its session and gets the outcome
+game loop itself is written once, in `flex_mg.py`. It hands each finished round to its session and gets the outcome
 back. A session may keep a world between rounds (tools, a database): it is plain data, copied with the game. Sets that
 only judge answers write `judge` and inherit `begin` from `JudgedTasks`, most of them through `TaskList`.
 """
@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from marft_envs.dependency.base import Dependency, Roster
-from marft_envs.records.turn import Turn
+from marft_envs.game.turn import Turn
 from marft_envs.teams.team import Team
 
 

@@ -38,8 +38,8 @@ from typing import Any
 
 from marft_common.hand_offs import FREE_PASSES, exchanges
 from marft_common.import_paths import imported
-from marft_envs.records.episode import Episode
-from marft_envs.tasks.base import JudgeFailure
+from marft_envs.game.episode import Episode
+from marft_envs.game.task import JudgeFailure
 
 Term = Callable[[Episode], float | None]
 OwnTerm = Callable[[Episode], float]

@@ -11,7 +11,7 @@ import pytest
 import marft_envs
 from marft_envs import Outcome, Task, TaskList, TaskSet, Team
 from marft_envs.game import FlexMG
-from marft_envs.records.episode import Episode
+from marft_envs.game.episode import Episode
 from marft_envs.records.replay import replay
 from marft_envs.teams.profile import Profile
 

@@ -6,10 +6,10 @@ import pytest
 
 import marft_envs
 from marft_envs import Outcome
-from marft_envs.records.episode import Episode
-from marft_envs.records.turn import Turn
-from marft_envs.rewards import PRESETS, TERMS, TeamReward, longest_exchange
-from marft_envs.tasks.base import JudgeFailure
+from marft_envs.game.episode import Episode
+from marft_envs.game.rewards import PRESETS, TERMS, TeamReward, longest_exchange
+from marft_envs.game.task import JudgeFailure
+from marft_envs.game.turn import Turn
 
 
 def call(status="ok", round=0, agent="a_0"):

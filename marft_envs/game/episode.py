@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from marft_envs.records.turn import Turn
-from marft_envs.tasks.base import Outcome
+from marft_envs.game.task import Outcome
+from marft_envs.game.turn import Turn
 
 
 @dataclass(frozen=True)
