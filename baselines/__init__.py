@@ -2,10 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from baselines._moved import MOVED
-from marft_common.moved_modules import redirect_old_modules
-
-redirect_old_modules(__name__, MOVED)
 __version__: str  # version of the installed distribution `marft`, read when it is first asked for
 
 if not TYPE_CHECKING:  # for a type checker, a module with `__getattr__` has every name

@@ -25,14 +25,14 @@ from baselines.cli.evaluate import evaluate_with_bar, print_results, save
 from baselines.cli.main import guarded
 from baselines.cli.report import write_report
 from baselines.cli.settings_flags import from_record
+from baselines.cli.terminal import say
 from baselines.cli.train import train
-from baselines.evaluation_scenarios import scenario_list
-from baselines.experiment_settings import SETTINGS, Experiment
-from baselines.presets import PRESETS
-from baselines.report.learning_curve import Points, draw_curve
+from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.experiment.learning_curve import Points, draw_curve
+from baselines.experiment.presets import PRESETS
+from baselines.experiment.scenario_lists import scenario_list
 from baselines.report.server import Server, View
-from baselines.statistics import check_installed, paired_difference
-from baselines.terminal import say
+from baselines.results.statistics import check_installed, paired_difference
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import LanguageModelTeam

@@ -17,8 +17,8 @@ from typing import Any
 
 import envs_data
 from baselines.cli.main import guarded
-from baselines.report.learning_curve import Points, draw_curve
-from baselines.terminal import say
+from baselines.cli.terminal import say
+from baselines.experiment.learning_curve import Points, draw_curve
 from marft_agents.runs.evaluation import Interval, wilson
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import read_metrics

@@ -53,7 +53,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baselines.source_commit import source_commit
+from baselines.experiment.source_commit import source_commit
 
 ROOT = Path(__file__).resolve().parent.parent
 MARFT = [sys.executable, "-c", "import sys; from baselines.cli.main import main; sys.exit(main())"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.bench.probe_games import DIGITS, ProbeSession, ProbeTasks, read, team_of
+from baselines.probes.digit_games import DIGITS, ProbeSession, ProbeTasks, read, team_of
 from marft_envs.dependency.base import Roster
 from marft_envs.game.task import Outcome, Session, Task
 from marft_envs.game.turn import Turn

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from baselines.gold_answers import OracleView
+from baselines.experiment.gold_answers import OracleView
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import Policy, text_action
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy

@@ -28,7 +28,7 @@ from baselines.attribution.coalitions import (
     shapley,
 )
 from baselines.attribution.message_influence import Edge, Influence, influence
-from baselines.statistics import Interval, paired_difference, wilson
+from baselines.results.statistics import Interval, paired_difference, wilson
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import json_number, read_metrics, write_json

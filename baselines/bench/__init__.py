@@ -7,5 +7,6 @@
 | `run_unit` | trains a team, or plays an arm |
 | `controls` | the controls: anonymous roles, shuffled teammates, majority vote |
 | `run` | runs a plan with worker processes; resumes after any kill |
-| `table` | tables from records alone |
+
+`baselines.results.tables` makes tables from records alone.
 """

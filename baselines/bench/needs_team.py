@@ -17,8 +17,8 @@ from pettingzoo.utils.wrappers import BaseWrapper
 
 from baselines.bench.controls import Heard, HeardMessages, ShuffledTeammates, donor_scenarios, has_authors
 from baselines.cli.environment_flags import factory, scenarios
-from baselines.gold_answers import NoOracleError, oracle_of
-from baselines.statistics import Interval, PairedDifference, paired_difference, wilson
+from baselines.experiment.gold_answers import NoOracleError, oracle_of
+from baselines.results.statistics import Interval, PairedDifference, paired_difference, wilson
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from marft_agents.runs.evaluation import Evaluation, evaluate

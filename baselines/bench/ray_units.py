@@ -18,7 +18,7 @@ from baselines.bench.plan import BenchPlan
 from baselines.bench.run import Bench, locked
 from baselines.bench.run_unit import Folder, run_unit
 from baselines.bench.units import Training, Unit
-from baselines.cli.rollout_flags import identity
+from baselines.experiment.rollouts import identity
 from marft_agents.rollouts.ray_workers import RolloutWorkerError, cluster, other_versions
 from marft_agents.rollouts.rollout_workers import RolloutSettings
 

@@ -24,9 +24,9 @@ from typing import Any
 
 from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
-from baselines.bench.table import read_records
 from baselines.bench.units import Cell, Training, Unit, units_of
-from baselines.terminal import say
+from baselines.cli.terminal import say
+from baselines.results.tables import read_records
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, flock, open_lock, owned
 from marft_agents.runs.run_folder import write_json
 

@@ -31,10 +31,10 @@ from baselines.bench.random_router import RandomRouter
 from baselines.bench.units import Cell, Training, Unit
 from baselines.cli.environment_flags import factory
 from baselines.cli.train import train
-from baselines.evaluation_scenarios import scenario_list
-from baselines.experiment_settings import Experiment
-from baselines.source_commit import source_commit
-from baselines.trained_team import TeamSettings
+from baselines.experiment.experiment import Experiment
+from baselines.experiment.scenario_lists import scenario_list
+from baselines.experiment.source_commit import source_commit
+from baselines.experiment.trained_team import TeamSettings
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.cost_ledger import ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam

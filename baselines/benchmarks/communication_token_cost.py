@@ -19,7 +19,7 @@ from typing import Any
 from rich.table import Table
 
 import marft_envs
-from baselines.visible_console import console
+from baselines.results.visible_console import console
 from marft_agents.models.pretrained import load
 from marft_envs.tasks.worlds import script
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from baselines.visible_console import console
+from baselines.results.visible_console import console
 from marft_envs.grading import grade_math
 from marft_envs.grading.answer_parser import read
 from marft_envs.grading.grade import decide, decide_bounded

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from baselines.source_commit import source_commit
-from baselines.statistics import naive_bootstrap, paired_cluster_bootstrap, paired_difference, wilson
+from baselines.experiment.source_commit import source_commit
+from baselines.results.statistics import naive_bootstrap, paired_cluster_bootstrap, paired_difference, wilson
 
 DIFFICULTY_SD = 1.5  # logits
 COLLAPSE = 3.0  # logits that a failed training run loses

@@ -28,7 +28,7 @@ from statistics import median
 from rich.table import Table
 
 from baselines.benchmarks.machine import write_record
-from baselines.visible_console import console
+from baselines.results.visible_console import console
 from marft_envs.sandbox import Judge, Submission, Test, Verdict
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 

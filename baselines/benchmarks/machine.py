@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from baselines.source_commit import source_commit
+from baselines.experiment.source_commit import source_commit
 
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "sve", "bf16")  # of a processor, as Linux names them
 SIZE = 1024  # rows and columns of the matrices whose product is timed

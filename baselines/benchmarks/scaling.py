@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from baselines.source_commit import source_commit
+from baselines.experiment.source_commit import source_commit
 from marft_agents.rollouts.prompt_groups import GroupSettings, PromptGroup
 from marft_agents.rollouts.rollout_workers import Played, RolloutSettings, WorkerRollouts
 from marft_agents.trajectory import Trajectory

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from baselines.benchmarks.machine import described, machine, write_record
-from baselines.source_commit import source_commit
+from baselines.experiment.source_commit import source_commit
 from marft_agents.models.random_models import LINEAR_LAYERS
 
 WORLDS = ("shop", "desk", "travel")

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 import marft_envs
-from baselines.source_commit import source_commit
+from baselines.experiment.source_commit import source_commit
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -34,7 +34,7 @@ from marft_agents.rollouts.rollout_workers import inexact
 from marft_agents.runs.run_folder import write_json
 from marft_agents.runs.trainer import Trainer, TrainingSchedule, group_settings
 
-GAME = "baselines.bench.probe_games:probe/copy_duo-v0"
+GAME = "baselines.probes.digit_games:probe/copy_duo-v0"
 STALENESS = (0, 1, 2, 4)
 LEARNED = 0.9  # mean success of `WINDOW` updates
 WINDOW = 5

@@ -33,7 +33,7 @@ from baselines.benchmarks.envs import ACTION
 from baselines.benchmarks.machine import write_record
 from baselines.cli.environment_flags import factory, scenarios
 from baselines.cli.evaluate import WITHOUT_MODEL
-from baselines.gold_answers import ScriptedView
+from baselines.experiment.gold_answers import ScriptedView
 from marft_agents.policies.policy import Policy, TimedPolicy
 from marft_agents.runs.evaluation import Evaluation, evaluate
 from marft_agents.trajectory import Trajectory, score
@@ -235,7 +235,7 @@ def measure_model(world: World, model: str, count: int, rounds: int, limit_s: fl
     After the limit, the episodes that ended until then count. A world is not played if it needs more rounds, or if its
     first prompt is too long.
     """
-    from baselines.trained_team import TeamSettings
+    from baselines.experiment.trained_team import TeamSettings
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.context_window import ContextSettings
 

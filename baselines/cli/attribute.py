@@ -39,12 +39,12 @@ from baselines.cli.environment_flags import (
 from baselines.cli.evaluate import add_scenario_flags, chosen_scenarios
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
-from baselines.config_trust import Uses, add_trust_flag
-from baselines.gold_answers import check_oracle
-from baselines.source_commit import source_commit
-from baselines.terminal import say
-from baselines.trained_team import TeamSettings, experiment_of, run_of
-from baselines.visible_console import TABLE_WIDTH, console
+from baselines.cli.terminal import say
+from baselines.experiment.config_trust import Uses, add_trust_flag
+from baselines.experiment.gold_answers import check_oracle
+from baselines.experiment.source_commit import source_commit
+from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of
+from baselines.results.visible_console import TABLE_WIDTH, console
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.language_model import LanguageModelTeam

@@ -11,7 +11,7 @@ from pathlib import Path
 from baselines.bench.plan import BenchPlan, read_plan
 from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
 from baselines.bench.units import units_of
-from baselines.terminal import say
+from baselines.cli.terminal import say
 from marft_agents.runs.folder_lock import owned
 
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
@@ -28,8 +28,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--records",
         type=Path,
         metavar="FILE",
-        help="take the cells of this export of `python -m baselines.bench.table` as done: those of another machine, or "
-        "of a folder that is gone",
+        help="take the cells of this export of `python -m baselines.results.tables` as done: those of another "
+        "machine, or of a folder that is gone",
     )
     parser.add_argument(
         "--jobs",
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
     """Run the units of a plan that are not done; return 1 if one failed."""
     from baselines.bench.ray_units import run_on_ray
-    from baselines.bench.table import save_tables
+    from baselines.results.tables import save_tables
     from marft_agents.rollouts.rollout_workers import RolloutSettings
 
     folder = open_folder(plan, arguments.out, resume=arguments.resume)

@@ -16,10 +16,10 @@ from typing import Any
 
 from rich.table import Table
 
-from baselines.comparison import METRICS, Comparison, ComparisonError, Row, compare, read_side
-from baselines.statistics import PairedDifference
-from baselines.terminal import say
-from baselines.visible_console import TABLE_WIDTH, console
+from baselines.cli.terminal import say
+from baselines.results.comparison import METRICS, Comparison, ComparisonError, Row, compare, read_side
+from baselines.results.statistics import PairedDifference
+from baselines.results.visible_console import TABLE_WIDTH, console
 from marft_agents.runs.run_folder import write_json
 
 SCHEMA = "marft.compare/1"

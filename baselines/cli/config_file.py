@@ -21,8 +21,8 @@ from typing import Any
 
 from baselines.cli.environment_flags import KEYWORDS, given_keywords
 from baselines.cli.settings_flags import flag, number, optional_number, optional_whole
-from baselines.config_trust import EVERYTHING, Uses, add_trust_flag, require_trust
-from baselines.experiment_settings import SETTINGS, Experiment
+from baselines.experiment.config_trust import EVERYTHING, Uses, add_trust_flag, require_trust
+from baselines.experiment.experiment import SETTINGS, Experiment
 from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
 from marft_agents.policies.partners import split_item
 

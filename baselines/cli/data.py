@@ -14,14 +14,14 @@ from rich.table import Table
 import envs_data
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
-from baselines.config_trust import add_trust_flag
-from baselines.terminal import say
+from baselines.cli.terminal import say
+from baselines.experiment.config_trust import add_trust_flag
+from baselines.results.visible_console import console
 from baselines.training_data import from_runs, mining
 from baselines.training_data.conditions import Condition
 from baselines.training_data.recordings import Recording, read_recording
 from baselines.training_data.scrubbing import Scrubber
 from baselines.training_data.turn_file import HELD_OUT, TRAIN, write_turns
-from baselines.visible_console import console
 from marft_agents.runs.run_folder import write_json
 
 SOURCE = "run, evaluation, .jsonl or .parquet records, or OTLP JSON spans; several may be given"

@@ -31,19 +31,19 @@ from baselines.cli.environment_flags import (
 )
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
+from baselines.cli.terminal import say
 from baselines.cli.train import add_model_flags
-from baselines.cohorts import Cohorts, CohortScore, cohort_scores
-from baselines.config_trust import Uses
-from baselines.evaluation_scenarios import ScenarioList, scenario_list
-from baselines.evaluation_scenarios import read as read_scenarios
-from baselines.experiment_settings import Experiment, read_models
-from baselines.gold_answers import ScriptedView
-from baselines.retained_ability import retained
-from baselines.retained_ability import table as retained_table
-from baselines.run_surface import keep_surface
-from baselines.terminal import say
-from baselines.trained_team import TeamSettings, experiment_of
-from baselines.visible_console import TABLE_WIDTH, console
+from baselines.experiment.config_trust import Uses
+from baselines.experiment.experiment import Experiment, read_models
+from baselines.experiment.gold_answers import ScriptedView
+from baselines.experiment.run_surface import keep_surface
+from baselines.experiment.scenario_lists import ScenarioList, scenario_list
+from baselines.experiment.scenario_lists import read as read_scenarios
+from baselines.experiment.trained_team import TeamSettings, experiment_of
+from baselines.results.cohorts import Cohorts, CohortScore, cohort_scores
+from baselines.results.retained_ability import retained
+from baselines.results.retained_ability import table as retained_table
+from baselines.results.visible_console import TABLE_WIDTH, console
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from baselines.config_trust import add_trust_flag
-from baselines.episode_source import EpisodeSource
-from baselines.terminal import say
+from baselines.cli.terminal import say
+from baselines.experiment.config_trust import add_trust_flag
+from baselines.experiment.episode_source import EpisodeSource
 from marft_envs.records.files import write_episodes
 from marft_envs.records.opentelemetry import write_spans
 

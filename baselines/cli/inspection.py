@@ -12,8 +12,8 @@ from rich.table import Column, Table
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
-from baselines.terminal import say
-from baselines.visible_console import console
+from baselines.cli.terminal import say
+from baselines.results.visible_console import console
 from marft_envs.dependency import drawing
 from marft_envs.environment_capabilities import dependency_game
 

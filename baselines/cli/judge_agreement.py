@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from baselines.terminal import say
-from baselines.visible_console import console
+from baselines.cli.terminal import say
+from baselines.results.visible_console import console
 from marft_envs.sandbox import Judge, Judgement, Submission
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 from marft_envs.sandbox.judge import ISOLATING

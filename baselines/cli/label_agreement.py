@@ -11,8 +11,8 @@ from typing import Any
 
 from rich.table import Table
 
-from baselines.terminal import say
-from baselines.visible_console import console
+from baselines.cli.terminal import say
+from baselines.results.visible_console import console
 from envs_data import DataError
 from marft_envs.data.files import Row, read_file
 from marft_envs.graders import cohen_kappa

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from baselines.terminal import guard_warnings_and_tracebacks, say
+from baselines.cli.terminal import guard_warnings_and_tracebacks, say
 from marft_common.import_paths import search_working_directory
 from marft_common.visible_text import visible
 

@@ -12,9 +12,9 @@ import numpy as np
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
-from baselines.config_trust import add_trust_flag
-from baselines.gold_answers import oracle_of
-from baselines.terminal import say
+from baselines.cli.terminal import say
+from baselines.experiment.config_trust import add_trust_flag
+from baselines.experiment.gold_answers import oracle_of
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.trajectory import Action
@@ -102,7 +102,7 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
 
 
 def _trained(path: Path, env: Any, *, trust: bool | None) -> Policy:
-    from baselines.trained_team import PLAYERS, TeamSettings, experiment_of
+    from baselines.experiment.trained_team import PLAYERS, TeamSettings, experiment_of
     from marft_agents.runs import checkpoint
 
     path = checkpoint.resolve(path)

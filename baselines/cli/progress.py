@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from baselines import visible_console
+from baselines.results import visible_console
 from marft_agents.metric_names import TOKENS_TOTAL, metric_prefix
 from marft_agents.monitoring.alarms import Alarm
 from marft_common.visible_text import visible

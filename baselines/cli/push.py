@@ -7,9 +7,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from baselines.config_trust import add_trust_flag
+from baselines.cli.terminal import say
+from baselines.experiment.config_trust import add_trust_flag
 from baselines.publishing.team_folder import PublishedTeam, PublishError
-from baselines.terminal import say
 
 REPO = re.compile(r"[\w.-]+/[\w.-]+")
 

@@ -6,8 +6,8 @@ import argparse
 import webbrowser
 from pathlib import Path
 
+from baselines.cli.terminal import say
 from baselines.report.page import MOST_EPISODES, build_report
-from baselines.terminal import say
 from marft_common.atomic_files import replacing
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.table import Table
 
 from baselines.cli import judge_agreement
-from baselines.terminal import say
-from baselines.visible_console import console
+from baselines.cli.terminal import say
+from baselines.results.visible_console import console
 from marft_envs.sandbox import Judge, SandboxError
 from marft_envs.sandbox.image import DEFAULT_BASE, DEFAULT_IMAGE, build_image, import_rootfs
 from marft_envs.sandbox.judge import ISOLATING

@@ -12,12 +12,12 @@ from typing import Any
 from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import factory
 from baselines.cli.settings_flags import add_knobs, read_knobs
-from baselines.config_trust import Uses, add_trust_flag
-from baselines.local_hosts import is_loopback
-from baselines.run_surface import read_surface
+from baselines.cli.terminal import say
+from baselines.experiment.config_trust import Uses, add_trust_flag
+from baselines.experiment.local_hosts import is_loopback
+from baselines.experiment.run_surface import read_surface
+from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of
 from baselines.serving.served_team import OF_A_QUESTION, ServedTeam, ServeLimits, check_surface, question_environments
-from baselines.terminal import say
-from baselines.trained_team import TeamSettings, experiment_of, run_of
 from marft_agents.runs import checkpoint
 from marft_envs.registration.recorded_game import surface_of
 

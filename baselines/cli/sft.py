@@ -23,12 +23,12 @@ from baselines.cli.environment_flags import (
 )
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, from_record, read_knobs
+from baselines.cli.terminal import say
 from baselines.cli.train import add_model_flags, keep_as_own
-from baselines.config_trust import Uses, add_trust_flag, require_trust
-from baselines.data_checksums import refuse_changed
-from baselines.experiment_settings import Experiment, read_models
-from baselines.run_surface import keep_surface
-from baselines.terminal import say
+from baselines.experiment.config_trust import Uses, add_trust_flag, require_trust
+from baselines.experiment.data_checksums import refuse_changed
+from baselines.experiment.experiment import Experiment, read_models
+from baselines.experiment.run_surface import keep_surface
 from baselines.training_data.demonstrations import check_agents, demonstrations
 from baselines.training_data.recordings import sha256_of
 from baselines.training_data.turn_file import HELD_OUT, TRAIN, Example, TurnFileError, manifest_of, read_turns

@@ -23,18 +23,18 @@ from baselines.cli.environment_flags import (
     notes_of,
     tasks_of,
 )
-from baselines.cli.held_out_validation import held_out_tasks
 from baselines.cli.progress import TrainingTable
-from baselines.cli.rollout_flags import identity, open_rollouts
-from baselines.cli.sampler_flags import OWN, add_sampler_flag
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
-from baselines.config_trust import EVERYTHING, Uses
-from baselines.data_checksums import refuse_changed, task_checksum
-from baselines.experiment_settings import SETTINGS, Experiment
-from baselines.presets import PRESETS
-from baselines.report.learning_curve import draw_curve
-from baselines.run_surface import keep_surface
-from baselines.terminal import say
+from baselines.cli.terminal import say
+from baselines.experiment.config_trust import EVERYTHING, Uses
+from baselines.experiment.data_checksums import refuse_changed, task_checksum
+from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.experiment.held_out_validation import held_out_tasks
+from baselines.experiment.learning_curve import draw_curve
+from baselines.experiment.presets import PRESETS
+from baselines.experiment.rollouts import identity, open_rollouts
+from baselines.experiment.run_surface import keep_surface
+from baselines.experiment.samplers import OWN, add_sampler_flag
 from baselines.training_data.recordings import sha256_of
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.learning.learner import Learner

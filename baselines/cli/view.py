@@ -6,9 +6,9 @@ import argparse
 import webbrowser
 from pathlib import Path
 
-from baselines.local_hosts import is_loopback
+from baselines.cli.terminal import say
+from baselines.experiment.local_hosts import is_loopback
 from baselines.report.server import Server, View
-from baselines.terminal import say
 
 PORT = 8017
 

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from baselines.cli.sampler_flags import VLLM, check_sampler
-from baselines.terminal import say
+from baselines.cli.terminal import say
+from baselines.experiment.samplers import VLLM, check_sampler
 from marft_agents.models.pretrained import context_length, default_device, load_config, resolve
 from marft_agents.policies.server_log import log_path
 from marft_agents.policies.vllm_sampler import cpu_arguments, lora_rank

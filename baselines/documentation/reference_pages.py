@@ -17,8 +17,8 @@ from typing import Any
 
 from baselines.cli.main import build_parser
 from baselines.cli.settings_flags import flag
-from baselines.experiment_settings import SETTINGS
-from baselines.presets import PRESETS
+from baselines.experiment.experiment import SETTINGS
+from baselines.experiment.presets import PRESETS
 from marft_agents import metric_names
 
 OF_PRESETS = [kind for kind, _ in SETTINGS.values()]  # others may have a field of the same name

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
-from baselines.credentials import OF_A_URL, credentials_in, names_a_password, names_a_secret
+from baselines.experiment.credentials import OF_A_URL, credentials_in, names_a_password, names_a_secret
 
 # A name and its value in JSON that stands in a text, however often it was escaped, or in a Python literal.
 PAIR = re.compile(r"""["'](?P<name>[A-Za-z][\w -]{0,63})\\*["']\s*:\s*(?:\\*["'](?P<text>[^"'\\]+)|(?P<number>\d+))""")

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
-from baselines.comparison import find_evaluation, read_evaluation
-from baselines.config_trust import Uses, read_config
+from baselines.experiment.config_trust import Uses, read_config
+from baselines.experiment.run_surface import read_surface
+from baselines.experiment.trained_team import run_of
 from baselines.publishing.model_card import PICTURE, CardFacts, model_card
 from baselines.publishing.private_content import PrivateContent, replaced, search
-from baselines.run_surface import read_surface
-from baselines.trained_team import run_of
+from baselines.results.comparison import find_evaluation, read_evaluation
 from marft_agents.models.random_models import RANDOM_MODELS
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import EVALUATION_FILE

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baselines.record_shapes import EPISODE, mismatch
+from baselines.experiment.record_shapes import EPISODE, mismatch
 
 BLOCK = 100  # episodes of a block
 PREVIEW = 110  # characters of an episode's line in the list

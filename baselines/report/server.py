@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from baselines.local_hosts import hosts_of, may_ask
+from baselines.experiment.local_hosts import hosts_of, may_ask
+from baselines.experiment.waiting_connections import WaitingConnections
 from baselines.report.page import page, policy, report_content
 from baselines.report.sources import Source, SourceError, kind_of, read_source
-from baselines.waiting_connections import WaitingConnections
 
 NAME_DEPTH = 2  # folders below the given one that are searched for runs
 CONNECTIONS = 64  # answered at the same time, each by a thread

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from string import Template
 
 import marft_envs
-from baselines.terminal import say
+from baselines.cli.terminal import say
 
 MAX_NAME_CHARS = 40
 TEAMS = ("solo", "duo")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from baselines.cli.environment_flags import factory
-from baselines.experiment_settings import Experiment
+from baselines.experiment.experiment import Experiment
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import encodable

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baselines import virtual_environment
-from baselines.virtual_environment import ROOT
+from baselines.third_party import virtual_environment
+from baselines.third_party.virtual_environment import ROOT
 
 TORCH = "torch==2.13.0"  # installed first, so that no other package chooses its build
 

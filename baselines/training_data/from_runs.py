@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from baselines.source_commit import source_commit
+from baselines.experiment.source_commit import source_commit
 from baselines.training_data.conditions import Condition
 from baselines.training_data.recordings import RecordedEpisode, RecordedTurn, Recording, RecordingError
 from baselines.training_data.scrubbing import Scrubber

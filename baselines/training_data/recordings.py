@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baselines.config_trust import require_trust
-from baselines.episode_source import EpisodeSource
+from baselines.experiment.config_trust import require_trust
+from baselines.experiment.episode_source import EpisodeSource
 from marft_envs.environment_capabilities import dependency_game, listing_game
 from marft_envs.game.episode import Episode
 from marft_envs.game.task import Task

@@ -1,7 +1,7 @@
 """Scrub texts of training data: credentials become their kind in brackets, control tokens are broken up or removed.
 
-Findings are counted by kind and never shown. `baselines.credentials` knows the usual forms of credentials; it cannot
-know a password in free text.
+Findings are counted by kind and never shown. `baselines.experiment.credentials` knows the usual forms of
+credentials; it cannot know a password in free text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from baselines.credentials import credentials_in
+from baselines.experiment.credentials import credentials_in
 
 CONTROL_TOKEN = re.compile(
     r"<\|[A-Za-z][\w ]{0,30}\|>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|pad|unk)>|\[/?INST\]|<</?SYS>>|"

@@ -10,7 +10,7 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from baselines.cli.progress import SHOWN_ALARMS, EpisodeCount, TrainingTable
-from baselines.report.learning_curve import draw_curve
+from baselines.experiment.learning_curve import draw_curve
 from marft_agents.monitoring.alarms import Alarm
 
 METRICS = {"team/success": 0.5, "team/return": 0.5, "seconds/rollout": 1.0, "seconds/update": 1.0}

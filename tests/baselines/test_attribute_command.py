@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from baselines.cli.main import main
-from baselines.trained_team import TeamSettings
+from baselines.experiment.trained_team import TeamSettings
 from marft_agents.runs import checkpoint
 
 DUO = "marft/gsm8k_duo-v0"

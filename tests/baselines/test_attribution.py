@@ -29,7 +29,7 @@ from baselines.attribution.run import (
     play,
     summary,
 )
-from baselines.gold_answers import NoOracleError, check_oracle
+from baselines.experiment.gold_answers import NoOracleError, check_oracle
 from marft_agents.policies.policy import Request
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.recorded_game import ReplayError

@@ -109,7 +109,7 @@ def test_all_arms_have_the_rounds_and_the_feedback_of_the_task():
 
 
 def test_without_names_the_environments_own_team_plays_against_its_own_solo():
-    probe = {"env": "baselines.bench.probe_games:probe/sum_quartet-v0", "data": "", "test_on_trained": True}
+    probe = {"env": "baselines.probes.digit_games:probe/sum_quartet-v0", "data": "", "test_on_trained": True}
     found = plan({**probe, "teams": [], "solo": ""}, arms=["team", "solo@tokens"]).tasks[0]
     assert {name: len(team["profiles"]) for name, team in found.teams.items()} == {"quartet": 4}
     assert [profile["name"] for profile in found.solo["profiles"]] == ["agent_0"]

@@ -12,9 +12,9 @@ import baselines.bench.run_unit as arms
 from baselines.bench.plan import read_plan
 from baselines.bench.run import Bench, locked, open_folder, run_bench
 from baselines.bench.run_unit import Folder
-from baselines.bench.table import export
 from baselines.bench.units import cells_of, units_of
 from baselines.cli.main import main
+from baselines.results.tables import export
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from baselines.bench.table import (
+from baselines.results.statistics import holm, paired_difference
+from baselines.results.tables import (
     END,
     START,
     RecordsError,
@@ -17,7 +18,6 @@ from baselines.bench.table import (
     tables_of,
     tasks_as_arms,
 )
-from baselines.statistics import holm, paired_difference
 
 
 def ledger(tokens):

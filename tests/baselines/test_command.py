@@ -13,8 +13,8 @@ from full_disk import largest_file
 
 import marft_envs
 from baselines.cli.main import build_parser, main
-from baselines.experiment_settings import Experiment
-from baselines.trained_team import TeamSettings
+from baselines.experiment.experiment import Experiment
+from baselines.experiment.trained_team import TeamSettings
 
 DUO = "marft/gsm8k_duo-v0"
 TINY_TRAINING = [

@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 
 import marft_envs
-from baselines.bench.compaction_probe import BUDGET, CHANCE, COMPACTOR, WINDOW, CompactionTasks
 from baselines.bench.plan import read_plan
 from baselines.cli.config_file import EXPERIMENTS
-from baselines.gold_answers import oracle_of
+from baselines.experiment.gold_answers import oracle_of
+from baselines.probes.compaction import BUDGET, CHANCE, COMPACTOR, WINDOW, CompactionTasks
 from marft_envs import Episode, replay
 from marft_envs.testing import check_environment
 
@@ -19,7 +19,7 @@ COMPACTED = {"context_rounds": WINDOW, "compaction": COMPACTOR}
 
 
 def new_game(team="trio", **keywords):
-    return marft_envs.make(f"baselines.bench.compaction_probe:probe/compaction_{team}-v0", split="test", **keywords)
+    return marft_envs.make(f"baselines.probes.compaction:probe/compaction_{team}-v0", split="test", **keywords)
 
 
 def play(env, index, say):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from baselines.cli.compare import read_gate
 from baselines.cli.main import main
-from baselines.comparison import ComparisonError, compare, find_evaluation, read_side
-from baselines.statistics import paired_difference
+from baselines.results.comparison import ComparisonError, compare, find_evaluation, read_side
+from baselines.results.statistics import paired_difference
 
 LEVELS = [1, 1, 1, 1, 2, 2, 2, 2]
 

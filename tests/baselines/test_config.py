@@ -10,8 +10,8 @@ from baselines.cli import evaluate
 from baselines.cli.config_file import ConfigError, add_config, bundled, config_of, read_file, to_toml, with_config
 from baselines.cli.main import build_parser, main
 from baselines.cli.train import experiment_of
-from baselines.experiment_settings import SETTINGS, Experiment
-from baselines.presets import PRESETS
+from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.experiment.presets import PRESETS
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.runs.run_folder import write_json
 from marft_agents.setting_fields import SettingsError

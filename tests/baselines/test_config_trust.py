@@ -13,7 +13,7 @@ import marft_envs
 from baselines.cli.config_file import bundled, read_file, with_config
 from baselines.cli.main import build_parser
 from baselines.cli.train import experiment_of
-from baselines.config_trust import (
+from baselines.experiment.config_trust import (
     CONNECTS,
     IMPORTS,
     LOADS,
@@ -27,7 +27,7 @@ from baselines.config_trust import (
     acting_values,
     read_config,
 )
-from baselines.experiment_settings import SETTINGS, Experiment
+from baselines.experiment.experiment import SETTINGS, Experiment
 from marft_agents.runs.run_folder import write_json
 from marft_envs.graders import GraderSettings
 from marft_envs.registration.factory import _keywords, _resolve

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import envs_data
-from baselines.credentials import credentials_in, names_a_secret
+from baselines.experiment.credentials import credentials_in, names_a_secret
 from baselines.publishing.private_content import search
 
 # put together here, so that no scanner of this repository finds a credential

@@ -11,7 +11,7 @@ import pytest
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.data_checksums import _text, task_checksum
+from baselines.experiment.data_checksums import _text, task_checksum
 from marft_agents.policies import language_model
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import read_metrics
@@ -87,7 +87,7 @@ def test_what_json_does_not_hold_has_a_text_of_its_own():
 
 def test_it_is_the_same_in_every_process():
     code = (
-        "import marft_envs; from baselines.data_checksums import task_checksum; "
+        "import marft_envs; from baselines.experiment.data_checksums import task_checksum; "
         "print(task_checksum(marft_envs.make('marft/tools_duo-v0')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,8 +11,8 @@ import pytest
 from baselines.cli.main import build_parser, main
 from baselines.cli.settings_flags import flag
 from baselines.cli.train import DEFAULTS
-from baselines.experiment_settings import SETTINGS, Experiment
-from baselines.presets import PRESETS
+from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.experiment.presets import PRESETS
 from marft_agents.learning.algorithms import TOKEN_KNOBS
 
 DUO = ["--env", "marft/math_duo-v0", "--data", "embedded:stories", "--device", "cpu"]

@@ -7,9 +7,9 @@ from fakes import CopyDigit, word_team
 
 import marft_envs
 from baselines.cli.environment_flags import factory, scenarios, tasks_of
-from baselines.cli.held_out_validation import ValidationSettings, held_out_tasks
 from baselines.cli.main import main
-from baselines.report.learning_curve import draw_curve
+from baselines.experiment.held_out_validation import ValidationSettings, held_out_tasks
+from baselines.experiment.learning_curve import draw_curve
 from marft_agents.runs.run_folder import read_metrics
 from marft_agents.runs.trainer import TrainingSchedule
 from marft_agents.setting_fields import SettingsError

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import marft_envs
-from baselines.bench.memory_probe import CHANCE, TEAMS
 from baselines.bench.plan import read_plan
 from baselines.cli.config_file import EXPERIMENTS
-from baselines.gold_answers import oracle_of
+from baselines.experiment.gold_answers import oracle_of
+from baselines.probes.memory import CHANCE, TEAMS
 
-HERE = "baselines.bench.memory_probe:probe"
+HERE = "baselines.probes.memory:probe"
 
 
 def success(env, count=60):

@@ -15,7 +15,7 @@ from folder_owner import owner
 
 from baselines.cli.main import main
 from baselines.cli.train import _Run
-from baselines.experiment_settings import Experiment
+from baselines.experiment.experiment import Experiment
 from marft_agents.policies import language_model
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError
 from marft_agents.runs.run_folder import read_metrics

@@ -11,7 +11,7 @@ from endpoint import serving
 from baselines.bench.plan import PlanError, plan_of
 from baselines.cli.evaluate import chosen_models
 from baselines.cli.main import main
-from baselines.experiment_settings import Experiment, read_models
+from baselines.experiment.experiment import Experiment, read_models
 from marft_agents.runs.run_folder import read_metrics
 
 ENV = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories", "--device", "cpu"]

@@ -10,8 +10,8 @@ from naive import logprobs, play
 
 from baselines.cli.main import build_parser
 from baselines.cli.train import DEFAULTS
-from baselines.experiment_settings import SETTINGS, Experiment
-from baselines.presets import PRESETS
+from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.experiment.presets import PRESETS
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.learning.learner import Learner

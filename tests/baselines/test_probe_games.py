@@ -4,10 +4,10 @@ import pytest
 
 import marft_envs
 from baselines.bench.needs_team import needs_team
-from baselines.bench.probe_games import GAMES, SIZES, ProbeTasks, read, team_of
+from baselines.probes.digit_games import GAMES, SIZES, ProbeTasks, read, team_of
 from marft_envs.testing import check_environment
 
-HERE = "baselines.bench.probe_games:probe"
+HERE = "baselines.probes.digit_games:probe"
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -11,10 +11,10 @@ import torch
 import envs_data
 from baselines import quickstart
 from baselines.cli.main import main as command
+from baselines.experiment.learning_curve import Points, draw_curve
 from baselines.quickstart import experiment, main
 from baselines.quickstart_table import main as results
 from baselines.quickstart_table import read_kinds
-from baselines.report.learning_curve import Points, draw_curve
 from marft_agents.runs.evaluation import Interval, wilson
 
 

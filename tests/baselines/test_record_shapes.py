@@ -10,14 +10,14 @@ import re
 import pytest
 from report_inputs import episode, run
 
-from baselines import record_shapes
-from baselines.bench.table import RecordsError, read_records, tables_of
 from baselines.cli.main import main
-from baselines.comparison import ComparisonError, compare, read_evaluation
-from baselines.record_shapes import described, either, list_of, mapping_of, nullable, pair_of, record
+from baselines.experiment import record_shapes
+from baselines.experiment.record_shapes import described, either, list_of, mapping_of, nullable, pair_of, record
 from baselines.report.episode_set import EpisodeError
 from baselines.report.page import build_report, report_content
 from baselines.report.sources import SourceError, read_source
+from baselines.results.comparison import ComparisonError, compare, read_evaluation
+from baselines.results.tables import RecordsError, read_records, tables_of
 
 OTHER = [None, True, -3, 2.5, 10**400, float("nan"), float("inf"), "x", "", "9" * 5000, [], {}, [[]], {"a": []}]
 DEEP = '{"a": ' * 400 + "1" + "}" * 400

@@ -11,7 +11,7 @@ import pytest
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.cohorts import CohortError, Cohorts, cohort_scores
+from baselines.results.cohorts import CohortError, Cohorts, cohort_scores
 from marft_agents.intervals import wilson
 from marft_envs.game.episode import Episode
 from marft_envs.records.files import read_episodes

@@ -8,7 +8,7 @@ import pytest
 from baselines.cli.main import build_parser, main
 from baselines.cli.progress import TrainingTable
 from baselines.cli.train import WITH_RESUME
-from baselines.experiment_settings import Experiment
+from baselines.experiment.experiment import Experiment
 from marft_agents.runs.run_folder import read_metrics
 
 TRAIN = [

@@ -12,7 +12,7 @@ import torch
 
 import envs_data
 from baselines.cli.main import main
-from baselines.retained_ability import Retained, retained, table
+from baselines.results.retained_ability import Retained, retained, table
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.policies.language_model import build_team

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import marft_envs
-from baselines.gold_answers import gold_answer
+from baselines.experiment.gold_answers import gold_answer
 
 IDS = [f"marft/{task}_routed-v0" for task in ("math", "gsm8k", "aime", "cmath")]
 SPECIALISTS = ("arithmetic_0", "algebra_0", "geometry_0")

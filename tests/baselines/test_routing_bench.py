@@ -9,10 +9,10 @@ import pytest
 import marft_envs
 from baselines.bench.plan import PlanError, plan_of
 from baselines.bench.random_router import RandomRouter
-from baselines.bench.routing_probe import AGENTS, CHANCE, EXPERTS, ORCHESTRATOR
 from baselines.bench.units import cells_of, units_of
+from baselines.probes.routing import AGENTS, CHANCE, EXPERTS, ORCHESTRATOR
 
-ASK = "baselines.bench.routing_probe:probe/ask_routed-v0"
+ASK = "baselines.probes.routing:probe/ask_routed-v0"
 TASK = {
     "name": "ask",
     "env": ASK,

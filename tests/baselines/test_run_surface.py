@@ -11,9 +11,9 @@ from needed_package import needed_package
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.config_trust import UntrustedConfigError
-from baselines.episode_source import EpisodeSource
-from baselines.run_surface import RunSurfaceError, read_surface
+from baselines.experiment.config_trust import UntrustedConfigError
+from baselines.experiment.episode_source import EpisodeSource
+from baselines.experiment.run_surface import RunSurfaceError, read_surface
 from marft_envs.graders import GraderSettings
 from marft_envs.registration.recorded_game import recorded_game, surface_of
 from marft_envs.sandbox import Judge

@@ -6,10 +6,10 @@ import pytest
 from fakes import Probe
 
 import marft_envs
-from baselines import evaluation_scenarios as scenario_lists
 from baselines.cli.environment_flags import scenarios
 from baselines.cli.main import main
-from baselines.evaluation_scenarios import Scenario, ScenarioList, ScenarioListError, scenario_list
+from baselines.experiment import scenario_lists
+from baselines.experiment.scenario_lists import Scenario, ScenarioList, ScenarioListError, scenario_list
 
 DUO, SOLO, TRIO = (f"marft/gsm8k_{size}-v0" for size in ("duo", "solo", "trio"))
 TINY = ["--data", "embedded:stories", "--model", "tiny", "--max-new-tokens", "2"]

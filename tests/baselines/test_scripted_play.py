@@ -8,7 +8,7 @@ import pytest
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.gold_answers import NoOracleError, oracle_of
+from baselines.experiment.gold_answers import NoOracleError, oracle_of
 from marft_envs.game import FlexMG
 from marft_envs.game.task import Outcome, Task, TaskList
 from marft_envs.sandbox.shared_judges import close_shared_judges

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.experiment_settings import Experiment
+from baselines.experiment.experiment import Experiment
 from baselines.training_data.demonstrations import demonstrations
 from baselines.training_data.recordings import read_recording
 from baselines.training_data.turn_file import read_turns

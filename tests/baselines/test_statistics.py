@@ -14,8 +14,8 @@ from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from baselines import statistics
-from baselines.statistics import (
+from baselines.results import statistics
+from baselines.results.statistics import (
     clopper_pearson,
     grid_mean,
     holm,

@@ -19,8 +19,8 @@ import marft_envs
 from baselines.cli.main import main
 from baselines.cli.play import HumanPolicy
 from baselines.cli.progress import EpisodeCount, TrainingTable
-from baselines.terminal import guard_warnings_and_tracebacks, say
-from baselines.visible_console import VisibleConsole
+from baselines.cli.terminal import guard_warnings_and_tracebacks, say
+from baselines.results.visible_console import VisibleConsole
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.policies.policy import Request
 from marft_common.visible_text import HIDDEN

@@ -8,15 +8,15 @@ from functools import partial
 import pytest
 
 import marft_envs
-from baselines.bench.chores import AGENTS, SIZES, ChoreTasks, policy
 from baselines.cli.main import main
+from baselines.probes.shared_work import AGENTS, SIZES, ChoreTasks, policy
 from marft_agents.monitoring.work_sharing import content, work_shares
 from marft_agents.policies.policy import text_action
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.trajectory import SampledTurn, Trajectory
 from marft_envs.testing import check_environment
 
-CHORES = "baselines.bench.chores:probe/chores_duo-v0"
+CHORES = "baselines.probes.shared_work:probe/chores_duo-v0"
 
 
 def played(*names, count=SIZES["test"]):

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the command above 
 from fakes import CopyDigit, Probe, RelayDigit, RouteToExpert, SumDigits, word_team
 
 import marft_envs
-from baselines.bench import routing_probe
+from baselines.probes import routing as routing_probe
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
@@ -115,7 +115,7 @@ def learn_routing(seed: int = 0, *, mute: bool = False, updates: int = 40) -> fl
     """Train an orchestrator through Flex-MG's own `routed` to ask the expert who knows; return the greedy success."""
     seats = {routing_probe.ORCHESTRATOR: routing_probe.ORCHESTRATOR} | dict.fromkeys(routing_probe.EXPERTS, "experts")
     team = word_team(seats, seed=seed, hidden=64, law=SamplingParams(max_new_tokens=1))
-    make = functools.partial(marft_envs.make, "baselines.bench.routing_probe:probe/ask_routed-v0", mute=mute)
+    make = functools.partial(marft_envs.make, "baselines.probes.routing:probe/ask_routed-v0", mute=mute)
     return train(make, team, LearnerSettings(level="action", **SHARED), seed, updates)
 
 

@@ -15,7 +15,7 @@ import torch
 from fakes import Market, word_model
 
 from baselines.cli.main import main
-from baselines.cli.sampler_flags import check_sampler, open_sampler
+from baselines.experiment.samplers import check_sampler, open_sampler
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings

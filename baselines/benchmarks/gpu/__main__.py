@@ -32,8 +32,8 @@ from baselines.benchmarks.gpu.report import page
 from baselines.benchmarks.gpu.training import Plan, measure_training
 from baselines.benchmarks.gpu.updates import Samples
 from baselines.cli.main import guarded
-from baselines.cli.sampler_flags import OWN, VLLM
-from baselines.source_commit import source_commit
+from baselines.experiment.samplers import OWN, VLLM
+from baselines.experiment.source_commit import source_commit
 from marft_agents.runs.run_folder import read_metrics, versions
 
 DOCS = Path("docs/benchmarks")

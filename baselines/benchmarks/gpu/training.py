@@ -24,7 +24,7 @@ from pettingzoo.utils.wrappers import BaseWrapper
 from baselines.benchmarks.gpu.benchmark_models import Shape
 from baselines.benchmarks.gpu.peak_throughput import PeakThroughput, synchronise
 from baselines.cli.environment_flags import factory
-from baselines.cli.sampler_flags import OWN, open_sampler
+from baselines.experiment.samplers import OWN, open_sampler
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings

@@ -16,7 +16,7 @@ from baselines.benchmarks.training.page import write_page
 from baselines.benchmarks.training.plan import FULL, QUICK, execute
 from baselines.benchmarks.training.preparation import Preparation
 from baselines.benchmarks.training.report import record, show
-from baselines.visible_console import console
+from baselines.results.visible_console import console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

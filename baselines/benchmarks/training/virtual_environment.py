@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from baselines.benchmarks.training.contenders import CONTENDERS
-from baselines.virtual_environment import ROOT, cache_folder, prepare
+from baselines.third_party.virtual_environment import ROOT, cache_folder, prepare
 
 PINS = ROOT / "constraints.txt"  # pins the same torch, transformers and peft for all contenders
 RIVALS = ("torch", "trl>=1.16,<1.17", "comlrl>=1.4,<1.5", "peft", "transformers")

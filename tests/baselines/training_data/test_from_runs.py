@@ -9,7 +9,7 @@ import pytest
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.gold_answers import oracle_of
+from baselines.experiment.gold_answers import oracle_of
 from baselines.training_data import from_runs, mining
 from baselines.training_data.conditions import Condition
 from baselines.training_data.recordings import RecordedEpisode, RecordedTurn, Recording, RecordingError, read_recording

@@ -17,7 +17,7 @@ from toy_bank import call
 from toy_games import play_out
 
 import marft_envs
-from baselines.gold_answers import oracle_of
+from baselines.experiment.gold_answers import oracle_of
 from envs_data.packages import PackageError
 from marft_envs.plugins.agentdojo import package
 from marft_envs.records.replay import replay

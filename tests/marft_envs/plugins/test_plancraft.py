@@ -9,7 +9,7 @@ from functools import cache, partial
 import pytest
 
 import marft_envs
-from baselines.gold_answers import gold_answer, oracle_of
+from baselines.experiment.gold_answers import gold_answer, oracle_of
 from envs_data.packages import PackageError
 from marft_envs.game.task import UnknownTaskError
 from marft_envs.plugins.plancraft import crafting, tasks

@@ -13,7 +13,7 @@ from copied_package import copied_package, flip_byte
 from toy_games import play_through
 
 import marft_envs
-from baselines.gold_answers import OracleView, oracle_of
+from baselines.experiment.gold_answers import OracleView, oracle_of
 from envs_data import packages
 from envs_data.packages import PackageError
 from marft_envs.game.task import JudgeFailure, UnknownTaskError

@@ -14,7 +14,7 @@ import pytest
 from toy_games import play_through
 
 import marft_envs
-from baselines.gold_answers import oracle_of
+from baselines.experiment.gold_answers import oracle_of
 from envs_data.packages import PackageError
 from marft_envs.game.task import JudgeFailure, UnknownTaskError
 from marft_envs.plugins.textworld import GAMES, java_games

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 import marft_envs
-from baselines.gold_answers import gold_answer
+from baselines.experiment.gold_answers import gold_answer
 from marft_envs.sandbox import Limits, Submission, Test, ray_judge
 from marft_envs.sandbox.judge_data import SandboxError
 from marft_envs.sandbox.ray_judge import RESOURCE, RayJudge

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 import marft_envs
-from baselines.gold_answers import oracle_of
+from baselines.experiment.gold_answers import oracle_of
 from marft_envs import Episode, replay
 from marft_envs.records.replay import rebuild
 from marft_envs.tasks.recall import SIZES, Entry, Fact, Memory, RecallSize, RecallTask, RecallTasks, Store, draw

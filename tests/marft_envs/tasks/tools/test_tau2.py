@@ -17,7 +17,7 @@ from toy_bank import call
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.gold_answers import oracle_of
+from baselines.experiment.gold_answers import oracle_of
 from envs_data import packages
 from envs_data.packages import Package, PackageError
 from marft_envs.game.episode import Episode

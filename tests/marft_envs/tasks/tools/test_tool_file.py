@@ -14,7 +14,7 @@ from tool_backend import backend
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.gold_answers import oracle_of
+from baselines.experiment.gold_answers import oracle_of
 from marft_envs.game.task import JudgeFailure
 from marft_envs.tasks.tools.connectors.tool_file import ToolFile, ToolFileError
 from marft_envs.teams.profile import TeamError

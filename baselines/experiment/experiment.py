@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from baselines.cli.environment_flags import factory, model_folder_or_name, read_keywords, tasks_of, versioned_id
-from baselines.cli.held_out_validation import ValidationSettings
-from baselines.cli.sampler_flags import OWN, check_play
 from baselines.cli.settings_flags import from_record, given_knobs, read_knobs
-from baselines.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
-from baselines.presets import PRESETS
+from baselines.experiment.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
+from baselines.experiment.held_out_validation import ValidationSettings
+from baselines.experiment.presets import PRESETS
+from baselines.experiment.samplers import OWN, check_play
 from baselines.training_data.demonstrations import replay_pools
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams

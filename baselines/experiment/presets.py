@@ -1,6 +1,6 @@
 """Presets: named sets of values that override the defaults of the settings.
 
-Keys are fields of the settings dataclasses of `baselines.experiment_settings.SETTINGS`. A preset's value is ignored
+Keys are fields of the settings dataclasses of `baselines.experiment.experiment.SETTINGS`. A preset's value is ignored
 where it does not apply to the algorithm, such as gamma between tokens at action level or a value head without a critic.
 A flag that does not apply is refused.
 """

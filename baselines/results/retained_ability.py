@@ -14,7 +14,7 @@ from typing import Any
 from rich.table import Table
 
 import envs_data
-from baselines.statistics import Interval, PairedDifference, paired_difference, wilson
+from baselines.results.statistics import Interval, PairedDifference, paired_difference, wilson
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.retained_ability import Ability, Question, abilities
 

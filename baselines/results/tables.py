@@ -1,7 +1,7 @@
-"""Tables of a benchmark from its records alone: `python -m baselines.bench.table DIR...`.
+"""Tables of a benchmark from its records alone: `python -m baselines.results.tables DIR...`.
 
 One table per task, worst row first. Success has its 95 % interval over training seeds and scenarios. Differences are
-paired over both and their p-values adjusted by Holm over the rows of the table (`baselines.statistics`).
+paired over both and their p-values adjusted by Holm over the rows of the table (`baselines.results.statistics`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table as TerminalTable
 
-from baselines import record_shapes, visible_console
-from baselines.statistics import grid_mean, holm, noise_floor, paired_difference, wilson
-from baselines.terminal import say
+from baselines.cli.terminal import say
+from baselines.experiment import record_shapes
+from baselines.results import visible_console
+from baselines.results.statistics import grid_mean, holm, noise_floor, paired_difference, wilson
 
 CELL_SCHEMA = "marft.bench.cell/1"
 RECORDS_SCHEMA = "marft.bench.records/1"
@@ -515,7 +516,7 @@ def fill_page(page: str, tables: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print tables from records; write them into a page or export the records where asked."""
-    parser = argparse.ArgumentParser(prog="python -m baselines.bench.table", description=str(__doc__).split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m baselines.results.tables", description=str(__doc__).split("\n")[0])
     parser.add_argument("places", nargs="+", type=Path, metavar="DIR", help="folders of marft bench, or exported files")
     parser.add_argument("--reference", default=REFERENCE, metavar="ARM", help=f"to compare with (default: {REFERENCE})")
     parser.add_argument(

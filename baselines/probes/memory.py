@@ -1,6 +1,6 @@
 """Memory probe: multi-session recall of size `tiny` for very small models, which must learn to write and to read.
 
-Importing this module registers it: `marft_envs.make("baselines.bench.memory_probe:probe/recall_trio-v0")`.
+Importing this module registers it: `marft_envs.make("baselines.probes.memory:probe/recall_trio-v0")`.
 
 The task is `marft_envs.tasks.recall`, but agents have no profiles. Four sessions tell one fact each, of two keys and
 three digits; a store of two entries lies between them and the question. Every action is one token. The writer sees a

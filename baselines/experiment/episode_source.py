@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baselines.run_surface import RecordedEnvironment
+from baselines.experiment.run_surface import RecordedEnvironment
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.game.episode import Episode
 from marft_envs.records.replay import rebuild

@@ -1,6 +1,6 @@
 """Compaction probe: a digit of the first round is asked for in the last one, for very small models.
 
-Importing this module registers it: `marft_envs.make("baselines.bench.compaction_probe:probe/compaction_duo-v0")`.
+Importing this module registers it: `marft_envs.make("baselines.probes.compaction:probe/compaction_duo-v0")`.
 
 Each of the first `told` rounds (4 or 7) tells a digit, of the topics a, b, c and so on, and the last one asks for that
 of topic a. Every action is one token. Tasks come in blocks of three that differ in the digit of topic a alone: without
@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.bench.probe_games import DIGITS, read, refuse_data
+from baselines.probes.digit_games import DIGITS, read, refuse_data
 from marft_envs.dependency import by_state, independent, schedule
 from marft_envs.dependency.base import Roster
 from marft_envs.game.task import Outcome, Task, TaskList, last_outcome

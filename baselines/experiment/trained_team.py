@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baselines.config_trust import EVERYTHING, Uses
-from baselines.experiment_settings import Experiment
+from baselines.experiment.config_trust import EVERYTHING, Uses
+from baselines.experiment.experiment import Experiment
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings

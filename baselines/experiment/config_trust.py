@@ -85,7 +85,7 @@ def _judge(text: str) -> str:
 
 
 def _sampler(text: str) -> str:
-    from baselines.cli.sampler_flags import OWN, VLLM  # imports torch
+    from baselines.experiment.samplers import OWN, VLLM  # imports torch
 
     return PLAIN if text in (OWN, VLLM) else CONNECTS
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from baselines.statistics import pass_hat_k
+from baselines.results.statistics import pass_hat_k
 from marft_agents.intervals import Interval, wilson
 
 Cohort = tuple[str, str]

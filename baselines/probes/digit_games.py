@@ -1,6 +1,6 @@
 """Probe games: the smallest tasks that need a team, for teams of any size and very small models.
 
-Importing this module registers them: `marft_envs.make("baselines.bench.probe_games:probe/copy_duo-v0")`.
+Importing this module registers them: `marft_envs.make("baselines.probes.digit_games:probe/copy_duo-v0")`.
 
 | Game | Private knowledge | Success |
 |---|---|---|

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
-from baselines.config_trust import Uses, is_own, require_trust
+from baselines.experiment.config_trust import Uses, is_own, require_trust
 from marft_agents.runs.run_folder import write_json
 from marft_envs.registration.recorded_game import check_surface_record, recorded_game, surface_of
 

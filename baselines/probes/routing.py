@@ -1,6 +1,6 @@
 """Routing probe: an orchestrator must learn whom to ask, through the dependency `routed` of Flex-MG.
 
-Importing this module registers it: `marft_envs.make("baselines.bench.routing_probe:probe/ask_routed-v0")`.
+Importing this module registers it: `marft_envs.make("baselines.probes.routing:probe/ask_routed-v0")`.
 
 `orchestrator_0` is told a topic, `a` or `b`, and sees nothing else. The expert of that topic, `a_0` or `b_0`, is told
 one of three digits, the other expert is not. The orchestrator names one expert, who acts and answers the digit. A text
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.bench.probe_games import DIGITS, ProbeSession, ProbeTasks, read, refuse_data
+from baselines.probes.digit_games import DIGITS, ProbeSession, ProbeTasks, read, refuse_data
 from marft_envs.dependency import routed
 from marft_envs.dependency.base import Roster
 from marft_envs.game.task import Outcome, Session, Task

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baselines.cli.environment_flags import factory, scenarios
-from baselines.terminal import say
+from baselines.cli.terminal import say
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.trainer import TrainingSchedule
 from marft_agents.runs.validation import Validator

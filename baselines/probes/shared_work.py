@@ -1,6 +1,6 @@
 """Chores: a test set in which an agent can leave its work, or its faults, to a teammate.
 
-Importing this module registers it: `marft_envs.make("baselines.bench.chores:probe/chores_duo-v0")`.
+Importing this module registers it: `marft_envs.make("baselines.probes.shared_work:probe/chores_duo-v0")`.
 
 Two equal workers share a list of chores. `do NAME` does one; an action may hold several lines, of which the first two
 calls count. Of the chores, one is heavy: the first attempt at it fails. The team wins when all are done within four

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from baselines.cli.environment_flags import factory, tasks_of
-from baselines.cli.sampler_flags import open_sampler, sampler_of
-from baselines.experiment_settings import Experiment
-from baselines.source_commit import source_commit
+from baselines.experiment.experiment import Experiment
+from baselines.experiment.samplers import open_sampler, sampler_of
+from baselines.experiment.source_commit import source_commit
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.language_model import Devices, LanguageModelTeam
 from marft_agents.rollouts.ray_workers import RayWorkers, versions

@@ -1,0 +1,1 @@
+"""Experiments: their configuration, environments, players, training and evaluation."""

@@ -1,0 +1,1 @@
+"""Statistics, comparisons and tables of what experiments wrote."""
