@@ -36,11 +36,11 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "cmath": ("marft_envs.tasks.math",),
     "codeforces": ("marft_envs.tasks.code.tasks",),
     "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.task_set"),
-    "bfcl": ("marft_envs.tasks.tools.bfcl",),
+    "bfcl": ("marft_envs.plugins.bfcl",),
     "recall": ("marft_envs.tasks.recall",),
-    "tau2_telecom": ("marft_envs.tasks.tools.tau2",),
-    "tau2_retail": ("marft_envs.tasks.tools.tau2",),
-    "tau2_airline": ("marft_envs.tasks.tools.tau2",),
+    "tau2_telecom": ("marft_envs.plugins.tau2",),
+    "tau2_retail": ("marft_envs.plugins.tau2",),
+    "tau2_airline": ("marft_envs.plugins.tau2",),
 }
 _DRAWN_TASKS = ("recall",)  # no files: the environment draws its problems
 NOT_OURS: Mapping[str, str] = {  # task -> package that its problems come from

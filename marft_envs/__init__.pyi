@@ -2,7 +2,19 @@ from .dependency import Dependency, DependencyError
 from .game import FlexMG
 from .game.episode import Episode
 from .game.rewards import TeamReward
-from .game.task import JudgeFailure, Outcome, Session, Task, TaskList, TaskSet, UnknownTaskError, WorldSet
+from .game.task import (
+    JudgedTasks,
+    JudgeFailure,
+    Outcome,
+    Session,
+    Task,
+    TaskList,
+    Tasks,
+    TaskSet,
+    UnknownTaskError,
+    WorldSet,
+    last_outcome,
+)
 from .game.turn import Turn
 from .records.replay import replay
 from .registration.builtin import register_builtin
@@ -11,7 +23,7 @@ from .registration.registry import EnvSpec, UnknownEnvironmentError, envs, regis
 from .registration.task_environment import register_task
 from .rollout.reporting_game import Ended, Waiting
 from .rollout.vector_games import VectorGames
-from .spaces import TextObservation, UnicodeText
+from .spaces import TextObservation, UnicodeText, clean
 from .teams.profile import Profile, TeamError
 from .teams.team import Team
 from .wrappers import SharedPolicyEnv, TurnParallel
@@ -26,6 +38,7 @@ __all__ = [
     "Episode",
     "FlexMG",
     "JudgeFailure",
+    "JudgedTasks",
     "Outcome",
     "Profile",
     "Session",
@@ -33,6 +46,7 @@ __all__ = [
     "Task",
     "TaskList",
     "TaskSet",
+    "Tasks",
     "Team",
     "TeamError",
     "TeamReward",
@@ -45,7 +59,9 @@ __all__ = [
     "VectorGames",
     "Waiting",
     "WorldSet",
+    "clean",
     "envs",
+    "last_outcome",
     "make",
     "make_parallel",
     "make_shared",

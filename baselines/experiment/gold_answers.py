@@ -15,9 +15,6 @@ from marft_envs.game import FlexMG
 from marft_envs.game.task import JudgingTasks
 from marft_envs.graders import bare_tasks
 from marft_envs.tasks.math import MathTasks
-from marft_envs.tasks.tools.bfcl import oracle_policy as bfcl
-from marft_envs.tasks.tools.bfcl.multi_turn import MultiTurnTasks
-from marft_envs.tasks.tools.bfcl.single_turn import BfclTasks
 from marft_envs.tasks.tools.task_set import ToolTasks
 from marft_envs.tasks.worlds import oracle_policy as worlds
 
@@ -65,7 +62,8 @@ def oracle_of(env: Any) -> Oracle:
 
     In worlds with tools the team makes the reference calls, each agent those of its own tools. Elsewhere answering
     agents give the gold answer and others propose it. Sets of tasks may bring their own: a method
-    `oracle(task, agent, observation)`, or `oracle_action(session, agent)` where it depends on the state of the game.
+    `oracle(task, agent, observation)`, `oracle_action(session, agent)` where it depends on the state of the game, or
+    `oracle_turn(game, agent)` where it depends on more of the game, such as its dependency function.
 
     Raises:
         NoOracleError: The environment is no Flex-MG, or its tasks have no gold answers.
@@ -76,8 +74,6 @@ def oracle_of(env: Any) -> Oracle:
     tasks = bare_tasks(game.tasks)
     if isinstance(tasks, ToolTasks):
         return lambda game, agent, _: worlds.next_action(tasks, game, agent)
-    if isinstance(tasks, BfclTasks | MultiTurnTasks):
-        return lambda game, agent, _: bfcl.next_action(tasks, game, agent)
     own = _own_oracle(tasks)
     if own is not None:
         return own
@@ -88,6 +84,8 @@ def oracle_of(env: Any) -> Oracle:
 
 def _own_oracle(tasks: Any) -> Oracle | None:
     """Return the oracle that a set of tasks brings itself; None if it brings none."""
+    if hasattr(tasks, "oracle_turn"):
+        return lambda game, agent, _: str(tasks.oracle_turn(game, agent))
     if hasattr(tasks, "oracle_action"):
         return lambda game, agent, _: str(tasks.oracle_action(game.session, agent))
     if hasattr(tasks, "oracle"):

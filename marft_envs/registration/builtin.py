@@ -7,7 +7,6 @@ their names only.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from marft_envs.communication.action_views import register_form
@@ -29,10 +28,6 @@ _DESCRIPTIONS = {
     "aime": "olympiad problems with whole-number answers (as AIME)",
     "cmath": "Chinese school word problems by grade (as CMATH)",
 }
-
-_TAU2_DOMAINS = {"telecom": "a telephone company", "retail": "a shop", "airline": "an airline"}
-_TAU2_TEAMS = Path(__file__).parents[1] / "tasks" / "tools" / "tau2" / "teams"
-_TAU2_DUOS = {"telecom": "telecom_duo.json"}  # where the customer has tools
 
 
 def register_builtin() -> None:
@@ -69,16 +64,6 @@ def register_builtin() -> None:
         horizon=20,
     )
     register_task(
-        "bfcl",
-        _load_bfcl,
-        family="bfcl",
-        keywords=("listing",),
-        description="function calls for requests of users (Berkeley Function Calling Leaderboard)",
-        force=True,
-        split="test",
-        horizon=40,
-    )
-    register_task(
         "recall",
         _load_recall,
         teams=FEW_TEAMS["recall"],
@@ -89,23 +74,6 @@ def register_builtin() -> None:
         horizon=20,
         context_rounds=1,
     )
-    _register_tau2()
-
-
-def _register_tau2() -> None:
-    for domain, told in _TAU2_DOMAINS.items():
-        solo, duo = (str(_TAU2_TEAMS / name) for name in ("solo.json", _TAU2_DUOS.get(domain, "duo.json")))
-        register_task(
-            f"tau2_{domain}",
-            partial(_load_tau2, domain),
-            teams={"solo": solo, "duo": duo},
-            family="tools",
-            keywords=("listing", "policy"),
-            description=f"customer service of {told}, by an assistant and its customer (tau2-bench)",
-            solo=solo,
-            force=True,
-            horizon=100,
-        )
 
 
 def _load_code(
@@ -140,31 +108,8 @@ def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: An
     return load(data, split, listing=listing, limits=limits, tools=tools)
 
 
-def _load_bfcl(data: Any, split: str, *, listing: str = "schema") -> Tasks:
-    """Load the leaderboard; its files are read when they are first needed."""
-    from marft_envs.tasks.tools.bfcl.loading import load
-
-    return load(data, split, listing=listing)
-
-
 def _load_recall(data: Any, split: str, *, size: Any = "small", memory: Any = "agents") -> Tasks:
     """Draw the sessions and questions; the module is imported when it is first needed."""
     from marft_envs.tasks.recall import RecallTasks
 
     return RecallTasks.load(data, split, size=size, memory=memory)
-
-
-def _load_tau2(domain: str, data: Any, split: str, *, listing: str = "schema", policy: str = "full") -> Tasks:
-    """Load a domain of tau2; its package is imported when it is first needed.
-
-    Args:
-        domain: "telecom", "retail" or "airline".
-        data: "embedded": the tasks in the package; nothing else.
-        split: "train", "test" or "base" (both); telecom also has "small" (20 easy tasks) and "full" (2,285).
-        listing: Format in which agents are told of their tools: "schema" or "signature".
-        policy: Part of the policy that the assistant is told: "full", "main" (telecom without the manual of technical
-            support, 17 kB) or "none".
-    """
-    from marft_envs.tasks.tools.tau2.loading import load
-
-    return load(domain, data, split, listing=listing, policy=policy)

@@ -14,15 +14,20 @@ from importlib import metadata
 from marft_common.visible_text import visible
 
 PLUGIN_GROUP = "marft_envs.plugins"
+_LISTED = {"bfcl": "bfcl", "tau2": "tau2"}  # name and folder; `marft envs` lists their ids beside ours,
+_MORE = {  # and those of these only if it is asked for them
+    "reasoning-gym": "reasoning",
+    "plancraft": "plancraft",
+    "textworld-express": "textworld",
+    "agentdojo": "agentdojo",
+}
 BUNDLED = tuple(
-    metadata.EntryPoint(name, f"marft_envs.plugins.{module}:register", PLUGIN_GROUP)
-    for name, module in (
-        ("reasoning-gym", "reasoning"),
-        ("plancraft", "plancraft"),
-        ("textworld-express", "textworld"),
-        ("agentdojo", "agentdojo"),
-    )
+    metadata.EntryPoint(name, f"marft_envs.plugins.{folder}:register", PLUGIN_GROUP)
+    for name, folder in (_LISTED | _MORE).items()
 )
+UNLISTED = frozenset(_MORE)
+"""Names of the plugins whose ids are many: `marft envs` lists them with `--all`."""
+
 _waiting: list[metadata.EntryPoint] | None = None  # plugins not loaded yet; None: not looked for
 _loading = ""  # the plugin that is being loaded
 

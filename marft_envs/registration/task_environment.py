@@ -167,7 +167,8 @@ def register_task(
             otherwise.
         teams: Names of presets, or own teams (or paths of their files) by name.
         language: Language of the presets.
-        family: Family of the presets: "math", "code", "tools" or "bfcl".
+        family: Family of the presets: "math", "code" or "tools", or the absolute path of a folder with own presets,
+            `{team}_{language}.json`.
         version: Version N; raise it with any change that can change learning results.
         namespace: First part of the ids.
         description: Description in one line.

@@ -2,8 +2,7 @@
 
 A team is an ordered set of agents, written as one JSON file. The presets
 (solo, duo, trio, quartet, sextet, octet, dozen) are such files, in `marft_envs/teams/presets/`: for mathematics in
-English and in Chinese; for programming ("code"), for tools, for functions of the leaderboard ("bfcl") and for memory
-("recall": solo to quartet) in English.
+English and in Chinese; for programming ("code"), for tools and for memory ("recall": solo to quartet) in English.
 So is `routed`, whose orchestrator chooses who acts.
 """
 
@@ -43,7 +42,6 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "math": ("en", "zh"),
     "code": ("en",),
     "tools": ("en",),
-    "bfcl": ("en",),
     "recall": ("en",),
 }
 # families without the larger presets
@@ -158,7 +156,8 @@ class Team:
         Args:
             name: Name of the preset.
             language: "en" or "zh".
-            family: Family of tasks: one of `FAMILIES`.
+            family: Family of tasks: one of `FAMILIES`, or the absolute path of a folder with files
+                `{name}_{language}.json`, for the presets of a plugin.
 
         Raises:
             TeamError: No such preset.
@@ -222,6 +221,8 @@ def as_team(value: object, language: str = "en", family: str = "math") -> Team:
 
 @lru_cache(maxsize=32)
 def _preset(name: str, language: str, family: str) -> Team:
+    if Path(family).is_absolute():
+        return Team.load(Path(family) / f"{name}_{language}.json")
     families = MORE_PRESETS.get(name) or {
         each: languages for each, languages in FAMILIES.items() if name in FEW_TEAMS.get(each, PRESETS)
     }

@@ -11,10 +11,13 @@ from baselines.cli.main import main
 from baselines.experiment.gold_answers import NoOracleError, oracle_of
 from marft_envs.game import FlexMG
 from marft_envs.game.task import Outcome, Task, TaskList
+from marft_envs.registration.plugins import UNLISTED
 from marft_envs.sandbox.shared_judges import close_shared_judges
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")  # codeforces v0
-OURS = [name for name in marft_envs.envs() if name.startswith("marft/") and not marft_envs.spec(name).plugin]
+OURS = [
+    name for name in marft_envs.envs() if name.startswith("marft/") and marft_envs.spec(name).plugin not in UNLISTED
+]
 CODE = [name for name in OURS if "codeforces" in name]
 
 

@@ -8,7 +8,7 @@ from endpoint import completion, serving
 from needed_package import needed_package
 
 from baselines.cli.main import main
-from marft_envs.tasks.tools.tau2.files import INSTALL
+from marft_envs.plugins.tau2.files import INSTALL
 
 needed_package("tau2", INSTALL)
 

@@ -19,9 +19,10 @@ def test_a_wheel_must_hold_modules_data_presets_templates_and_pages():
         "baselines/experiments/laptop/figure3_marft_a_duo.toml",
         "baselines/report/page/main.js",
         "envs_data/manifest.json",
+        "marft_envs/plugins/bfcl/teams/duo_en.json",
         "marft_envs/sandbox/Dockerfile",
         "marft_envs/sandbox/attacks/programs/accounting/fault_storm.cpp",
-        "marft_envs/teams/presets/bfcl_duo_en.json",
+        "marft_envs/teams/presets/math_duo_en.json",
     } <= wanted
     assert any(name.startswith("baselines/scaffold/template/") for name in wanted)
     assert not any(name.startswith(("envs_data/build/", "baselines/documentation/")) for name in wanted)

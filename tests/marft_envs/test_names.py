@@ -15,7 +15,6 @@ ABOVE = ("grading", "graders", "sandbox", "tasks.tools", "tasks.worlds", "tasks.
 OLD_SUBMODULES = {
     "tools.tool": ("tasks.tools.tool",),
     "tools.connectors.http": ("tasks.tools.connectors.http",),
-    "tools.bfcl.loading": ("tasks.tools.bfcl.loading",),
     "worlds.shop": ("tasks.worlds.shop",),
 }
 

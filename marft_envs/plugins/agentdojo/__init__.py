@@ -28,8 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from marft_envs.game.task import Tasks
-from marft_envs.registration.task_environment import register_task
+from marft_envs import Tasks, register_task
 
 SUITES = ("workspace", "travel", "banking", "slack")
 _TOLD = {

@@ -23,9 +23,7 @@ from typing import Any
 import yaml
 
 from marft_envs.plugins.agentdojo.package import PACKAGE
-from marft_envs.tasks.tools.call import Call
-from marft_envs.tasks.tools.schema import of_pydantic
-from marft_envs.tasks.tools.tool import Tool
+from marft_envs.tasks.tools import Call, Tool, of_pydantic
 
 BENCHMARK = "v1.2.2"
 """Version of the tasks within the package; its newest."""

@@ -10,20 +10,26 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from marft_envs.dependency.base import Roster
-from marft_envs.game.task import Outcome, Task
-from marft_envs.game.turn import Turn
+from marft_envs import Outcome, Task, Turn, clean
+from marft_envs.dependency import Roster
 from marft_envs.plugins.agentdojo.package import PACKAGE
 from marft_envs.plugins.agentdojo.suites import BENCHMARK, Suite, attacks, suite_of
-from marft_envs.spaces import clean
-from marft_envs.tasks.tools.call import Call, CallError
-from marft_envs.tasks.tools.calls import read_calls
-from marft_envs.tasks.tools.goals import follows
-from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
-from marft_envs.tasks.tools.schema import ArgumentError
-from marft_envs.tasks.tools.session import Event, hand_over, not_owned, told_of, unreadable
-from marft_envs.tasks.tools.team_bound_tasks import TeamTools
-from marft_envs.tasks.tools.world import Toolbox, WorldKind
+from marft_envs.tasks.tools import (
+    HAND_OFF,
+    ArgumentError,
+    Call,
+    CallError,
+    Event,
+    TeamTools,
+    Toolbox,
+    WorldKind,
+    follows,
+    hand_over,
+    not_owned,
+    read_calls,
+    told_of,
+    unreadable,
+)
 
 ATTACK = "important_instructions"
 

@@ -18,10 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marft_envs.game.task import Tasks
-from marft_envs.registration.task_environment import register_task
-from marft_envs.teams.profile import Profile
-from marft_envs.teams.team import Team
+from marft_envs import Profile, Tasks, Team, register_task
 
 _RULES = """\
 The crafting grid has the slots [A1] [A2] [A3], [B1] [B2] [B3], [C1] [C2] [C3]. Its result appears in [0]. \

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from envs_data.packages import Package
-from marft_envs.dependency.base import Roster
-from marft_envs.game.task import Outcome, Task, UnknownTaskError
-from marft_envs.game.turn import Turn
+from marft_envs import Outcome, Task, Turn, UnknownTaskError
+from marft_envs.dependency import Roster
 
 PACKAGE = Package(
     "plancraft",

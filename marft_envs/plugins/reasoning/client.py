@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from marft_envs.game.task import JudgeFailure
+from marft_envs import JudgeFailure
 
 WALL_S = 300.0  # of one request; the worker itself bounds the CPU time of a scored answer
 _SCRIPT = Path(__file__).with_name("worker.py")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from envs_data.packages import Package
-from marft_envs.game.task import JudgedTasks, Outcome, Task, UnknownTaskError, last_outcome
+from marft_envs import JudgedTasks, Outcome, Task, UnknownTaskError, last_outcome
 from marft_envs.grading import last_boxed
 from marft_envs.plugins.reasoning import client
 

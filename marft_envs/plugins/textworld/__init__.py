@@ -19,10 +19,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from marft_envs.game.task import Tasks
-from marft_envs.registration.task_environment import register_task
-from marft_envs.teams.profile import Profile
-from marft_envs.teams.team import Team
+from marft_envs import Profile, Tasks, Team, register_task
 
 GAMES = {
     "cookingworld": "cook a meal by a recipe",

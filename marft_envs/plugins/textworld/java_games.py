@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from envs_data.packages import Package, PackageError
-from marft_envs.game.task import JudgeFailure
+from marft_envs import JudgeFailure
 
 PACKAGE = Package(
     "textworld-express", "textworld_express", "1.1.0", "pip install 'marft[textworld]'", needs=("py4j", "orjson")

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from marft_envs.dependency.base import Roster
-from marft_envs.game.task import Outcome, Task, UnknownTaskError
-from marft_envs.game.turn import Turn
+from marft_envs import Outcome, Task, Turn, UnknownTaskError
+from marft_envs.dependency import Roster
 from marft_envs.plugins.textworld import java_games
 from marft_envs.plugins.textworld.java_games import Start, State
 

@@ -17,9 +17,8 @@ from marft_envs.registration import registry
 FIRST_TEAMS = ("solo", "duo", "trio", "quartet", "octet")
 TEAMS = (*FIRST_TEAMS, "sextet", "dozen", "routed")
 MATH_IDS = [f"marft/{task}_{team}-v0" for task in ("math", "gsm8k", "aime", "cmath") for team in TEAMS]
-OTHERS = ("codeforces", 0, FIRST_TEAMS), ("codeforces", 1, TEAMS), ("tools", 0, TEAMS), ("bfcl", 0, TEAMS)
+OTHERS = ("codeforces", 0, FIRST_TEAMS), ("codeforces", 1, TEAMS), ("tools", 0, TEAMS)
 OTHERS += (("recall", 0, ("solo", "duo", "trio", "quartet")),)
-OTHERS += tuple((f"tau2_{domain}", 0, ("solo", "duo")) for domain in ("telecom", "retail", "airline"))
 IDS = [*MATH_IDS, *(f"marft/{task}_{team}-v{version}" for task, version, teams in OTHERS for team in teams)]
 
 

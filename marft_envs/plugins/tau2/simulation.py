@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 
 from loguru import logger
 
-from marft_envs.tasks.tools.call import Call
-from marft_envs.tasks.tools.schema import of_pydantic
-from marft_envs.tasks.tools.tau2.files import checked_folder
-from marft_envs.tasks.tools.tool import Tool
+from marft_envs.plugins.tau2.files import checked_folder
+from marft_envs.tasks.tools import Call, Tool, of_pydantic
 
 logger.disable("tau2")  # it logs to stderr: at its import already, and each refused call
 _before = os.environ.get("PYTHON_DOTENV_DISABLED")

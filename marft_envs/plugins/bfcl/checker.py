@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from marft_envs.tasks.tools.calls import Call
+from marft_envs.tasks.tools import Call
 
 _TYPES: Mapping[str, type[Any]] = {
     "string": str, "integer": int, "float": float, "boolean": bool,

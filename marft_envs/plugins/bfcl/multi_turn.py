@@ -18,15 +18,34 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marft_envs.dependency.base import Roster
-from marft_envs.game.task import Outcome, Task
-from marft_envs.game.turn import Turn
-from marft_envs.tasks.tools.bfcl.files import MULTI_TURN, read
-from marft_envs.tasks.tools.bfcl.stateful import (
+from marft_envs import Outcome, Task, Turn
+from marft_envs.dependency import Roster
+from marft_envs.plugins.bfcl.oracle_policy import beside_the_calls, written
+from marft_envs.tasks.tools import (
+    HAND_OFF,
+    Call,
+    CallError,
+    Event,
+    TeamTools,
+    Toolbox,
+    ToolLimits,
+    WorldKind,
+    execute,
+    hand_over,
+    not_owned,
+    read_calls,
+    told_of,
+    unreadable,
+)
+
+if TYPE_CHECKING:
+    from marft_envs import FlexMG
+from marft_envs.plugins.bfcl.files import MULTI_TURN, read
+from marft_envs.plugins.bfcl.stateful import (
     Made,
     call_method,
     differences,
@@ -36,12 +55,6 @@ from marft_envs.tasks.tools.bfcl.stateful import (
     replayed,
     shown,
 )
-from marft_envs.tasks.tools.calls import Call, CallError, read_calls
-from marft_envs.tasks.tools.execution import ToolLimits, execute
-from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
-from marft_envs.tasks.tools.session import Event, hand_over, not_owned, told_of, unreadable
-from marft_envs.tasks.tools.team_bound_tasks import TeamTools
-from marft_envs.tasks.tools.world import Toolbox, WorldKind
 
 
 class MultiTurnTasks(TeamTools):
@@ -88,6 +101,19 @@ class MultiTurnTasks(TeamTools):
     def begin(self, task: Task, roster: Roster, generator: np.random.Generator) -> MultiTurnSession:
         """Start a game; the random parts of the classes use seeds in the files."""
         return MultiTurnSession(self, self.index(task.id), roster.agents, uuid.uuid4().hex)
+
+    def oracle_turn(self, game: FlexMG, agent: str) -> str:
+        """Return an agent's action: all calls of the running request; once they were made, a text, which ends it."""
+        if said := beside_the_calls(self, game, agent):
+            return said
+        requests = reference(self.category, self.index(game.task.id))
+        outcomes = game.episode().outcomes
+        last = outcomes[-1] if outcomes else None
+        if last is None:
+            return written(requests[0])
+        if last.events:
+            return "That is done."
+        return written(requests[round(float(last.detail["progress"]) * len(requests))])
 
 
 @dataclass

@@ -18,14 +18,13 @@ from baselines.cli.main import main
 from envs_data.packages import PackageError
 from marft_envs import FlexMG
 from marft_envs.game.episode import Episode
+from marft_envs.plugins.bfcl import files, load
+from marft_envs.plugins.bfcl.checker import check_calls, gold_calls
+from marft_envs.plugins.bfcl.files import SINGLE_TURN, json_schema, read
+from marft_envs.plugins.bfcl.multi_turn import MultiTurnTasks
+from marft_envs.plugins.bfcl.single_turn import BfclTasks
+from marft_envs.plugins.bfcl.stateful import reference
 from marft_envs.records.replay import replay
-from marft_envs.tasks.tools.bfcl import files
-from marft_envs.tasks.tools.bfcl.checker import check_calls, gold_calls
-from marft_envs.tasks.tools.bfcl.files import SINGLE_TURN, json_schema, read
-from marft_envs.tasks.tools.bfcl.loading import load
-from marft_envs.tasks.tools.bfcl.multi_turn import MultiTurnTasks
-from marft_envs.tasks.tools.bfcl.single_turn import BfclTasks
-from marft_envs.tasks.tools.bfcl.stateful import reference
 from marft_envs.tasks.tools.calls import Call
 
 needed_package("bfcl_eval", files.PACKAGE.install)

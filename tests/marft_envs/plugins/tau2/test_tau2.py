@@ -21,13 +21,12 @@ from baselines.experiment.gold_answers import oracle_of
 from envs_data import packages
 from envs_data.packages import Package, PackageError
 from marft_envs.game.episode import Episode
+from marft_envs.plugins.tau2 import files, load
 from marft_envs.records.replay import replay
-from marft_envs.tasks.tools.tau2 import files
-from marft_envs.tasks.tools.tau2.loading import load
 
 needed_package("tau2", files.INSTALL)
 
-simulation = importlib.import_module("marft_envs.tasks.tools.tau2.simulation")  # imports tau2
+simulation = importlib.import_module("marft_envs.plugins.tau2.simulation")  # imports tau2
 
 DOMAINS = ("telecom", "retail", "airline")
 STOP = "###STOP###"

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from marft_envs.tasks.tools.bfcl.files import function_docs, read
-from marft_envs.tasks.tools.bfcl.single_turn import tool_of
-from marft_envs.tasks.tools.python_calls import read_python_calls
-from marft_envs.tasks.tools.tool import Tool
-from marft_envs.tasks.tools.world import World
+from marft_envs.plugins.bfcl.files import function_docs, read
+from marft_envs.plugins.bfcl.single_turn import tool_of
+from marft_envs.tasks.tools import Tool, World, read_python_calls
 
 _PACKAGE = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
 _MODULES = {

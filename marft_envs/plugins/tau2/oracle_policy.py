@@ -6,12 +6,12 @@ import json
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from marft_envs.tasks.tools.call import Call
-from marft_envs.tasks.tools.tau2 import simulation
-from marft_envs.tasks.tools.tau2.simulation import ASSISTANT, STOP, USER, side_of
+from marft_envs.plugins.tau2 import simulation
+from marft_envs.plugins.tau2.simulation import ASSISTANT, STOP, USER, side_of
+from marft_envs.tasks.tools import Call
 
 if TYPE_CHECKING:
-    from marft_envs.tasks.tools.tau2.tasks import Tau2Tasks
+    from marft_envs.plugins.tau2.tasks import Tau2Tasks
 
 GO_ON = "Please go on."
 

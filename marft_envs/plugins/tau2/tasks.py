@@ -10,23 +10,27 @@ from typing import Any, Self
 
 import numpy as np
 
-from marft_envs.dependency.base import Dependency, Roster
-from marft_envs.game.task import Outcome, Task
-from marft_envs.game.turn import Turn
-from marft_envs.spaces import clean
-from marft_envs.tasks.tools.call import Call
-from marft_envs.tasks.tools.calls import CallError, read_calls
-from marft_envs.tasks.tools.goals import follows
-from marft_envs.tasks.tools.schema import ArgumentError
-from marft_envs.tasks.tools.session import Event, not_owned, told_of, unreadable
-from marft_envs.tasks.tools.tau2 import simulation
-from marft_envs.tasks.tools.tau2.files import DOMAINS, POLICIES, VERSION, guidelines, policy, rows
-from marft_envs.tasks.tools.tau2.oracle_policy import next_action
-from marft_envs.tasks.tools.tau2.simulation import STOP, USER, USER_STOPS, Grade, Reply, Said, side_of
-from marft_envs.tasks.tools.team_bound_tasks import TeamTools
-from marft_envs.tasks.tools.tool import Tool
-from marft_envs.tasks.tools.world import Toolbox, WorldKind
-from marft_envs.teams.team import Team
+from marft_envs import Outcome, Task, Team, Turn, clean
+from marft_envs.dependency import Dependency, Roster
+from marft_envs.plugins.tau2 import simulation
+from marft_envs.plugins.tau2.files import DOMAINS, POLICIES, VERSION, guidelines, policy, rows
+from marft_envs.plugins.tau2.oracle_policy import next_action
+from marft_envs.plugins.tau2.simulation import STOP, USER, USER_STOPS, Grade, Reply, Said, side_of
+from marft_envs.tasks.tools import (
+    ArgumentError,
+    Call,
+    CallError,
+    Event,
+    TeamTools,
+    Tool,
+    Toolbox,
+    WorldKind,
+    follows,
+    not_owned,
+    read_calls,
+    told_of,
+    unreadable,
+)
 
 MOST_ERRORS = 10
 """Failed calls that end a game, as in tau2."""

@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marft_envs.dependency.base import Roster
-from marft_envs.game.task import Outcome, Task
-from marft_envs.game.turn import Turn
-from marft_envs.tasks.tools.bfcl.checker import check_calls
-from marft_envs.tasks.tools.bfcl.files import SINGLE_TURN, Entry, json_schema, read
-from marft_envs.tasks.tools.calls import Call, CallError, read_calls
-from marft_envs.tasks.tools.team_bound_tasks import TeamTools
-from marft_envs.tasks.tools.tool import Tool
-from marft_envs.tasks.tools.world import Toolbox, WorldKind
+from marft_envs import Outcome, Task, Turn
+from marft_envs.dependency import Roster
+from marft_envs.plugins.bfcl.oracle_policy import beside_the_calls, written
+from marft_envs.tasks.tools import Call, CallError, TeamTools, Tool, Toolbox, WorldKind, read_calls
+
+if TYPE_CHECKING:
+    from marft_envs import FlexMG
+from marft_envs.plugins.bfcl.checker import check_calls, gold_calls
+from marft_envs.plugins.bfcl.files import SINGLE_TURN, Entry, json_schema, read
 
 
 class BfclTasks(TeamTools):
@@ -78,6 +78,12 @@ class BfclTasks(TeamTools):
         if not entry.truth:
             return ("calls were made, none was wanted" if calls else ""), True
         return check_calls(entry.functions, calls, entry.truth), True
+
+    def oracle_turn(self, game: FlexMG, agent: str) -> str:
+        """Return the action with which an agent plays its part of the solution."""
+        entry = self.entry(game.task.id)
+        right = ((call.name, call.arguments) for call in gold_calls(entry.functions, entry.truth))
+        return beside_the_calls(self, game, agent) or written(right)
 
 
 @dataclass
