@@ -93,7 +93,7 @@ sandbox: $(STAMP)  ## build the image of the Docker judge (ARGS="--rootfs DIR" w
 	$(BIN)/marft sandbox build $(ARGS)
 
 bench-judge: $(STAMP)  ## tests per second of the judge, per backend (ARGS="--rounds 5")
-	$(BIN)/python -m baselines.benchmarks.judge $(ARGS)
+	$(BIN)/python -m benchmarks.judge $(ARGS)
 
 lint: $(STAMP)  ## ruff, formatting, types, import contracts
 	$(BIN)/ruff check .
@@ -105,29 +105,29 @@ test-slow: $(STAMP)  ## the tests that need the pretrained model or minutes of C
 	$(PYTEST) -m slow
 
 bench-envs: $(STAMP)  ## turns per CPU-second of the environments; speed and accuracy of the grader
-	$(BIN)/python -m baselines.benchmarks.envs $(ARGS)
-	$(BIN)/python -m baselines.benchmarks.grading
+	$(BIN)/python -m benchmarks.envs $(ARGS)
+	$(BIN)/python -m benchmarks.grading
 
 bench-train: $(STAMP)  ## rollouts and updates against TRL, CoMLRL and the reference data flow, side by side (ARGS="--quick")
-	$(TRAINING) baselines.benchmarks.training $(ARGS)
+	$(TRAINING) benchmarks.training $(ARGS)
 
 bench-gpu: $(STAMP)  ## generation and updates on a GPU beside transformers and TRL, 5 minutes (ARGS="--full")
-	$(BIN)/python -m baselines.benchmarks.gpu $(ARGS)
+	$(BIN)/python -m benchmarks.gpu $(ARGS)
 
 bench-all: $(STAMP)  ## all benchmarks of speed, hours on a quiet machine; writes docs/benchmarks/ratios.md
-	$(TRAINING) baselines.benchmarks.training --out runs/bench-train --json docs/benchmarks/training.json
-	$(TRAINING) baselines.benchmarks.prompt_cache --json docs/benchmarks/prompt_cache.json
-	$(BIN)/python -m baselines.benchmarks.judge --rounds 5 --json docs/benchmarks/judge.json
-	$(BIN)/python -m baselines.benchmarks.judge_latency --json docs/benchmarks/judge_latency.json
-	$(BIN)/python -m baselines.benchmarks.envs --rounds 5 --json docs/benchmarks/envs.json
-	$(TRAINING) baselines.benchmarks.guard --record
-	$(BIN)/python -m baselines.benchmarks.ratios
+	$(TRAINING) benchmarks.training --out runs/bench-train --json docs/benchmarks/training.json
+	$(TRAINING) benchmarks.prompt_cache --json docs/benchmarks/prompt_cache.json
+	$(BIN)/python -m benchmarks.judge --rounds 5 --json docs/benchmarks/judge.json
+	$(BIN)/python -m benchmarks.judge_latency --json docs/benchmarks/judge_latency.json
+	$(BIN)/python -m benchmarks.envs --rounds 5 --json docs/benchmarks/envs.json
+	$(TRAINING) benchmarks.regression_check --record
+	$(BIN)/python -m benchmarks.ratio_page
 
 bench-guard: $(STAMP)  ## a quick run of four ratios, compared with the last committed one; fails if one fell
-	$(TRAINING) baselines.benchmarks.guard $(ARGS)
+	$(TRAINING) benchmarks.regression_check $(ARGS)
 
 bench-sft: $(STAMP)  ## oracle fine-tuning, then MARFT, in three worlds of tools; continues after a kill (ARGS="--dry-run")
-	$(TRAINING) baselines.benchmarks.sft_then_marft --out runs/sft-marft $(ARGS)
+	$(TRAINING) benchmarks.sft_then_marft --out runs/sft-marft $(ARGS)
 
 data: $(STAMP)  ## rebuild the embedded data sets and check them
 	$(BIN)/python -m envs_data.build

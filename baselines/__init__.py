@@ -1,4 +1,4 @@
-"""Command line, quickstart, benchmarks, and training scripts for other RL libraries."""
+"""Command line, quickstart, benchmark plans, and training scripts for other RL libraries."""
 
 from typing import TYPE_CHECKING
 

@@ -15,7 +15,7 @@ Grids of scores are float64 [training seeds, scenarios]. A cell is the mean scor
 over its evaluation seeds; NaN marks a failed episode. All seeds and both arms play the same scenarios.
 
 `paired_cluster_bootstrap` and `naive_bootstrap` are here for the simulation of coverage alone
-(`python -m baselines.benchmarks.interval_coverage`). Neither covers 0 in 95 % of experiments without an effect.
+(`python -m benchmarks.interval_coverage`). Neither covers 0 in 95 % of experiments without an effect.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike) -> PairedDifference:
     Medicine 26:596), with max(.) as there; Cochran (1964, Biometrics 20:191) for the quantile; Cameron, Gelbach &
     Miller (2011, JBES 29:238) for two-way clustering. A percentile bootstrap over so few seeds undercovers (Cameron &
     Miller 2015, JHR 50:317), and Satterthwaite's degrees of freedom do with 2 or 3 seeds. Coverage of all of them:
-    `python -m baselines.benchmarks.interval_coverage`.
+    `python -m benchmarks.interval_coverage`.
 
     Args:
         a: Scores of arm A, float64 [seeds, scenarios]; NaN is a failed episode, left out of both arms. [1, scenarios]

@@ -10,9 +10,9 @@ from functools import cache
 import pytest
 from house_pages import ROOT, blocks
 
-PACKAGES = ("marft_envs", "marft_agents", "marft_common", "baselines", "envs_data")
+PACKAGES = ("marft_envs", "marft_agents", "marft_common", "baselines", "benchmarks", "envs_data")
 GUIDES = ("CONTRIBUTING.md", "SECURITY.md", "docs/glossary.md", "docs/architecture.md")
-PATH = re.compile(r"`((?:marft_envs|marft_agents|marft_common|baselines|envs_data|tests|docs|\.ci|\.github)/[\w./]*)`")
+PATH = re.compile(rf"`((?:{'|'.join(PACKAGES)}|tests|docs|\.ci|\.github)/[\w./]*)`")
 DOTTED = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`")
 NAME = re.compile(r"`(\w*[A-Z_]\w*(?:\.\w+)?|[a-z]+)`")
 

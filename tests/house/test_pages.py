@@ -33,8 +33,8 @@ from run_page import SEPARATOR
 
 import envs_data
 import marft_envs
-from baselines.benchmarks.communication_token_cost import FORMS as benchmarked
 from baselines.cli.main import build_parser
+from benchmarks.communication_token_cost import FORMS as benchmarked
 from marft_envs.communication import FORMS
 from marft_envs.graders import GraderSettings
 from marft_envs.registration.plugins import UNLISTED
