@@ -1,8 +1,8 @@
 """Environments of MARFT: text games of LLM teams (Flex-MG), for PettingZoo and Gymnasium.
 
 Importing this package registers `marft/{math,gsm8k,aime,cmath,codeforces,tools}_{solo,duo,...,dozen}-v0`
-with both libraries. Codeforces also has `-v1`, its newest. `recall` and the domains of tau2 have the smaller teams. The
-environments of installed plugins are registered, too.
+with both libraries. Codeforces also has `-v1`, its newest. `recall` has the smaller teams. The environments of
+installed plugins are registered, too.
 The import loads neither torch nor a grader, a judge, tools or data. Public names load their module on first use.
 
     import marft_envs
@@ -26,6 +26,7 @@ The import loads neither torch nor a grader, a judge, tools or data. Public name
 | `data` | readers of data sets |
 | `grading`, `graders` | the grader of mathematics; graders of any answer |
 | `sandbox` | the judge of programs |
+| `plugins` | worlds of other packages, registered as those of third parties |
 | `wrappers`, `bridges`, `testing` | other interfaces; other ecosystems; the conformance kit |
 """
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import functools
 import json
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Column, Table
@@ -16,10 +19,15 @@ from baselines.cli.terminal import say
 from baselines.results.visible_console import console
 from marft_envs.dependency import drawing
 from marft_envs.environment_capabilities import dependency_game
+from marft_envs.registration.plugins import UNLISTED
 
 
 def add_envs_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft envs`."""
+    told = "only ids with a word in id or description that begins so; of several words all"
+    parser.add_argument("words", nargs="*", metavar="WORD", help=told)
+    others = ", ".join(sorted(UNLISTED))
+    parser.add_argument("--all", action="store_true", help=f"also the worlds of {others}")
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(run=list_environments)
 
@@ -52,8 +60,16 @@ def add_check_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def list_environments(arguments: argparse.Namespace) -> int:
-    """Run `marft envs`."""
-    specs = [marft_envs.spec(env_id) for env_id in marft_envs.envs()]
+    """Run `marft envs`.
+
+    Raises:
+        ValueError: No environment has all words.
+    """
+    everything = [marft_envs.spec(env_id) for env_id in marft_envs.envs()]
+    listed = everything if arguments.all else [found for found in everything if found.plugin not in UNLISTED]
+    specs = [found for found in listed if _has_words(found, arguments.words)]
+    if arguments.words and not specs:
+        raise ValueError(_nothing_matches(arguments.words, everything))
     if arguments.json:
         fields = ("id", "task", "team", "description", "plugin", "deprecated")
         say(json.dumps([{name: getattr(s, name) for name in fields} for s in specs], indent=1))
@@ -67,7 +83,27 @@ def list_environments(arguments: argparse.Namespace) -> int:
             say(*cells, sep="\t")
     if sys.stdout.isatty():
         console().print(table)
+        if left := len(everything) - len(listed):
+            say(f"{left} more of other packages: marft envs --all")
     return 0
+
+
+def _has_words(found: marft_envs.EnvSpec, words: Sequence[str]) -> bool:
+    """Tell whether each word begins a word of the id, the description or the plugin's name."""
+    text = f"{found.id} {found.description} {found.plugin}"
+    return all(re.search(rf"(?<![a-z0-9]){re.escape(word)}", text, re.IGNORECASE) for word in words)
+
+
+def _nothing_matches(words: Sequence[str], specs: Sequence[marft_envs.EnvSpec]) -> str:
+    """Return the message for words that no listed environment has; it names others that have them, or close ids."""
+    if others := [found.id for found in specs if _has_words(found, words)]:
+        named = f"{len(others)} of other packages do: `marft envs --all {' '.join(words)}`"
+    else:
+        by_name = {found.id.partition("/")[2].rpartition("-v")[0]: found.id for found in specs}
+        close = difflib.get_close_matches("_".join(words).lower(), by_name, n=4, cutoff=0.4)
+        ids = ", ".join(by_name[name] for name in close)
+        named = f"did you mean {ids}?" if ids else f"there are {len(specs)}: `marft envs --all`"
+    return f"no environment matches {' '.join(words)!r}; {named}"
 
 
 def show_environment(arguments: argparse.Namespace) -> int:

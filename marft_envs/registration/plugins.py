@@ -26,7 +26,7 @@ BUNDLED = tuple(
     for name, folder in (_LISTED | _MORE).items()
 )
 UNLISTED = frozenset(_MORE)
-"""Names of the plugins whose ids are many: `marft envs` lists them with `--all`."""
+"""Names of the plugins whose ids `marft envs` lists with `--all`."""
 
 _waiting: list[metadata.EntryPoint] | None = None  # plugins not loaded yet; None: not looked for
 _loading = ""  # the plugin that is being loaded

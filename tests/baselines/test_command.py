@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,13 +40,46 @@ def trained(tmp_path_factory):
 # ------------------------------------------------------------------ looking
 
 
-def test_envs_lists_every_registered_id(capsys):
-    code, out, _ = run(capsys, "envs", "--json")
+def listed(capsys, *arguments):
+    code, out, _ = run(capsys, "envs", *arguments)
     assert code == 0
-    assert [entry["id"] for entry in json.loads(out)] == marft_envs.envs()
-    code, out, _ = run(capsys, "envs")  # no terminal: a line for each, nothing cut off
-    assert code == 0
-    assert [line.split("\t")[0] for line in out.splitlines()] == marft_envs.envs()
+    return [line.split("\t")[0] for line in out.splitlines()]  # no terminal: a line for each, nothing cut off
+
+
+def test_envs_lists_the_ids_of_the_suite_and_with_all_every_registered_one(capsys):
+    assert listed(capsys, "--all") == marft_envs.envs()
+    ours = [name for name in listed(capsys) if name.startswith("marft/")]
+    assert len(ours) == 71
+    assert set(marft_envs.envs()) >= {*ours, "marft/plancraft_duo-v0"}
+    assert "marft/plancraft_duo-v0" not in ours
+    for flags in ((), ("--all",), ("retail",)):
+        wanted = listed(capsys, *flags)
+        code, out, _ = run(capsys, "envs", "--json", *flags)
+        assert code == 0
+        assert [entry["id"] for entry in json.loads(out)] == wanted
+        assert set(json.loads(out)[0]) == {"id", "task", "team", "description", "plugin", "deprecated"}
+
+
+def test_envs_lists_ids_by_words(capsys):
+    assert listed(capsys, "math", "TRIO") == ["marft/math_trio-v0"]  # not cmath
+    assert listed(capsys, "codeforces_duo") == ["marft/codeforces_duo-v0", "marft/codeforces_duo-v1"]
+    assert listed(capsys, "--all", "retail") == ["marft/tau2_retail_duo-v0", "marft/tau2_retail_solo-v0"]
+    assert len(listed(capsys, "--all", "reasoning-gym")) == 300  # the plugin's name
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["maht", "trio"], r"no environment matches 'maht trio'; did you mean marft/math_trio-v0, "),
+        (["--all", "tau3_retail_duo"], r"did you mean marft/tau2_retail_duo-v0, "),
+        (["banking"], r"'banking'; 3 of other packages do: `marft envs --all banking`"),
+        (["(", "--json"], r"no environment matches '\('; there are \d+: `marft envs --all`"),
+    ],
+)
+def test_envs_says_that_nothing_matches_and_names_others(capsys, words, said):
+    code, out, error = run(capsys, "envs", *words)
+    assert (code, out) == (1, "")
+    assert re.search(said, error)
 
 
 def test_an_environment_of_a_module_in_the_working_directory_is_found(tmp_path):

