@@ -26,7 +26,7 @@ from marft_envs.environment_capabilities import dependency_game
 from marft_envs.graders import bare_tasks
 from marft_envs.registration.factory import takes
 from marft_envs.tasks.tools.calls import CallError, read_calls
-from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
+from marft_envs.tasks.tools.handoff_dependency import HAND_OFF, Handoff
 from marft_envs.tasks.tools.task_set import ToolTasks
 from marft_envs.tasks.worlds.oracle_policy import script
 
@@ -208,6 +208,11 @@ def _oracle_of(env: Any) -> Callable[[str, Any], str]:
     game = dependency_game(env)
     assert game is not None  # `_check` requires a Flex-MG
     if isinstance(bare_tasks(game.tasks), ToolTasks):
+        if not isinstance(game.dependency, Handoff):
+            raise NeedsTeamError(
+                f"{game.metadata['name']}: its agents do not hand over, and the oracle of tools hears "
+                "of its calls through hand-offs alone: give --policy MODEL"
+            )
         return _tool_oracle
     try:
         oracle = oracle_of(env)

@@ -216,7 +216,13 @@ class JudgedSession:
         answers = [turn.action for turn in turns if turn.agent in self.answering]
         if not answers and not last_round:
             return None
-        return self.tasks.judge(self.task, answers[-1] if answers else None, round=round, last_round=last_round)
+        outcome = self.tasks.judge(self.task, answers[-1] if answers else None, round=round, last_round=last_round)
+        if not isinstance(outcome, Outcome):
+            raise TypeError(
+                f"task set {self.tasks.name!r}: judge returned {outcome!r} for task {self.task.id!r}, "
+                "wanted an Outcome(reward, terminated, success, invalid)"
+            )
+        return outcome
 
 
 class JudgedTasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from marft_envs.dependency import as_dependency
@@ -12,7 +13,8 @@ from marft_envs.game import FlexMG
 from marft_envs.game.rewards import RecordedReward
 from marft_envs.game.task import Tasks, TeamBound
 from marft_envs.registration.registry import EnvSpec, check_id, register
-from marft_envs.teams.team import PRESETS, Team, as_team
+from marft_envs.teams.profile import TeamError
+from marft_envs.teams.team import PRESETS, Team, as_team, check_preset
 
 _OF_THE_GAME = frozenset(inspect.signature(FlexMG).parameters) - {"tasks", "name"}
 _OF_ANY_TASK = frozenset({"data", "split", "team", "grader"})
@@ -183,19 +185,25 @@ def register_task(
         The registered specs.
 
     Raises:
-        ValueError: An id is of another form or taken, or a keyword is one of the game or of the rules; then nothing is
-            registered.
+        ValueError: An id is of another form or taken, a team is no preset of this language and family, or a keyword is
+            one of the game or of the rules; then nothing is registered.
     """
     own = frozenset(keywords)
     if taken := sorted(own & (_OF_ANY_TASK | _OF_THE_GAME | set(rules or {}))):
         raise ValueError(f"task {name!r}: keywords {taken} belong to every game, or are rules; wanted others")
-    chosen = teams if isinstance(teams, Mapping) else dict.fromkeys(teams)
+    named = teams if isinstance(teams, Mapping) else dict.fromkeys(teams)
+    chosen = {team: team if given is None else given for team, given in named.items()}
+    for team in chosen.values():
+        if isinstance(team, str) and team.isidentifier() and not Path(team).exists():
+            try:
+                check_preset(team, language, family)
+            except TeamError as error:
+                raise ValueError(f"task {name!r}: teams: {error}") from error
     ids = {team: f"{namespace}/{name}_{team}-v{version}" for team in chosen}
     for id in ids.values():
         check_id(id, force)
     specs = []
-    for team, given in chosen.items():
-        playing = team if given is None else given
+    for team, playing in chosen.items():
         environment = TaskEnvironment(ids[team], factory, playing, language, family, own, rules or {}, solo)
         told = {"description": f"{description or name}; {team}", "deprecated": deprecated}
         specs.append(register(ids[team], environment, kwargs=kwargs, task=name, team=team, force=force, **told))

@@ -9,6 +9,7 @@ So is `routed`, whose orchestrator chooses who acts.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import json
 import os
@@ -219,19 +220,39 @@ def as_team(value: object, language: str = "en", family: str = "math") -> Team:
     raise TeamError(f"team: expected a Team, a path or a preset ({', '.join(PRESETS)}), got {value!r}")
 
 
-@lru_cache(maxsize=32)
-def _preset(name: str, language: str, family: str) -> Team:
-    if Path(family).is_absolute():
-        return Team.load(Path(family) / f"{name}_{language}.json")
+def check_preset(name: str, language: str, family: str) -> None:
+    """Require the name of a preset that exists in this language for this family of tasks.
+
+    Raises:
+        TeamError: It does not; the message names the close ones.
+    """
+    folder, known = Path(family), [*PRESETS, *MORE_PRESETS]
+    if folder.is_absolute():
+        files = folder.glob(f"*_{language}.json")
+        known = sorted(file.name.removesuffix(f"_{language}.json") for file in files)
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+        hint = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+        names = ", ".join(known if folder.is_absolute() else PRESETS)
+        raise TeamError(f"no preset team {name!r}; there are {names}{hint}")
+    if folder.is_absolute():
+        return
     families = MORE_PRESETS.get(name) or {
         each: languages for each, languages in FAMILIES.items() if name in FEW_TEAMS.get(each, PRESETS)
     }
-    if name not in (*PRESETS, *MORE_PRESETS) or language not in families.get(family, ()):
+    if language not in families.get(family, ()):
         there = "; ".join(f"{each} in {', '.join(languages)}" for each, languages in families.items())
         names = name if name in MORE_PRESETS else ", ".join(PRESETS)
         raise TeamError(
             f"no preset team {name!r} for {family!r} in language {language!r}; there are {names} for {there}"
         )
+
+
+@lru_cache(maxsize=32)
+def _preset(name: str, language: str, family: str) -> Team:
+    check_preset(name, language, family)
+    if Path(family).is_absolute():
+        return Team.load(Path(family) / f"{name}_{language}.json")
     file = f"{family}_{name}_{language}.json"
     text = resources.files("marft_envs").joinpath("teams", "presets", file).read_text(encoding="utf-8")
     return Team._parse(text, f"marft_envs/teams/presets/{file}")

@@ -7,12 +7,19 @@ import io
 import warnings
 
 from marft_envs.testing import contract, others, overhead, repeatable, visibility
+from marft_envs.testing.first_game import a_game_is_played, no_answer_is_judged, user_line
 from marft_envs.testing.report import Check, Make, NotApplicable, Report, Rule
 
 _SHOWN_CHARS = 500
 _SEE_ABOVE = "the assertion above names the call; the environment must follow PettingZoo's AEC interface"
 
+FIRST = Rule(
+    "a game is played",
+    a_game_is_played,
+    "fix the line above; a judge is judge(self, task, answer, *, round, last_round) and returns an Outcome",
+)
 RULES = (
+    FIRST,
     Rule("pettingzoo api_test", others.api, f"{_SEE_ABOVE}; return text as marft_envs.TextObservation"),
     Rule("pettingzoo seed_test", others.seeds, "draw from a generator made in reset(seed) alone; no times in infos"),
     Rule("pettingzoo parallel_api_test", others.parallel_api, f"{_SEE_ABOVE}; let all agents end in the same step"),
@@ -28,6 +35,9 @@ RULES = (
     Rule("one team reward", contract.team_reward, "pay all agents the same finite number in the same step"),
     Rule("infos are numbers with fixed keys", contract.numeric_infos, "leave text to the trace; 0 where it is unset"),
     Rule("observe is pure", contract.looking_is_free, "compute from the history; change nothing in observe()"),
+    Rule(
+        "no answer is judged", no_answer_is_judged, "let judge take None as an answer that is not there: (answer or '')"
+    ),
     Rule("any text is an action", contract.any_text, "cut and repair the text (marft_envs.spaces.fit), never raise"),
     Rule("random text wins nothing", contract.random_wins_nothing, "read a marked answer, such as a box or a line"),
     Rule("unknown options are ignored", contract.unknown_options, "read the options you know with options.get"),
@@ -57,9 +67,14 @@ def check_environment(make: Make, *, cycles: int = 100, thorough: bool = False) 
         thorough: Run also the slow rules (seconds): PettingZoo's performance benchmark, and other processes.
 
     Returns:
-        The report; a rule that raises counts as failed and does not stop the others.
+        The report; a rule that raises counts as failed and does not stop the others. An environment that cannot play
+        its first game fails with that check alone.
     """
-    return Report(tuple(run_rule(rule, make, cycles) for rule in RULES if thorough or not rule.thorough))
+    first = run_rule(FIRST, make, cycles)
+    if not first.passed:
+        return Report((first,))
+    others = (run_rule(rule, make, cycles) for rule in RULES[1:] if thorough or not rule.thorough)
+    return Report((first, *others))
 
 
 def run_rule(rule: Rule, make: Make, cycles: int = 100) -> Check:
@@ -72,5 +87,7 @@ def run_rule(rule: Rule, make: Make, cycles: int = 100) -> Check:
     except NotApplicable as reason:
         return Check(rule.name, None, str(reason)[:_SHOWN_CHARS])
     except Exception as error:
-        return Check(rule.name, False, f"{type(error).__name__}: {error}"[:_SHOWN_CHARS], rule.advice)
+        where = user_line(error) or "; ".join(getattr(error, "__notes__", ()))
+        found = f"{type(error).__name__}: {error}"[:_SHOWN_CHARS] + (f" ({where})" if where else "")
+        return Check(rule.name, False, found, rule.advice)
     return Check(rule.name, True, found)

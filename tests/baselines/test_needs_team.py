@@ -35,6 +35,12 @@ def test_one_agent_is_refused(env_id):
         needs_team(env_id, {}, limit=2)
 
 
+@pytest.mark.parametrize(("env_id", "keywords"), [("tools_duo-v0", {"dependency": "chain"}), ("tools_routed-v0", {})])
+def test_a_world_without_hand_offs_asks_for_a_model(env_id, keywords):
+    with pytest.raises(NeedsTeamError, match=f"marft/{env_id}: its agents do not hand over, .* give --policy MODEL"):
+        needs_team(f"marft/{env_id}", {"data": "embedded:lookup", **keywords}, limit=2)
+
+
 def test_few_scenarios_decide_nothing_and_one_is_refused():
     found = needs_team("marft/gsm8k_trio-v0", {"data": "embedded:stories"}, limit=4)
     assert found.verdict == "undecided: a loss of more than 10% is possible; play more scenarios"

@@ -312,3 +312,19 @@ def test_an_id_may_name_the_module_that_registers_it(tmp_path, monkeypatch, clea
     assert env.agents == ["reasoner_0", "actor_0"]
     with pytest.raises(ImportError, match="no_such_module"):
         marft_envs.spec("no_such_module:test/third_party_duo-v0")
+
+
+@pytest.mark.parametrize(
+    ("teams", "wanted"),
+    [
+        (["solo", "duett"], "task 'adding': teams: no preset team 'duett'; there are solo, .* did you mean .*'duo'"),
+        ({"pair": "duett"}, "no preset team 'duett'"),
+        (["octet"], "no preset team 'octet' for 'recall' in language 'en'"),
+    ],
+)
+def test_a_task_with_an_unknown_team_is_refused_whole(clean_registry, teams, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        marft_envs.register_task(
+            "adding", lambda **_: toy_tasks(), namespace="test", teams=teams, family="recall", description="sums"
+        )
+    assert "test/adding_solo-v0" not in marft_envs.envs()

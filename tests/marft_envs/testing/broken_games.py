@@ -9,9 +9,17 @@ import uuid
 from typing import ClassVar
 
 from gymnasium import spaces
-from toy_games import toy_tasks, toy_team
+from toy_games import toy_grader, toy_tasks, toy_team
 
 from marft_envs import FlexMG, TextObservation, UnicodeText
+from marft_envs.tasks.math import MathTasks
+
+
+class Unplayable(FlexMG):
+    """Raises in its first turn."""
+
+    def step(self, action):
+        raise ValueError("out of order")
 
 
 class Plain(FlexMG):
@@ -257,6 +265,20 @@ class Slow(FlexMG):
         while time.process_time() < end:
             copy.copy(action)
         super().step(action)
+
+
+class Unanswerable(MathTasks):
+    """Judges texts alone, not a missing answer."""
+
+    def judge(self, task, answer, *, round, last_round):
+        return super().judge(task, answer.strip(), round=round, last_round=last_round)
+
+
+class Speechless(FlexMG):
+    """Its judge raises where nobody answered."""
+
+    def __init__(self, tasks, *args, **kwargs):
+        super().__init__(Unanswerable(tasks.name, [*tasks], grader=toy_grader), *args, **kwargs)
 
 
 def make_broken(kind, **kwargs):
