@@ -20,14 +20,7 @@ from typing import Any
 
 import lazy_loader
 
-from marft_agents._moved import MOVED, RENAMED
-from marft_common.moved_modules import redirect_old_modules, renamed
-
-redirect_old_modules(__name__, MOVED)
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-
-_renamed = renamed(__name__, RENAMED)
 
 
 def __getattr__(name: str) -> Any:
@@ -35,4 +28,4 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # takes 40 ms, a multiple of the rest of a light import
 
         return version("marft")
-    return _renamed(name) if name in RENAMED else _load(name)
+    return _load(name)

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from marft_common.moved_modules import renamed
-
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]
 TERM = "term_"  # prefix of the infos and metrics that hold terms of the team reward
@@ -199,6 +197,3 @@ def score(trajectory: Trajectory) -> float:
     if trajectory.failure is not None:
         return math.nan
     return float(trajectory.infos.get("success", trajectory.team_return > 0))
-
-
-__getattr__ = renamed(__name__, {"Episode": "EpisodeStart", "Turn": "SampledTurn"})

@@ -9,5 +9,4 @@
 | `user_settings` | TOML files and environment variables of users |
 | `hand_offs` | runs and loops of hand-offs |
 | `import_paths` | functions named as `module:function` |
-| `moved_modules` | redirection of old import paths |
 """

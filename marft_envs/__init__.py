@@ -34,15 +34,11 @@ from importlib import metadata
 
 import lazy_loader
 
-from marft_common.moved_modules import redirect_old_modules
-from marft_envs._moved import MOVED
+from marft_envs.registration.builtin import register_builtin
+from marft_envs.registration.registry import load_plugins
 
-redirect_old_modules(__name__, MOVED)
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = metadata.version("marft")
-
-from marft_envs.registration.builtin import register_builtin  # noqa: E402 - its modules may be asked for by old paths
-from marft_envs.registration.registry import load_plugins  # noqa: E402
 
 register_builtin()
 load_plugins(importing=True)

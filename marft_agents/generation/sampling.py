@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from marft_agents.setting_fields import check_knobs, knob
-from marft_common.moved_modules import renamed
 
 NUCLEUS = 1024  # most tokens that top-p looks at before it orders the whole vocabulary
 BLOCK = 256  # block size of the two-step sum: a 49k vocabulary has 192 blocks, a fifth of the cost of one sum
@@ -142,6 +141,3 @@ def choose(logits: Tensor, uniforms: Tensor, law: SamplingParams) -> tuple[Tenso
     if support is not None:
         tokens = support.gather(-1, tokens[:, None]).squeeze(-1)
     return tokens, logprobs.squeeze(-1), support
-
-
-__getattr__ = renamed(__name__, {"SamplingLaw": "SamplingParams"})

@@ -12,7 +12,6 @@ import numpy as np
 from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.policies.policy import Request, encodable
 from marft_agents.trajectory import Action, EpisodeStart, IntArray, SampledTurn, Trajectory
-from marft_common.moved_modules import renamed
 from marft_common.running_game import EndlessGameError, RunningGame
 
 SCALARS = (int, float, np.number, np.bool_)
@@ -295,6 +294,3 @@ def _check_text(where: str, text: Any) -> None:
 def numeric(infos: Mapping[str, Any]) -> dict[str, float]:
     """Return the scalar numeric entries of an info dictionary as floats."""
     return {key: float(value) for key, value in infos.items() if isinstance(value, SCALARS)}
-
-
-__getattr__ = renamed(__name__, {"LiveGame": "RecordedGame"})

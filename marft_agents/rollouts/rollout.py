@@ -26,7 +26,6 @@ import numpy as np
 from marft_agents.policies.policy import Policy, RunningPolicy, WholeBatches, session_of
 from marft_agents.rollouts.recorded_game import RecordedGame
 from marft_agents.trajectory import Action, EpisodeStart, IntArray, Trajectory
-from marft_common.moved_modules import renamed
 from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGames
 
 MAX_TURNS = 1000  # far more than language-model teams play; finds environments that never end
@@ -216,6 +215,3 @@ def threads_for(env: Any, threads: int | None, num_envs: int) -> int:
     if threads < 0:
         raise ValueError(f"step_threads: found {threads}, wanted at least 1, or 0 for none")
     return threads
-
-
-__getattr__ = renamed(__name__, {"Stepper": "BackgroundJobs"})

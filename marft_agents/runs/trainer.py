@@ -33,7 +33,6 @@ from marft_agents.runs.run_folder import RunFolder
 from marft_agents.runs.token_records import TokenRecorder
 from marft_agents.runs.validation import AFTER, BEFORE, Validator, better
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
-from marft_common.moved_modules import renamed
 
 UPDATES = 100  # of a run without a budget of tokens, where their number is not given
 
@@ -307,6 +306,3 @@ def refuse_unsuitable(env: Any) -> None:
                 raise SettingsError(
                     f"the learner plays text: {kind} space of agent {agent!r} is {space}, wanted gymnasium.spaces.Text"
                 )
-
-
-__getattr__ = renamed(__name__, {"Schedule": "TrainingSchedule"})

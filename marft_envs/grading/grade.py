@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from marft_common.moved_modules import renamed
 from marft_envs.grading import symbolic
 from marft_envs.grading.answer_parser import Reading, read
 from marft_envs.grading.comparison import compare
@@ -284,6 +283,3 @@ def _candidates(golds: list[str], answer: str, response: str) -> list[list[str]]
 _MODES: dict[str, Callable[[list[str], str, str, str, bool], Equivalence]] = {
     "single": _grade_any, "any": _grade_any, "all": _grade_all, "ordered": _grade_ordered,
 }  # fmt: skip
-
-
-__getattr__ = renamed(__name__, {"Verdict": "Equivalence"})

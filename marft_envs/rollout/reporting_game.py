@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marft_common.moved_modules import renamed
 from marft_common.running_game import RunningGame
 from marft_envs.environment_capabilities import AnyAEC, recording_game
 from marft_envs.game.episode import Episode
@@ -117,6 +116,3 @@ class ReportingGame(RunningGame):
             failure=self.failure,
             record=None if recorded is None else recorded.episode(),
         )
-
-
-__getattr__ = renamed(__name__, {"LiveGame": "ReportingGame"})
