@@ -73,7 +73,7 @@ def test_envs_lists_ids_by_words(capsys):
         (["maht", "trio"], r"no environment matches 'maht trio'; did you mean marft/math_trio-v0, "),
         (["--all", "tau3_retail_duo"], r"did you mean marft/tau2_retail_duo-v0, "),
         (["banking"], r"'banking'; 3 of other packages do: `marft envs --all banking`"),
-        (["(", "--json"], r"no environment matches '\('; there are \d+: `marft envs --all`"),
+        (["*(", "--json"], r"no environment matches '\*\('; there are \d+: `marft envs --all`"),
     ],
 )
 def test_envs_says_that_nothing_matches_and_names_others(capsys, words, said):
