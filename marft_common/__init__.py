@@ -7,6 +7,6 @@
 | `atomic_files` | files that appear whole or not at all |
 | `deadline` | one time limit for a whole exchange with a server; HTTP requests under it |
 | `user_settings` | TOML files and environment variables of users |
-| `hand_offs` | runs and loops of hand-offs |
+| `hand_off_runs` | runs and loops of hand-offs |
 | `import_paths` | functions named as `module:function` |
 """

@@ -21,7 +21,7 @@ from .registration.builtin import register_builtin
 from .registration.factory import make, make_parallel, make_shared, make_vec
 from .registration.registry import EnvSpec, UnknownEnvironmentError, envs, register, spec
 from .registration.task_environment import register_task
-from .rollout.reporting_game import Ended, Waiting
+from .rollout.game_status import Ended, Waiting
 from .rollout.vector_games import VectorGames
 from .spaces import TextObservation, UnicodeText, clean
 from .teams.profile import Profile, TeamError

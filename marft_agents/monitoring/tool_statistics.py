@@ -7,7 +7,7 @@ A record lists the events of each judged round (`Trajectory.game["outcomes"][rou
 - `{"kind": "hand_off", "agent": ..., "to": ...}`: control passed on.
 
 A *hand-off loop* is a maximal run of consecutive hand-offs between the same two agents, in which each one returns the
-one before, of more than two passes (`marft_common.hand_offs`). It counts once for each of the two, and once for the
+one before, of more than two passes (`marft_common.hand_off_runs`). It counts once for each of the two, and once for the
 team.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marft_agents.trajectory import Trajectory
-from marft_common.hand_offs import loops
+from marft_common.hand_off_runs import loops
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 from marft_common.parallel_games import ParallelGames
 from marft_envs.environment_capabilities import AnyAEC, independent_games
 from marft_envs.registration.factory import make
-from marft_envs.rollout.reporting_game import Ended, ReportingGame, Waiting
+from marft_envs.rollout.game_status import Ended, ReportingGame, Waiting
 from marft_envs.teams.profile import ENVIRONMENT
 
 Make = str | Callable[..., AnyAEC]

@@ -22,7 +22,7 @@ from typing import Any
 
 from marft_envs.bridges.seat import GameFailedError, Make, Partners, chat, maker, news, open_seats
 from marft_envs.environment_capabilities import AnyAEC, listing_game
-from marft_envs.rollout.reporting_game import Ended, ReportingGame, Waiting
+from marft_envs.rollout.game_status import Ended, ReportingGame, Waiting
 
 REQUIREMENT = "verifiers>=0.4,<0.5"
 

@@ -143,7 +143,7 @@ class Routed(Dependency):
         known = [agent for agent in roster.agents if agent != self.by]
         for agent in route.act:
             if agent not in known:
-                raise RouteError(f"{agent!r} can not be routed to; there are {', '.join(known)}")
+                raise RouteError(f"{agent!r} cannot be routed to; there are {', '.join(known)}")
         if len(set(route.act)) < len(route.act):
             raise RouteError(f"an agent is named twice in {list(route.act)}")
         named = tuple(agent for agent in route.act if agent != self.answer_by)
@@ -153,7 +153,7 @@ class Routed(Dependency):
             edges = frozenset() if self.answer_by else frozenset((i, j) for k, j in enumerate(act) for i in act[:k])
         for seen, viewer in sorted(edges):
             if viewer not in act or seen not in (*act, self.by):
-                raise RouteError(f"{viewer!r} can not see {seen!r}: only agents that act see, and are seen")
+                raise RouteError(f"{viewer!r} cannot see {seen!r}: only agents that act see, and are seen")
         if not roster.answering & set(act):
             raise RouteError(f"nobody in {list(act)} answers; {sorted(roster.answering)} do")
         if self.max_active is not None and len(named) > self.max_active:

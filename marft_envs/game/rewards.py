@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-from marft_common.hand_offs import FREE_PASSES, exchanges
+from marft_common.hand_off_runs import FREE_PASSES, exchanges
 from marft_common.import_paths import imported
 from marft_envs.game.episode import Episode
 from marft_envs.game.task import JudgeFailure

@@ -30,7 +30,7 @@ from gymnasium.spaces import Text
 
 from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGames
 from marft_envs.environment_capabilities import AnyAEC
-from marft_envs.rollout.reporting_game import Ended, ReportingGame, Waiting
+from marft_envs.rollout.game_status import Ended, ReportingGame, Waiting
 
 PATIENCE = 0.25  # share of the caller's own time that `step` may spend on making its next batch larger
 _T = TypeVar("_T")

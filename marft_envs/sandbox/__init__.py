@@ -9,10 +9,10 @@ A submission takes this way through the modules:
 | `shared_judges`, `ray_judge` | one judge per process and backend; a judge on the machines of a Ray cluster |
 | `pool` | a queue, and a thread for each slot |
 | `submission_run`, `build_cache`, `compiled_headers` | one submission on a slot: build, run, rule, check |
-| `shared_tests` | its tests, if idle slots help |
+| `split_submission` | its tests, if idle slots help |
 | `slot` | one jail, and the connection to its runner |
 | `docker_backend`, `docker_engine`, `image` | slots that are containers |
-| `local_backends`, `local_runner`, `machine` | slots that are processes of this machine |
+| `local_backends`, `local_runner`, `host_machine` | slots that are processes of this machine |
 | `jail` | the runner: modules that run inside of each jail |
 | `attacks` | the suite of hostile programs |
 """

@@ -15,8 +15,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+from marft_envs.sandbox.host_machine import is_ours
 from marft_envs.sandbox.languages import CXX_FLAGS
-from marft_envs.sandbox.machine import is_ours
 
 _STANDARDS = ("c++17", "c++20")
 _PARENT = Path("/var/tmp")  # kept for weeks, and open to the user ids of builds

@@ -17,11 +17,7 @@ import docker.errors
 from docker.types import LogConfig, Ulimit
 
 from marft_envs.sandbox.docker_engine import ENGINE_ERRORS, ContainerJail, connect, knock
-from marft_envs.sandbox.image import BOX, DEFAULT_IMAGE, PARENT, ROOT, TOOLS, VERSION_LABEL, image_version
-from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
-from marft_envs.sandbox.judge_data import MAX_TEST_BYTES, SandboxError
-from marft_envs.sandbox.local_runner import runner_command
-from marft_envs.sandbox.machine import (
+from marft_envs.sandbox.host_machine import (
     SLOTS_PER_PROCESS,
     UIDS_PER_SLOT,
     is_gone,
@@ -29,6 +25,10 @@ from marft_envs.sandbox.machine import (
     physical_cores,
     process_number,
 )
+from marft_envs.sandbox.image import BOX, DEFAULT_IMAGE, PARENT, ROOT, TOOLS, VERSION_LABEL, image_version
+from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
+from marft_envs.sandbox.judge_data import MAX_TEST_BYTES, SandboxError
+from marft_envs.sandbox.local_runner import runner_command
 from marft_envs.sandbox.slot import RunnerChannel, RunnerSlot, Slot, SlotError
 
 OWNER_LABEL = "marft.owner"

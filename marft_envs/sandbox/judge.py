@@ -21,10 +21,10 @@ from types import TracebackType
 from typing import Self
 
 from marft_envs.sandbox.checkers import AnyChecker
+from marft_envs.sandbox.host_machine import physical_cores
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 from marft_envs.sandbox.judge_data import Judgement, Limits, SandboxError, Submission, Test
 from marft_envs.sandbox.local_backends import BubblewrapBackend, LandlockBackend, UnsafeBackend
-from marft_envs.sandbox.machine import physical_cores
 from marft_envs.sandbox.pool import Backend, SlotPool
 from marft_envs.sandbox.selftest import NUM_ROWS, failures, run_selftest
 

@@ -28,12 +28,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from marft_envs.sandbox.compiled_headers import compiled_headers
+from marft_envs.sandbox.host_machine import Shown, find_runtime, find_shown, find_tools, memory_folder, slot_uids
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.jail.runtime_files import read_before
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
 from marft_envs.sandbox.judge_data import SandboxError
 from marft_envs.sandbox.local_runner import Workplace, landlock_options, runner_command, runtime_options, start_slot
-from marft_envs.sandbox.machine import Shown, find_runtime, find_shown, find_tools, memory_folder, slot_uids
 from marft_envs.sandbox.slot import RunnerSlot, Slot, SlotError
 
 BOX, ROOT, PARENT = "/box", "/jail", "/marft"

@@ -16,10 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from marft_envs.sandbox.host_machine import Shown, is_gone, is_ours, make_folder, owner_mark, stale_folders
 from marft_envs.sandbox.jail import spawn
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.jail.runtime_files import fill, put_library
-from marft_envs.sandbox.machine import Shown, is_gone, is_ours, make_folder, owner_mark, stale_folders
 from marft_envs.sandbox.slot import RunnerChannel, RunnerSlot
 
 _START = "import sys; sys.path.insert(0, {parent!r}); from jail.runner import main; main()"

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from marft_envs.sandbox.host_machine import make_folder, owner_mark
 from marft_envs.sandbox.judge_data import Judgement, Limits, Submission, Test, Verdict
-from marft_envs.sandbox.machine import make_folder, owner_mark
 
 _FAILS = (Verdict.WA, Verdict.RE, Verdict.SV)
 # CPU times grow severalfold on a busy machine: only programs that must hit a limit get a tight one.

@@ -24,8 +24,8 @@ from marft_envs.sandbox.jail.python_start import LONG_INTEGERS
 from marft_envs.sandbox.jail.wire import KIND_BUILD, KIND_RUN, RunRequest, RunResult
 from marft_envs.sandbox.judge_data import Judgement, Limits, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import Language
-from marft_envs.sandbox.shared_tests import SharedTests
 from marft_envs.sandbox.slot import BUILD_FILE_MB, Slot, SlotError
+from marft_envs.sandbox.split_submission import SplitSubmission
 
 BUILD_CPU_S, BUILD_WALL_S, BUILD_MEMORY_MB, BUILD_PROCESSES = 20, 90, 2048, 32
 _MIB = 1 << 20
@@ -112,7 +112,7 @@ class SubmissionRun:
         if seconds * left < _LONG_S:
             return results + self._run_range(slot, requests, rest)
         most = max(1, min(_TOGETHER, int(_LONG_S / seconds)))
-        shared = SharedTests(rest, most, submission.stop_on_failure)
+        shared = SplitSubmission(rest, most, submission.stop_on_failure)
 
         def work(own: Slot, its: Sequence[RunRequest]) -> None:
             while (tests := shared.take()) is not None:

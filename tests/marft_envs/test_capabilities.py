@@ -11,7 +11,7 @@ from toy_games import toy_game, toy_tasks
 from baselines.cli.environment_flags import scenarios
 from marft_envs import FlexMG, Task
 from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game, recording_game
-from marft_envs.rollout.reporting_game import ReportingGame, Waiting
+from marft_envs.rollout.game_status import ReportingGame, Waiting
 
 
 class Listed(ThirdPartyGame):

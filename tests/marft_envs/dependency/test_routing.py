@@ -86,8 +86,8 @@ def test_the_orchestrator_gets_reports_in_the_next_round():
         ('{"act": []}', "nobody in [] answers"),
         ('{"act": "actor_0"}', "list of agent names"),
         ('{"act": ["actor_0"], "why": 1}', "unknown key 'why'"),
-        ('{"act": ["nobody_0", "actor_0"]}', "'nobody_0' can not be routed to"),
-        ('{"act": ["orchestrator_0", "actor_0"]}', "can not be routed to"),
+        ('{"act": ["nobody_0", "actor_0"]}', "'nobody_0' cannot be routed to"),
+        ('{"act": ["orchestrator_0", "actor_0"]}', "cannot be routed to"),
         ('{"act": ["actor_0", "actor_0"]}', "twice"),
         ('{"act": ["solver_0"]}', "answers"),
         ('{"act": ["solver_0", "solver_1", "actor_0"]}', "at most 2 may"),
@@ -97,7 +97,7 @@ def test_the_orchestrator_gets_reports_in_the_next_round():
         ('{"act": ["actor_0"], "see": {"actor_0": ["actor_0"]}}', "cycle"),
         ('{"act": ["actor_0"], "see": []}', "must map"),
         ("-> solver_0", "answers"),
-        ("-> ,", "can not be routed to"),
+        ("-> ,", "cannot be routed to"),
         ("[" * 5000, "no route found"),
         ('{"act":' * 3000, "no route found"),
     ],
@@ -175,7 +175,7 @@ def test_an_answering_agent_of_its_own_acts_last_and_sees_all_who_were_asked(rou
     [
         ("I do not know", "no route found"),
         ("solver", "no route found"),  # which one?
-        ("-> boss_0", "can not be routed to"),
+        ("-> boss_0", "cannot be routed to"),
         ("-> solver_0, solver_1", "at most 1 may"),
         ('{"act": ["solver_0"], "see": {"solver_0": ["actor_0"]}}', "cycle"),
     ],

@@ -18,7 +18,7 @@ from toy_games import toy_game, toy_tasks, toy_team
 import marft_envs
 from marft_envs import FlexMG, SharedPolicyEnv, UnicodeText, make_vec
 from marft_envs.game.task import JudgeFailure
-from marft_envs.rollout.reporting_game import Ended, Waiting
+from marft_envs.rollout.game_status import Ended, Waiting
 from marft_envs.rollout.vector_games import VectorGames
 
 

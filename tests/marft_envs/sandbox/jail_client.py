@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from marft_envs.sandbox.host_machine import find_shown, slot_uids
 from marft_envs.sandbox.jail import landlock, spawn, wire
 from marft_envs.sandbox.jail.wire import RunRequest, RunResult
 from marft_envs.sandbox.local_runner import landlock_options
-from marft_envs.sandbox.machine import find_shown, slot_uids
 
 NOBODY, FIRST_UID = slot_uids(62)[0], slot_uids(63)[0]  # this process's own: nobody else's tests see them
 SOURCE = Path(landlock.__file__).parent

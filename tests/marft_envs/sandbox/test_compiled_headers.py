@@ -10,8 +10,8 @@ from judge_backends import LOCAL
 
 from marft_envs.sandbox import Judge, Test
 from marft_envs.sandbox.compiled_headers import CompiledHeaders
+from marft_envs.sandbox.host_machine import make_folder
 from marft_envs.sandbox.languages import LANGUAGES, add_language
-from marft_envs.sandbox.machine import make_folder
 
 COMPILER = shutil.which("g++")
 BUILD = " ".join(LANGUAGES["c++17"].build)

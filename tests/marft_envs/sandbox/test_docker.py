@@ -19,10 +19,10 @@ from interruption import interrupted
 from marft_envs.sandbox import Judge, Limits, SandboxError, Submission, Test
 from marft_envs.sandbox import pool as pool_module
 from marft_envs.sandbox.docker_backend import OWNER_LABEL, ContainerJail, DockerBackend, connect
+from marft_envs.sandbox.host_machine import owner_mark
 from marft_envs.sandbox.image import DEFAULT_IMAGE, TOOLS, build_image
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.judge_data import MAX_TEST_BYTES
-from marft_envs.sandbox.machine import owner_mark
 from marft_envs.sandbox.submission_run import build_request
 
 pytestmark = pytest.mark.docker
@@ -246,7 +246,7 @@ def test_a_container_that_does_not_start_leaves_no_connection(client, monkeypatc
 
 def test_no_container_outlives_an_owner_that_was_killed(client):
     code = (
-        "from marft_envs.sandbox import Judge, Test\nfrom marft_envs.sandbox.machine import owner_mark\n"
+        "from marft_envs.sandbox import Judge, Test\nfrom marft_envs.sandbox.host_machine import owner_mark\n"
         "judge = Judge(backend='docker', workers=1, self_test=False)\njudge.run('', tests=[Test(b'', b'')])\n"
         "print(owner_mark(), flush=True)\njudge.run('while True: pass', tests=[Test(b'', b'')])"
     )

@@ -25,9 +25,9 @@ from jail_client import (
     open_client,
 )
 
+from marft_envs.sandbox.host_machine import find_shown
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.local_runner import landlock_options
-from marft_envs.sandbox.machine import find_shown
 
 SIGSYS = -31
 CALL = """

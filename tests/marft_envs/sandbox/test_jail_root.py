@@ -11,10 +11,10 @@ import pytest
 from jail_client import NOBODY, SYSTEM_PYTHON, JailClient, needs_root
 from judge_backends import BUBBLEWRAP, DOCKER
 
-from marft_envs.sandbox import Judge, Test, machine
+from marft_envs.sandbox import Judge, Test, host_machine
+from marft_envs.sandbox.host_machine import find_runtime
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.runtime_files import fill
-from marft_envs.sandbox.machine import find_runtime
 
 LOOK = "import os\nprint(*sorted(os.listdir('/')), os.getcwd(), *sorted(os.listdir('.')), *sorted(os.listdir('/dev')))"
 
@@ -112,7 +112,7 @@ def test_programs_see_copies_in_memory_and_four_devices(judge):
 
 @pytest.mark.bubblewrap
 def test_without_a_file_system_in_memory_bubblewrap_judges_and_says_what_stays_open(monkeypatch, caplog):
-    monkeypatch.setattr(machine, "_IN_MEMORY", ("/nowhere", "/proc"))
+    monkeypatch.setattr(host_machine, "_IN_MEMORY", ("/nowhere", "/proc"))
     with caplog.at_level(logging.WARNING), Judge(backend="bubblewrap", workers=1) as judge:
         assert judge.run("print(1)", tests=[Test(b"", b"1")]).verdict == "OK"
         program = "#include <iostream>\nint main() { std::cout << 1; }"

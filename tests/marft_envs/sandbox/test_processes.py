@@ -15,9 +15,8 @@ import pytest
 from interruption import interrupted, is_running
 from judge_backends import LOCAL
 
-from marft_envs.sandbox import Judge, Limits, Submission, Test, machine
-from marft_envs.sandbox.local_runner import ProcessJail
-from marft_envs.sandbox.machine import (
+from marft_envs.sandbox import Judge, Limits, Submission, Test, host_machine
+from marft_envs.sandbox.host_machine import (
     UIDS_PER_SLOT,
     find_tools,
     is_gone,
@@ -27,6 +26,7 @@ from marft_envs.sandbox.machine import (
     slot_uids,
     stale_folders,
 )
+from marft_envs.sandbox.local_runner import ProcessJail
 
 
 def our_folders():
@@ -73,7 +73,7 @@ def test_nothing_is_left_after_the_end(backend):
 def test_nothing_outlives_an_owner_that_was_killed(backend):
     code = (
         "from marft_envs.sandbox import Judge, Limits, Submission, Test\n"
-        "from marft_envs.sandbox.machine import owner_mark\n"
+        "from marft_envs.sandbox.host_machine import owner_mark\n"
         f"judge = Judge(backend={backend!r}, workers=1, self_test=False)\njudge.run('', tests=[Test(b'', b'')])\n"
         "future = judge.submit(Submission('while True: pass', 'python', [Test(b'', b'')], Limits(cpu_s=60)))\n"
         "print(owner_mark(), flush=True)\nfuture.result()"
@@ -204,7 +204,7 @@ def test_an_owner_is_gone_when_its_process_is_or_its_id_belongs_to_another():
 def test_owners_of_two_pid_namespaces_are_told_apart(monkeypatch):
     """Containers with one host name and one folder for temporary files each have a process 1."""
     elsewhere, uids = owner_mark(), slot_uids(0)
-    monkeypatch.setattr(machine, "pid_namespace", lambda: 4026530000)
+    monkeypatch.setattr(host_machine, "pid_namespace", lambda: 4026530000)
     assert owner_mark() != elsewhere
     place, pid, start = elsewhere.rsplit("-", 2)
     assert not is_gone(f"{place}-{pid}-{int(start) - 1}")

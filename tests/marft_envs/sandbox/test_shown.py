@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
+from marft_envs.sandbox.host_machine import find_shown
 from marft_envs.sandbox.local_backends import _walls
 from marft_envs.sandbox.local_runner import landlock_options
-from marft_envs.sandbox.machine import find_shown
 
 NEEDED = (
     "usr/bin/g++",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from marft_envs.sandbox.judge_data import TestResult, Verdict
 
 
-class SharedTests:
+class SplitSubmission:
     """Tests that threads take, run and put back as results.
 
     Args:

@@ -9,8 +9,8 @@ from marft_envs.sandbox import Judge, Limits, Submission, Test
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.judge_data import TestResult, Verdict
 from marft_envs.sandbox.pool import SlotPool
-from marft_envs.sandbox.shared_tests import SharedTests
 from marft_envs.sandbox.slot import SlotError
+from marft_envs.sandbox.split_submission import SplitSubmission
 
 OK, WRONG = TestResult(Verdict.OK), TestResult(Verdict.WA)
 
@@ -128,7 +128,7 @@ def test_closing_ends_helpers(open_pool):
 
 
 def test_tests_are_taken_in_order_and_the_last_ones_singly():
-    shared = SharedTests(range(4, 40), 8, True)
+    shared = SplitSubmission(range(4, 40), 8, True)
     taken = []
     while (tests := shared.take()) is not None:
         taken.append(tests)
@@ -141,7 +141,7 @@ def test_tests_are_taken_in_order_and_the_last_ones_singly():
 
 
 def test_nothing_after_the_first_failure_counts():
-    shared = SharedTests(range(30), 5, True)
+    shared = SplitSubmission(range(30), 5, True)
     early, late = shared.take(), shared.take()
     shared.put(late, [OK, WRONG])
     assert shared.take() is None
@@ -151,7 +151,7 @@ def test_nothing_after_the_first_failure_counts():
 
 
 def test_tests_given_back_are_taken_again_unless_they_do_not_count():
-    shared = SharedTests(range(20), 5, True)
+    shared = SplitSubmission(range(20), 5, True)
     early, late = shared.take(), shared.take()
     shared.give_back(early)
     assert not shared.wait()
