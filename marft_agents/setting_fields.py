@@ -7,6 +7,7 @@ is declared once.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 from collections.abc import Callable
 from numbers import Integral
@@ -31,7 +32,7 @@ def knob(default: Any, text: str, check: Callable[[Any], bool] | None = None, wa
 
 def check_knobs(settings: Any) -> None:
     """Raise SettingsError for the first field whose value is outside its declared range."""
-    hints = typing.get_type_hints(type(settings))
+    hints = _hints(type(settings))
     for field in dataclasses.fields(settings):
         value, check = getattr(settings, field.name), field.metadata.get("check")
         choices = typing.get_args(hints[field.name]) if typing.get_origin(hints[field.name]) is Literal else ()
@@ -41,3 +42,8 @@ def check_knobs(settings: Any) -> None:
             raise SettingsError(f"{field.name} = {value!r}, wanted a whole number")
         if check is not None and not check(value):
             raise SettingsError(f"{field.name} = {value!r}, wanted {field.metadata['wanted']}")
+
+
+@functools.cache  # evaluating annotations compiles them, which costs more than a decoding step's bookkeeping
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)

@@ -7,6 +7,7 @@ are run eagerly from then on, and a warning says why.
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import warnings
@@ -115,7 +116,7 @@ class StepEngine:
 
     def buffers(self, law: SamplingParams) -> StepBuffers:
         """Return the inputs and outputs of steps under some sampling parameters."""
-        law = replace(law, max_new_tokens=1)  # the limit is the host's
+        law = _endless(law)
         if law not in self._buffers:
             self._buffers[law] = StepBuffers(
                 self.base.device, rows=self.max_rows, new=1 + LONGEST_DRAFT, steps=self.block(law), kept=law.top_k
@@ -141,7 +142,7 @@ class StepEngine:
 
     def run(self, law: SamplingParams, shape: StepShape, steps: int) -> None:
         """Run a block of steps of one shape, after its inputs were written."""
-        law = replace(law, max_new_tokens=1)
+        law = _endless(law)
         graph = self._graph(law, shape) if self.captures and self.block(law) > 1 else None
         for _ in range(steps):
             if graph is None:
@@ -200,6 +201,12 @@ class StepEngine:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+@functools.cache
+def _endless(law: SamplingParams) -> SamplingParams:
+    """Return sampling parameters without their limit, which is the host's: steps do not depend on it."""
+    return replace(law, max_new_tokens=1)
 
 
 def check_close(what: str, found: Tensor, wanted: Tensor, dtype: torch.dtype) -> None:

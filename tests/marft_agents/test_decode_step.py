@@ -218,6 +218,19 @@ def test_a_step_has_few_operators_however_many_adapters(dtype, shared, most):
     assert operators(dtype, adapters=32, layers=2, shared=shared) == few
 
 
+def test_a_step_makes_and_checks_no_settings(base, monkeypatch):
+    """Checked once for each step they took a quarter of a rollout's time with a small model."""
+    law = SamplingParams(max_new_tokens=30)
+    generation = Generation(base, law, engine=StepEngine(base, max_rows=2))
+    generation.submit(Prompt(np.arange(5, dtype=np.int32), np.random.default_rng(0), "a_0"))
+    generation.step()
+    made = []
+    monkeypatch.setattr(SamplingParams, "__post_init__", made.append)
+    while generation.busy:
+        generation.step()
+    assert not made
+
+
 class Wrong(Repeated):
     """Replays something else than what was captured."""
 
