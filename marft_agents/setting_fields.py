@@ -32,7 +32,7 @@ def knob(default: Any, text: str, check: Callable[[Any], bool] | None = None, wa
 
 def check_knobs(settings: Any) -> None:
     """Raise SettingsError for the first field whose value is outside its declared range."""
-    hints = _hints(type(settings))
+    hints = _hints(settings.__class__)
     for field in dataclasses.fields(settings):
         value, check = getattr(settings, field.name), field.metadata.get("check")
         choices = typing.get_args(hints[field.name]) if typing.get_origin(hints[field.name]) is Literal else ()

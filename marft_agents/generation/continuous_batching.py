@@ -176,8 +176,11 @@ class Generation:
     def _prefill(self, rows: Sequence[Prompt], room: int) -> Tensor:
         """Prefill prompts into the KV cache, shared prefixes once; return next-token logits [B, V]."""
         prompts, adapters = [row.ids for row in rows], [row.adapter for row in rows]
-        known = [None] * len(rows) if self._cache is None else self._cache.find(adapters, prompts)
-        tree = PromptTree(prompts, adapters, known, self._base.device)
+        if self._cache is None:
+            tree = PromptTree(prompts, adapters, [np.zeros(0, np.int64)] * len(rows), {}, self._base.device)
+        else:
+            known = self._cache.find(adapters, prompts)
+            tree = PromptTree(prompts, adapters, known, self._cache.kept, self._base.device)
         ends, of_row = np.unique(tree.ends, return_inverse=True)
         with self._base.active_adapters(list(tree.runs), list(tree.runs.values())):
             hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]

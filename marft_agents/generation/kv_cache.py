@@ -4,14 +4,15 @@ Rows of a family begin with the same tokens: the prompt of a group's samples, or
 team. Keys and values of these tokens are stored and read once per family. Each row stores only the rest of its
 prompt and its generated tokens.
 
-The memory of a layer is one flat buffer: rows lie at its front, families at its back. Neither moves as long as the
-layout stays, so that a decoding step may be captured.
+The memory of a layer is one flat buffer: rows lie at its front, families behind them, kept prompts at its back. None
+of them moves as long as the layout stays, so that a decoding step may be captured.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from marft_agents.generation.prompt_cache import PromptMemory
 from marft_agents.generation.prompt_tree import Kept
 from marft_agents.models.prefix_tree import Indices, common_prefix
 from marft_agents.trajectory import IntArray
@@ -101,7 +103,7 @@ class Layout:
         room: Tokens for which each row has memory.
         families: Number of families that have memory.
         common: Tokens for which each of them has memory.
-        tokens: Tokens of the whole memory.
+        tokens: Tokens of rows and families for which there is memory.
     """
 
     room: int = 0
@@ -115,8 +117,9 @@ class KVCache:
 
     Args:
         device: Device of the buffers.
-        tokens: Tokens for which there is memory; None for any number.
-        at_once: True allocates this memory at the first use, False as it is needed.
+        tokens: Tokens of rows for which there is memory; None for any number.
+        prompts: Tokens of kept prompts for which there is memory.
+        at_once: True allocates this memory at the first use, in one piece; False as it is needed.
         bucket: Rounds lengths of buffers up, so that the layout changes seldom.
 
     Attributes:
@@ -129,11 +132,14 @@ class KVCache:
         device: torch.device,
         *,
         tokens: int | None = None,
+        prompts: int = 0,
         at_once: bool = False,
         bucket: Callable[[int], int] | None = None,
     ) -> None:
         self._device, self._tokens, self._bucket = device, tokens, bucket or (lambda length: length)
         self._at_once = at_once and tokens is not None
+        self._prompts = prompts
+        self._lent: Callable[[], PromptMemory | None] = lambda: None
         self._layers: dict[int, _Layer] = {}
         self._families: list[int | None] = []  # shared length of each; None where there is none any more
         self._family: list[int] = []  # of each row; -1 for none
@@ -147,6 +153,20 @@ class KVCache:
     def most_rows(self) -> int:
         """Number of rows for which the present layout has memory."""
         return (self.layout.tokens - self.layout.families * self.layout.common) // self.layout.room
+
+    def lend_prompt_memory(self) -> PromptMemory:
+        """Return memory for kept prompts: a part of the buffers, if they are allocated at once.
+
+        As long as someone has that part, others get none: their prompts are computed as a whole.
+        """
+        if not self._at_once:
+            return PromptMemory(self._prompts)
+        if self._lent() is not None:
+            return PromptMemory(0)
+        memory = PromptMemory(self._prompts)
+        memory.kept = {number: layer.prompts for number, layer in self._layers.items()}
+        self._lent = weakref.ref(memory)
+        return memory
 
     def fitting(self, lengths: Sequence[int]) -> int:
         """Return how many of further rows fit into the memory, whatever they share.
@@ -175,7 +195,7 @@ class KVCache:
         """
         for layer, (keys, values) in kept.items():
             if layer not in self._layers:
-                self._layers[layer] = _Layer(keys, values)
+                self._layers[layer] = _Layer(keys, values, self._prompts if self._at_once else 0)
         if not self._make_room(paths, groups, room):
             groups = []  # there is not enough memory for rows and families
             self._make_room(paths, groups, room)
@@ -261,8 +281,11 @@ class KVCache:
             return False
         new = Layout(width, families, common, max(old.tokens, (self._at_once and self._tokens) or wanted))
         if new != old:
-            for layer in self._layers.values():
+            memory = self._lent()
+            for number, layer in self._layers.items():
                 layer.move(len(self), old, new)
+                if memory is not None:
+                    memory.kept[number] = layer.prompts
         self.layout = new
         return True
 
@@ -273,11 +296,17 @@ class _Layer:
     Args:
         keys: Keys of any tokens, [N, H_kv, d].
         values: Their values, of the same shape.
+        prompts: Tokens P of kept prompts.
+
+    Attributes:
+        prompts: Keys and values of kept prompts, [P, H_kv, d] each; empty before the first `move`.
     """
 
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
+    def __init__(self, keys: Tensor, values: Tensor, prompts: int) -> None:
         self._heads, self._size = keys.shape[1:]
         self._flat = [keys.new_zeros(0), values.new_zeros(0)]
+        self.prompts = keys[:0], values[:0]
+        self._most_prompts = prompts
 
     def front(self, rows: int, layout: Layout) -> tuple[Tensor, Tensor]:
         """Return the first rows, [rows, H_kv, room, d] each."""
@@ -297,7 +326,11 @@ class _Layer:
         if new.tokens == old.tokens:  # in place
             before = [buffer.clone() for buffer in before]
         else:
-            self._flat = [flat.new_zeros(new.tokens * self._heads * self._size) for flat in self._flat]
+            width = self._heads * self._size
+            whole = [flat.new_zeros((new.tokens + self._most_prompts) * width) for flat in self._flat]
+            self._flat = [flat[: new.tokens * width] for flat in whole]
+            keys, values = (flat[new.tokens * width :].view(-1, self._heads, self._size) for flat in whole)
+            self.prompts = keys, values
         for buffer, there in zip(before, [*self.front(rows, new), *self.back(new)], strict=True):
             there.zero_()
             count, length = min(len(there), len(buffer)), min(there.shape[2], buffer.shape[2])

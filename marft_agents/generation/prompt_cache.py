@@ -1,35 +1,24 @@
 """Prompt cache: keys and values of prompts, kept from turn to turn of the same episodes.
 
 An agent's next prompt mostly repeats its last one and adds what happened since. With the keys and values of the last
-one only the rest is computed.
+one only the rest is computed. Each distinct token of the kept prompts has one place in memory, whichever of them begin
+with it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from marft_agents.generation.prompt_tree import Kept, KnownPrefix
+from marft_agents.generation.prompt_tree import Kept
 from marft_agents.models.prefix_tree import Indices, common_prefix
 from marft_agents.trajectory import IntArray
-
-CONTINUED = 0.8  # a prompt is dropped once a later one repeats this share of it
-
-
-@dataclass
-class _Prefill:
-    """Keys and values of one prefill, and its prompts that are still looked up: (adapter, sort key) -> (ids, path)."""
-
-    kept: Kept
-    prompts: dict[tuple[str | None, bytes], tuple[IntArray, Indices]] = field(default_factory=dict)
-
-    @property
-    def size(self) -> int:
-        """Bytes of keys and values."""
-        return sum(tensor.nbytes for pair in self.kept.values() for tensor in pair)
 
 
 @dataclass
@@ -57,25 +46,83 @@ class PromptCacheUse:
         return {"team/prompt_cache_hits": self.known / self.asked} if self.asked else {}
 
 
+class PromptMemory:
+    """Keys and values of single tokens, in any order.
+
+    Args:
+        tokens: Tokens for which there is memory. It is allocated as needed, except for layers in `kept`.
+
+    Attributes:
+        kept: Layer -> (keys, values), [P, H_kv, d] each.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def write(self, kept: Kept, of: Indices, to: Indices) -> None:
+        """Copy tokens of a prefill.
+
+        Args:
+            kept: Layer -> (keys, values), [N, H_kv, d] each.
+            of: Indices of the tokens among the N.
+            to: Their places.
+        """
+        if not len(of):
+            return
+        device = next(iter(kept.values()))[0].device
+        source, places = torch.as_tensor(of, device=device), torch.as_tensor(to, device=device)
+        for layer, tensors in kept.items():
+            if layer not in self.kept or len(self.kept[layer][0]) <= to.max():
+                self._grow(layer, tensors, int(to.max()) + 1)
+            for packed, buffer in zip(tensors, self.kept[layer], strict=True):
+                buffer[places] = packed[source]
+
+    def _grow(self, layer: int, like: tuple[Tensor, Tensor], size: int) -> None:
+        old = self.kept.get(layer, tuple(tensor[:0] for tensor in like))
+        size = min(self.tokens, max(size, 2 * len(old[0])))
+        keys, values = (torch.cat([buffer, buffer.new_zeros(size - len(buffer), *buffer.shape[1:])]) for buffer in old)
+        self.kept[layer] = keys, values
+
+
+class _Kept(NamedTuple):
+    """A prompt, and the places of its tokens in memory."""
+
+    ids: IntArray
+    places: Indices
+
+
 class PromptCache:
     """Keys and values of earlier prompts under the same weights.
 
+    The oldest prompts are dropped first. Of a prefill that is larger than the memory, what fits is kept.
+
     Args:
-        limit: Most bytes to keep; the oldest prefills are dropped first. Of one that is larger, what fits is kept.
+        memory: Memory of their tokens; nothing else writes there.
         use: Counts the tokens of prompts.
     """
 
-    def __init__(self, limit: int, use: PromptCacheUse | None = None) -> None:
-        self._limit, self._use = limit, use or PromptCacheUse()
-        self._prefills: list[_Prefill] = []
+    def __init__(self, memory: PromptMemory, use: PromptCacheUse | None = None) -> None:
+        self._memory, self._use = memory, use or PromptCacheUse()
+        self._prompts: dict[tuple[str | None, bytes], _Kept] = {}  # by adapter and sort key, the oldest first
         self._keys: dict[str | None, list[bytes]] = {}  # sorted, so that neighbours share the longest prefixes
-        self._where: dict[tuple[str | None, bytes], _Prefill] = {}
+        self._users = np.zeros(memory.tokens, np.int32)  # prompts with a token in each place
+        self._free = np.zeros(0, np.int64)  # places that were used before
+        self._end = 0  # places from here on were never used
 
-    def find(self, adapters: Sequence[str | None], prompts: Sequence[IntArray]) -> list[KnownPrefix | None]:
-        """Return the longest known prefix of each prompt under its adapter; None selects the bare base."""
+    @property
+    def kept(self) -> Kept:
+        """Layer -> (keys, values) of all places, [P, H_kv, d] each."""
+        return self._memory.kept
+
+    def find(self, adapters: Sequence[str | None], prompts: Sequence[IntArray]) -> list[Indices]:
+        """Return the places of the longest known prefix of each prompt under its adapter; None selects the bare base.
+
+        They hold until the next `add`.
+        """
         known = [self._longest(adapter, ids) for adapter, ids in zip(adapters, prompts, strict=True)]
         self._use.asked += sum(map(len, prompts))
-        self._use.known += sum(len(prefix.path) for prefix in known if prefix is not None)
+        self._use.known += sum(map(len, known))
         return known
 
     def add(
@@ -89,60 +136,59 @@ class PromptCache:
             paths: Indices of each prompt's tokens among the N of `kept`, int64 [its length] each.
             kept: Layer -> (keys, values), [N, H_kv, d] each.
         """
-        size = _Prefill(kept).size
-        if size > self._limit:
-            count = len(next(iter(kept.values()))[0])
-            kept, paths = _beginnings(kept, paths, self._limit * count // size)
-        new = _Prefill(kept)
+        new: set[tuple[str | None, bytes]] = set()
+        of, to = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for adapter, ids, path in zip(adapters, prompts, paths, strict=True):
-            if len(path):
-                new.prompts[adapter, _key(ids[: len(path)])] = ids[: len(path)], path
-        for (adapter, key), (ids, _) in new.prompts.items():
-            for old in self._neighbours(adapter, key):
-                known = self._where[adapter, old].prompts[adapter, old][0]
-                if common_prefix(known, ids) >= CONTINUED * len(known):
-                    self._forget(adapter, old)
-        for adapter, key in new.prompts:
-            insort(self._keys.setdefault(adapter, []), key)
-            self._where[adapter, key] = new
-        self._prefills = [old for old in [*self._prefills, new] if old.prompts]
-        while sum(old.size for old in self._prefills) > self._limit:
-            for adapter, key in list(self._prefills.pop(0).prompts):
-                self._forget(adapter, key)
+            known = self._longest(adapter, ids)
+            self._users[known] += 1  # so that making room does not free them
+            self._make_room(len(ids) - len(known), new)
+            fresh = self._take(len(ids) - len(known))
+            size = len(known) + len(fresh)
+            of.append(path[len(known) : size])
+            to.append(fresh)
+            key = adapter, _key(ids[:size])
+            if key in self._prompts:
+                self._forget(key)  # and add it as the newest
+            if size:
+                self._prompts[key] = _Kept(ids[:size], np.concatenate([known, fresh]))
+                insort(self._keys.setdefault(adapter, []), key[1])
+                new.add(key)
+        self._memory.write(kept, np.concatenate(of), np.concatenate(to))
 
-    def _longest(self, adapter: str | None, ids: IntArray) -> KnownPrefix | None:
-        best: KnownPrefix | None = None
-        for key in self._neighbours(adapter, _key(ids)):
-            found = self._where[adapter, key]
-            known, path = found.prompts[adapter, key]
-            shared = common_prefix(known, ids)
-            if shared > (0 if best is None else len(best.path)):
-                best = KnownPrefix(found.kept, path[:shared])
-        return best
+    def _make_room(self, count: int, new: set[tuple[str | None, bytes]]) -> None:
+        """Drop the oldest prompts, none of this prefill, until there are enough free places."""
+        while self._prompts and len(self._free) + len(self._users) - self._end < count:
+            oldest = next(iter(self._prompts))
+            if oldest in new:
+                return
+            self._forget(oldest)
 
-    def _neighbours(self, adapter: str | None, key: bytes) -> list[bytes]:
-        """Return the kept prompts before and after a key; one of them shares its longest known prefix."""
-        keys = self._keys.get(adapter, [])
+    def _take(self, count: int) -> Indices:
+        """Return so many free places, or all that there are."""
+        reused, self._free = self._free[:count], self._free[count:]
+        end = min(len(self._users), self._end + count - len(reused))
+        places = np.concatenate([reused, np.arange(self._end, end)])
+        self._end = end
+        self._users[places] += 1
+        return places
+
+    def _forget(self, key: tuple[str | None, bytes]) -> None:
+        places, keys = self._prompts.pop(key).places, self._keys[key[0]]
+        del keys[bisect_left(keys, key[1])]
+        self._users[places] -= 1
+        self._free = np.concatenate([self._free, places[self._users[places] == 0]])
+
+    def _longest(self, adapter: str | None, ids: IntArray) -> Indices:
+        """Return the places of the longest known prefix of a prompt."""
+        best: Indices = np.zeros(0, np.int64)
+        keys, key = self._keys.get(adapter, []), _key(ids)
         at = bisect_left(keys, key)
-        return keys[max(at - 1, 0) : at + 1]
-
-    def _forget(self, adapter: str | None, key: bytes) -> None:
-        del self._where.pop((adapter, key)).prompts[adapter, key]
-        del self._keys[adapter][bisect_left(self._keys[adapter], key)]
-
-
-def _beginnings(kept: Kept, paths: Sequence[Indices], count: int) -> tuple[Kept, list[Indices]]:
-    """Return so many of a prefill's tokens, and what is left of the paths: the first ones and their beginnings."""
-    number = np.full(len(next(iter(kept.values()))[0]), -1)  # of each token among those left
-    left: list[int] = []
-    cut = []
-    for path in paths:
-        new = path[number[path] < 0][: count - len(left)]
-        number[new] = np.arange(len(left), len(left) + len(new))
-        left += new.tolist()
-        own = number[path]
-        cut.append(own[: np.argmax(own < 0)] if (own < 0).any() else own)
-    return {layer: (keys[left], values[left]) for layer, (keys, values) in kept.items()}, cut
+        for neighbour in keys[max(at - 1, 0) : at + 1]:  # one of them shares the longest
+            known = self._prompts[adapter, neighbour]
+            shared = common_prefix(known.ids, ids)
+            if shared > len(best):
+                best = known.places[:shared]
+        return best
 
 
 def _key(ids: IntArray) -> bytes:

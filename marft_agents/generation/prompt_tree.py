@@ -25,19 +25,6 @@ Kept = Mapping[int, tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
-class KnownPrefix:
-    """Keys and values of the first tokens of a prompt, from an earlier pass with the same weights.
-
-    Attributes:
-        kept: Layer -> (keys, values), [N, H_kv, d] each.
-        path: Indices of these tokens among the N, int64 [length].
-    """
-
-    kept: Kept
-    path: Indices
-
-
-@dataclass(frozen=True)
 class _Piece:
     """Tokens of a prompt that are computed: those of its path from `start` on, as the pass's tokens from `first` on."""
 
@@ -56,7 +43,9 @@ class PromptTree:
     Args:
         prompts: Token ids of B prompts, at least one token each.
         adapters: Adapter of each prompt; prompts share tokens with those of the same adapter only.
-        known: Known prefix of each prompt, or None. The last token of a prompt is computed in any case.
+        known: Indices of each prompt's first tokens among the P of an earlier pass, int64 [at most its length] each.
+            The last token of a prompt is computed in any case.
+        earlier: Layer -> (keys, values) of these, [P, H_kv, d] each, under the same weights.
         device: Device of the forward pass.
 
     Attributes:
@@ -72,37 +61,38 @@ class PromptTree:
         self,
         prompts: Sequence[IntArray],
         adapters: Sequence[str | None],
-        known: Sequence[KnownPrefix | None],
+        known: Sequence[Indices],
+        earlier: Kept,
         device: torch.device,
     ) -> None:
-        self._device = device
+        self._device, self._earlier = device, earlier
         self.runs: dict[str | None, int] = dict.fromkeys(adapters, 0)
         self.kept: dict[int, tuple[Tensor, Tensor]] = {}
         paths: list[Indices] = [np.zeros(0, np.int64)] * len(prompts)
         ends = [0] * len(prompts)
         pieces: list[_Piece] = []
         tokens: list[IntArray] = []
-        copies: list[tuple[KnownPrefix, Indices, Indices]] = []  # source, indices in it, indices here
+        copies: list[tuple[Indices, Indices]] = []  # indices among the earlier tokens, indices here
         before = np.zeros(0, np.int32)  # the prompt before in lexicographic order, and its path
         path = np.zeros(0, np.int64)
         size = computed = 0
         order = list(self.runs)
         for i in sorted(range(len(prompts)), key=lambda i: (order.index(adapters[i]), prompts[i].tolist())):
-            prompt, source = prompts[i], known[i]
+            prompt = prompts[i]
             shared = common_prefix(before, prompt) if self.runs[adapters[i]] else 0
             path = np.concatenate([path[:shared], np.arange(size, size + len(prompt) - shared)])
             size += len(prompt) - shared
-            start = shared
-            if source is not None and len(source.path) > shared:
-                start = max(shared, min(len(source.path), len(prompt) - 1))
-                copies.append((source, source.path[shared:start], path[shared:start]))
+            start = max(shared, min(len(known[i]), len(prompt) - 1))
+            if start > shared:
+                copies.append((known[i][shared:start], path[shared:start]))
             for at in range(start, len(prompt), PIECE):
                 pieces.append(_Piece(path[: at + PIECE], at, computed + at - start))
             tokens.append(prompt[start:])
             computed += len(prompt) - start
             self.runs[adapters[i]] += len(prompt) - start
             before, paths[i], ends[i] = prompt, path, computed - 1
-        self._size, self._copies = size, [(s, self._index(of), self._index(to)) for s, of, to in copies]
+        self._size = size
+        self._copies = [self._index(np.concatenate(side)) for side in zip(*copies, strict=True)]
         self._fresh = self._index(np.concatenate([piece.path[piece.start :] for piece in pieces]))
         parts = list(_parts(pieces))
         self._parts = [_Part(part, device, keep_masks=len(parts) <= KEPT_MASKS) for part in parts]
@@ -129,8 +119,8 @@ class PromptTree:
             return fresh.contiguous()  # a slice of a fused projection would keep all of it in memory
         everything = fresh.new_empty(self._size, *fresh.shape[1:])
         everything[self._fresh] = fresh
-        for source, of, to in self._copies:
-            everything[to] = source.kept[layer][which][of]
+        of, to = self._copies
+        everything[to] = self._earlier[layer][which][of]
         return everything
 
     def _index(self, numbers: IntArray | Indices) -> Tensor:

@@ -73,7 +73,8 @@ class StepEngine:
     Args:
         base: The base model and its adapters.
         max_rows: Largest number of rows in a batch.
-        tokens: Tokens for which the KV cache has memory; None for any number.
+        tokens: Tokens of rows for which the KV cache has memory; None for any number.
+        prompts: Tokens of kept prompts for which it has memory.
         engine: "graph" captures steps, "eager" does not, "auto" captures them on CUDA.
         capture: Captures a step; None takes CUDA graphs.
 
@@ -90,6 +91,7 @@ class StepEngine:
         *,
         max_rows: int = 128,
         tokens: int | None = None,
+        prompts: int = 0,
         engine: EngineName = "auto",
         capture: Capture | None = None,
     ) -> None:
@@ -98,7 +100,11 @@ class StepEngine:
         self.captures = capture is not None or (base.device.type == "cuda" and engine != "eager")
         self.fallback: str | None = None
         self.cache = KVCache(
-            base.device, tokens=tokens, at_once=self.captures, bucket=in_buckets if self.captures else None
+            base.device,
+            tokens=tokens,
+            prompts=prompts,
+            at_once=self.captures,
+            bucket=in_buckets if self.captures else None,
         )
         self.lock = threading.Lock()  # of the generation that uses the engine
         self.room = BLOCK if self.captures else LONGEST_DRAFT  # tokens of a row beyond its longest action

@@ -19,7 +19,7 @@ from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.engine_settings import ROWS, EngineSettings, bytes_of_token
 from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.generation.step_engine import StepEngine
+from marft_agents.generation.step_engine import EngineName, StepEngine
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import ChatPrompt, encode
 from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
@@ -278,19 +278,32 @@ class LanguageModelTeam:
         One that captures steps is made once and lent to one generation at a time; meanwhile others, such as those of a
         judge, run eagerly. An eager engine gives its memory back.
         """
-        room = self.engine.rows_bytes
-        tokens = None if room is None else room // bytes_of_token(base.peft.config, base.dtype)
-        make = partial(StepEngine, base, max_rows=self.max_batch, tokens=tokens)
-        engine = self._engines.get((base, self.max_batch)) or make(engine=self.engine.engine)
-        if engine.captures:
-            engine = self._engines.setdefault((base, self.max_batch), engine)
+        engine = self._engine(base)
         if not engine.lock.acquire(blocking=False):
-            yield make(engine="eager")
+            yield self._made(base, "eager")
             return
         try:
             yield engine
         finally:
             engine.lock.release()
+
+    def prompt_cache(self, base: AdaptedBase) -> PromptCache:
+        """Return an empty prompt cache, in the memory of the base's engine."""
+        return PromptCache(self._engine(base).cache.lend_prompt_memory(), self.prompt_cache_use)
+
+    def _engine(self, base: AdaptedBase) -> StepEngine:
+        engine = self._engines.get((base, self.max_batch)) or self._made(base, self.engine.engine)
+        return self._engines.setdefault((base, self.max_batch), engine) if engine.captures else engine
+
+    def _made(self, base: AdaptedBase, engine: EngineName) -> StepEngine:
+        token, rows = bytes_of_token(base.peft.config, base.dtype), self.engine.rows_bytes
+        return StepEngine(
+            base,
+            max_rows=self.max_batch,
+            tokens=None if rows is None else rows // token,
+            prompts=self.engine.prompts_bytes // token,
+            engine=engine,
+        )
 
 
 Sharing = Literal["separate", "shared"]

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from marft_agents.generation.continuous_batching import Generation, Prompt
-from marft_agents.generation.prompt_cache import PromptCache
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.policies.policy import Request, failed_action
@@ -32,7 +31,7 @@ class TeamSession:
 
     def __init__(self, team: LanguageModelTeam) -> None:
         self._team = team
-        self._caches = {base: PromptCache(team.engine.prompts_bytes, team.prompt_cache_use) for base in team.bases}
+        self._caches = {base: team.prompt_cache(base) for base in team.bases}
         self._engines = contextlib.ExitStack()
         self._generations: dict[AdaptedBase, Generation] = {}
         self._numbers = itertools.count()
@@ -86,6 +85,7 @@ class TeamSession:
         return ended
 
     def close(self) -> None:
-        """Drop what runs, and give the engines back."""
+        """Drop what runs, and give the engines and their memory back."""
         self._generations.clear()
+        self._caches.clear()
         self._engines.close()

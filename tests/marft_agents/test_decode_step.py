@@ -14,7 +14,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from marft_agents.generation import step_engine
 from marft_agents.generation.continuous_batching import Generation, Prompt
 from marft_agents.generation.decode_step import decode_step
-from marft_agents.generation.prompt_cache import PromptCache
+from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse, PromptMemory
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.step_engine import BLOCK, MOST_GRAPHS, StepEngine, in_buckets
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
@@ -127,10 +127,36 @@ def test_blocks_that_are_read_late_sample_the_same_actions(request, model, law):
     equal(eager, sampled(base, law, engine), 1e-4)
     small = StepEngine(base, max_rows=5, tokens=290, capture=repeated)  # not for five rows
     equal(eager, sampled(base, law, small), 1e-4)
-    kept = PromptCache(1 << 30)
+    kept = PromptCache(PromptMemory(10_000))
     for _ in range(2):
         equal(eager, sampled(base, law, engine, cache=kept), 1e-4)
     assert engine.fallback is small.fallback is None
+
+
+def test_kept_prompts_lie_in_the_memory_of_the_rows(base):
+    """One allocation a layer: prompts of earlier generations get no memory of their own."""
+    law = LAWS["plain"]
+    eager = sampled(base, law, StepEngine(base, max_rows=5))
+    engine = StepEngine(base, max_rows=5, tokens=2000, prompts=100, capture=repeated)
+    memory, use = engine.cache.lend_prompt_memory(), PromptCacheUse()
+    cache = PromptCache(memory, use)
+    addresses = set()
+    for _ in range(3):
+        equal(eager, sampled(base, law, engine, cache=cache), 1e-4)
+        for layer, tensors in cache.kept.items():
+            for kept, rows in zip(tensors, engine.cache.rows(layer, 1), strict=True):
+                storage = kept.untyped_storage()
+                assert len(kept) == 100
+                assert storage.data_ptr() == rows.untyped_storage().data_ptr()
+                assert storage.nbytes() == (2000 + 100) * kept[0].nbytes
+                addresses.add((layer, kept.data_ptr()))
+    assert len(addresses) == 2 * base.peft.config.num_hidden_layers
+    assert 0 < use.known < use.asked
+    assert engine.cache.lend_prompt_memory().tokens == 0  # someone has it
+    del memory, cache
+    again = engine.cache.lend_prompt_memory()
+    assert again.tokens == 100
+    assert again.kept.keys() == {layer for layer, _ in addresses}
 
 
 @pytest.mark.parametrize("model", ["base", "windowed"])

@@ -1,5 +1,9 @@
 """Prompts that continue earlier ones: the same actions, and only the new tokens computed."""
 
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +12,13 @@ from fakes import Market
 
 from marft_agents.generation import prompt_tree
 from marft_agents.generation.continuous_batching import Prompt, generate
-from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse
+from marft_agents.generation.engine_settings import EngineSettings, bytes_of_token
+from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse, PromptMemory
 from marft_agents.generation.prompt_tree import PromptTree
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.generation.step_engine import StepEngine
 from marft_agents.models.pretrained import load
+from marft_agents.policies import language_model
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import FunctionPolicy, Request, TimedPolicy, session_of, text_action
 from marft_agents.policies.scripted import MixedPolicy
@@ -28,7 +35,7 @@ class PatientMarket(Market):
 
 
 LAW = SamplingParams(max_new_tokens=6)
-ROOM = 1 << 30
+ROOM = 10_000
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +93,7 @@ def test_a_prompt_that_continues_an_earlier_one_gets_the_same_action(request, mo
     base = request.getfixturevalue(model)
     rng = np.random.default_rng(seed)
     prompts, adapters = some_prompts(seed), ["a_0", "b_0", None] * 3
-    cache = PromptCache(ROOM)
+    cache = PromptCache(PromptMemory(ROOM))
     known = set()
     for _ in range(4):
         plain = sample(base, adapters, prompts)
@@ -107,7 +114,7 @@ def test_a_prompt_that_continues_an_earlier_one_gets_the_same_action(request, mo
 
 def test_prompts_that_are_known_whole_compute_their_last_token(base, computed):
     prompts = [np.arange(n, dtype=np.int32) for n in (1, 5, 5, 9)]
-    cache = PromptCache(ROOM)
+    cache = PromptCache(PromptMemory(ROOM))
     first = sample(base, ["a_0"] * 4, prompts, cache)
     second = sample(base, ["a_0"] * 4, prompts, cache)
     assert all(map(alike, first, second))
@@ -122,8 +129,7 @@ def test_a_continued_prompt_makes_room_and_the_oldest_pass_goes_first(base, comp
         sample(base, ["a_0"], [np.arange(start, start + length, dtype=np.int32)], cache)
         return computed[0]
 
-    pair = 2 * base.peft.config.num_hidden_layers * base.peft.config.num_key_value_heads * base.peft.config.head_dim * 4
-    cache = PromptCache(60 * pair)
+    cache = PromptCache(PromptMemory(60))
     assert prefill(30, 20, cache) == 20
     assert prefill(30, 22, cache) == 2  # the pass of 20 tokens is dropped
     assert prefill(100, 30, cache) == 30
@@ -132,7 +138,7 @@ def test_a_continued_prompt_makes_room_and_the_oldest_pass_goes_first(base, comp
     assert prefill(30, 22, cache) == 1
     assert prefill(100, 30, cache) == 30
     use = PromptCacheUse()
-    small = PromptCache(15 * pair, use)
+    small = PromptCache(PromptMemory(15), use)
     assert prefill(30, 20, small) == 20
     assert prefill(30, 20, small) == 5  # what fits is kept
     assert (use.asked, use.known) == (40, 15)
@@ -142,13 +148,37 @@ def test_a_continued_prompt_makes_room_and_the_oldest_pass_goes_first(base, comp
 
 def test_of_a_large_prefill_the_first_prompts_are_kept(base, computed):
     prompts = [np.asarray([9, 8, *range(start, start + 6)], np.int32) for start in (20, 40, 60)]
-    size = 2 * base.peft.config.num_hidden_layers * base.peft.config.num_key_value_heads * base.peft.config.head_dim * 4
-    cache = PromptCache(11 * size)  # the first prompt and half of what the second adds to it
+    cache = PromptCache(PromptMemory(11))  # the first prompt and half of what the second adds to it
     wanted = sample(base, ["a_0"] * 3, prompts)
     for tokens in (20, 1 + 3 + 6):
         computed.clear()
         assert all(map(alike, sample(base, ["a_0"] * 3, prompts, cache), wanted))
         assert computed == [tokens]
+
+
+@pytest.mark.parametrize("room", [0, 7, 40, 300])
+def test_known_tokens_are_those_of_the_prompt_whatever_was_dropped(room):
+    """Prompts come and go at random; the key of a token is a number of the prefix that ends with it."""
+    rng, numbers = np.random.default_rng(room), {}
+    memory, use = PromptMemory(room), PromptCacheUse()
+    cache = PromptCache(memory, use)
+    for _ in range(200):
+        prompts = [rng.integers(0, 2, rng.integers(1, 12)).astype(np.int32) for _ in range(rng.integers(1, 5))]
+        adapters = [["a", None][rng.integers(2)] for _ in prompts]
+        wanted = [
+            [numbers.setdefault((adapter, ids[:n].tobytes()), len(numbers)) for n in range(1, len(ids) + 1)]
+            for adapter, ids in zip(adapters, prompts, strict=True)
+        ]
+        for own, places in zip(wanted, cache.find(adapters, prompts), strict=True):
+            if len(places):
+                assert cache.kept[0][0][places].flatten().tolist() == own[: len(places)]
+        packed = torch.tensor([number for own in wanted for number in own], dtype=torch.float64)[:, None, None]
+        paths = np.split(np.arange(len(packed)), np.cumsum([len(ids) for ids in prompts])[:-1])
+        cache.add(adapters, prompts, paths, {0: (packed, -packed)})
+        first = cache.find(adapters[:1], prompts[:1])[0]
+        assert len(first) == min(room, len(prompts[0]))  # the first prompt of a prefill is kept, as far as it fits
+        assert not memory.kept or len(memory.kept[0][0]) <= room
+    assert room == 0 or use.known > 0
 
 
 def test_a_rollout_has_a_session_and_the_next_one_sees_new_weights(base, computed):
@@ -173,6 +203,39 @@ def test_a_rollout_has_a_session_and_the_next_one_sees_new_weights(base, compute
     changed = play(timed)
     assert not all(map(alike, plain, changed))
     assert all(map(alike, changed, play(FunctionPolicy(team.act))))
+
+
+def test_sessions_of_captured_steps_keep_prompts_in_the_memory_of_their_rows(base, computed, monkeypatch):
+    def repeated(step):
+        return SimpleNamespace(replay=step), step()
+
+    monkeypatch.setattr(language_model, "StepEngine", partial(StepEngine, capture=repeated))
+    sizes = EngineSettings(max_batch=8, kv_cache_gib=0.001)
+    team = LanguageModelTeam({"buyer_0": Seat(base, "a_0"), "seller_0": Seat(base, "b_0")}, LAW, engine=sizes)
+
+    def play(policy):
+        computed.clear()
+        return [
+            turn.action
+            for game in collect(PatientMarket, policy, training_episodes(0, 0, 2, 2), seed=0)
+            for turn in game.turns
+        ]
+
+    plain = play(FunctionPolicy(team.act))
+    without = sum(computed)
+    for _ in range(2):
+        before = replace(team.prompt_cache_use)
+        assert all(map(alike, plain, play(team)))
+        assert sum(computed) < without
+        assert 0 < (team.prompt_cache_use - before).metrics()["team/prompt_cache_hits"] < 1
+    [engine] = team._engines.values()
+    heads, size = base.peft.config.num_key_value_heads, base.peft.config.head_dim
+    for layer in range(base.peft.config.num_hidden_layers):
+        for buffer in engine.cache.rows(layer, 1):
+            assert buffer.untyped_storage().nbytes() // (4 * heads * size) == (
+                sizes.rows_bytes // bytes_of_token(base.peft.config, base.dtype)
+                + sizes.prompts_bytes // bytes_of_token(base.peft.config, base.dtype)
+            )
 
 
 def test_a_policy_without_a_session_answers_itself():
