@@ -66,7 +66,7 @@ class PromptMemory:
         Args:
             kept: Layer -> (keys, values), [N, H_kv, d] each.
             of: Indices of the tokens among the N.
-            to: Their places.
+            to: Place of each in this memory.
         """
         if not len(of):
             return
