@@ -1,14 +1,28 @@
-"""Command line, quickstart, benchmark plans, and training scripts for other RL libraries."""
+"""Experiments with MARFT: the front door in Python, the `marft` command, the quickstart, and other RL libraries.
 
-from typing import TYPE_CHECKING
+from baselines import Experiment, report
 
+Experiment.of("marft/gsm8k_duo-v0", updates=12).run("runs/duo", print)
+report.write("runs/duo")
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baselines.experiment.experiment import Experiment
+
+__all__ = ["Experiment"]
 __version__: str  # version of the installed distribution `marft`, read when it is first asked for
 
 if not TYPE_CHECKING:  # for a type checker, a module with `__getattr__` has every name
 
-    def __getattr__(name: str) -> str:
-        if name != "__version__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib.metadata import version  # takes 40 ms, a multiple of the rest of a light import
+    def __getattr__(name: str) -> Any:
+        if name == "Experiment":
+            from baselines.experiment.experiment import Experiment  # loads torch
 
-        return version("marft")
+            return Experiment
+        if name == "__version__":
+            from importlib.metadata import version  # takes 40 ms, a multiple of the rest of a light import
+
+            return version("marft")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,16 +20,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from baselines.cli.environment_flags import factory, scenarios, settings_of
+from baselines import report
 from baselines.cli.evaluate import evaluate_with_bar, print_results, save
 from baselines.cli.main import guarded
-from baselines.cli.report import write_report
-from baselines.cli.settings_flags import from_record
+from baselines.cli.progress import TrainingDisplay
+from baselines.cli.report import say_written
 from baselines.cli.terminal import say
-from baselines.cli.train import train
-from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.experiment.environments import factory, scenarios, settings_of
+from baselines.experiment.experiment import Experiment
 from baselines.experiment.learning_curve import Points, draw_curve
-from baselines.experiment.presets import PRESETS
 from baselines.experiment.scenario_lists import scenario_list
 from baselines.report.server import Server, View
 from baselines.results.statistics import check_installed, paired_difference
@@ -56,19 +55,13 @@ def experiment(seed: int, *, model: str = "smollm2-135m", dtype: Dtype = "auto",
         dtype: Dtype of the frozen model, see `build_team`.
         **changes: Settings that differ from the preset "laptop", by field name.
     """
-    values = {**PRESETS["laptop"], "updates": UPDATES, "seed": seed, **changes}
-    parts = {}
-    for name, (kind, _) in SETTINGS.items():
-        fields = {field.name for field in dataclasses.fields(kind)}
-        parts[name] = from_record(kind, {key: value for key, value in values.items() if key in fields})
-    return Experiment(
-        env=ENVIRONMENT,
+    return Experiment.of(
+        ENVIRONMENT,
         keywords={"data": "embedded:stories", "split": "train", "team": Team.preset("laptop_duo").to_dict()},
-        algorithm="marft-a",
-        models={"*": model},
-        sharing="separate",
+        models=model,
         dtype=dtype,
-        **parts,
+        seed=seed,
+        **{"updates": UPDATES, **changes},
     )
 
 
@@ -107,7 +100,7 @@ def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     say(f"held-out problems solved before training: {before.accuracy}", flush=True)
     del untrained
     with _served(out):
-        train(plan, out)
+        plan.run(out, TrainingDisplay())
     _, team, _ = plan.build()
     checkpoint.load_adapters(out, team)
     after = evaluate_held_out(plan, team, limit, "held-out problems after training")
@@ -116,7 +109,7 @@ def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     summary["minutes"] = (time.perf_counter() - started) / 60
     write_json(out / "quickstart.json", summary)
     say("all of it to read, episodes before and after training side by side:", flush=True)
-    write_report(out / "report.html", out)
+    say_written(report.write(out))
     return summary
 
 

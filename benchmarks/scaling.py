@@ -70,7 +70,7 @@ def measure(model: str, groups: int, updates: int) -> Times:
     """Play prompt groups one by one, and run updates on them."""
     import torch
 
-    from baselines.cli.environment_flags import factory
+    from baselines.experiment.environments import factory
     from baselines.quickstart import experiment
     from marft_agents.policies.adapter_files import pack_adapters
     from marft_agents.rollouts.rollout_source import GroupPlayer

@@ -29,8 +29,8 @@ from typing import Any, TypeVar
 import numpy as np
 from pettingzoo.utils.wrappers import BaseWrapper
 
-from baselines.cli.environment_flags import factory, scenarios
 from baselines.cli.evaluate import WITHOUT_MODEL
+from baselines.experiment.environments import factory, scenarios
 from baselines.experiment.gold_answers import ScriptedView
 from benchmarks.envs import ACTION
 from benchmarks.machine import write_record

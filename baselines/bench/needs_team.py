@@ -16,7 +16,7 @@ from typing import Any
 from pettingzoo.utils.wrappers import BaseWrapper
 
 from baselines.bench.controls import Heard, HeardMessages, ShuffledTeammates, donor_scenarios, has_authors
-from baselines.cli.environment_flags import factory, scenarios
+from baselines.experiment.environments import factory, scenarios
 from baselines.experiment.gold_answers import NoOracleError, oracle_of
 from baselines.results.statistics import Interval, PairedDifference, paired_difference, wilson
 from marft_agents.policies.policy import Policy

@@ -20,9 +20,8 @@ from typing import Any, get_args
 
 import marft_envs
 from baselines.bench.controls import anonymous, voting_tasks
-from baselines.cli.environment_flags import factory, scenarios, versioned_id
-from baselines.cli.settings_flags import from_record
-from baselines.experiment.experiment import SETTINGS, Experiment, read_model
+from baselines.experiment.environments import factory, scenarios, versioned_id
+from baselines.experiment.experiment import SETTINGS, Experiment, from_record, read_model
 from baselines.experiment.presets import PRESETS
 from marft_agents.learning.algorithms import algorithm, learner_settings
 from marft_agents.learning.settings import LearnerSettings

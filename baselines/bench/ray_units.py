@@ -18,6 +18,7 @@ from baselines.bench.plan import BenchPlan
 from baselines.bench.run import Bench, locked
 from baselines.bench.run_unit import Folder, run_unit
 from baselines.bench.units import Training, Unit
+from baselines.experiment.progress import Progress
 from baselines.experiment.rollouts import identity
 from marft_agents.rollouts.ray_workers import RolloutWorkerError, cluster, other_versions
 from marft_agents.rollouts.rollout_workers import RolloutSettings
@@ -47,7 +48,7 @@ def run_on_ray(bench: Bench, settings: RolloutSettings) -> None:
             while len(running) < settings.rollout_workers and (unit := bench.ready()) is not None:
                 bench.start(unit)
                 files = _pack(bench.folder, [bench.units[name] for name in unit.needs])
-                call = task.remote(bench.plan, unit, bench.command, files, settings.worker_cpus, wanted)
+                call = task.remote(bench.plan, unit, bench.command, files, settings.worker_cpus, wanted, bench.progress)
                 running[call] = unit
             if not running:
                 return
@@ -64,7 +65,13 @@ def run_on_ray(bench: Bench, settings: RolloutSettings) -> None:
 
 
 def _run_elsewhere(
-    plan: BenchPlan, unit: Unit, command: str, files: bytes, threads: int, wanted: Mapping[str, str]
+    plan: BenchPlan,
+    unit: Unit,
+    command: str,
+    files: bytes,
+    threads: int,
+    wanted: Mapping[str, str],
+    progress: Progress,
 ) -> bytes:
     """Run a unit in a temporary folder; return the files that it wrote, as a tar archive."""
     import torch
@@ -78,7 +85,7 @@ def _run_elsewhere(
         log = folder.path / "logs" / f"{unit.name}.log"
         log.parent.mkdir()
         with log.open("w") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-            run_unit(plan, unit, folder, command)
+            run_unit(plan, unit, folder, command, progress)
         return _pack(folder, [unit], logs=True)
 
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import Any
 from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
 from baselines.bench.units import Cell, Training, Unit, units_of
-from baselines.cli.terminal import say
+from baselines.experiment.progress import Progress, silent
 from baselines.results.tables import read_records
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, flock, open_lock, owned
 from marft_agents.runs.run_folder import write_json
@@ -108,20 +108,6 @@ def _wait_for_workers(lock: Any, path: Path) -> None:
             time.sleep(0.1)
 
 
-@dataclass
-class Progress:
-    """Prints a line for every unit that ends."""
-
-    total: int
-    done: int = 0
-
-    def line(self, name: str, text: str) -> None:
-        """Print the line of a unit."""
-        self.done += 1
-        width = len(str(self.total))
-        say(f"{time.strftime('%H:%M:%S')} [{self.done:{width}}/{self.total}] {name}: {text}", flush=True)
-
-
 class Bench:
     """The units of a plan, with those that are done, ready, running or failed.
 
@@ -131,6 +117,8 @@ class Bench:
         command: Command line, for the records.
         keep_checkpoints: True keeps the run folders of trainings whose cells are done.
         tasks: Names of the tasks to run; empty: all of the plan.
+        tell: Gets a line for every unit that ends.
+        progress: Gets the events of the trainings, in the process that trains.
     """
 
     def __init__(
@@ -141,7 +129,10 @@ class Bench:
         *,
         keep_checkpoints: bool = False,
         tasks: Collection[str] = (),
+        tell: Callable[[str], None] = lambda line: None,
+        progress: Progress = silent,
     ) -> None:
+        self.tell, self.progress = tell, progress
         self.plan, self.folder, self.command = plan, folder, command
         self.keep_checkpoints = keep_checkpoints
         self.units = units_of(plan, tasks)
@@ -150,7 +141,7 @@ class Bench:
         self._redo_lost_trainings()
         self.failed: dict[str, str] = {}
         self.running: set[str] = set()
-        self.progress = Progress(len(self.units), len(self.done))
+        self.told = len(self.done)
 
     def _record(self, unit: Unit) -> dict[str, Any] | None:
         file = self.folder.record(unit)
@@ -204,10 +195,10 @@ class Bench:
         cause = "it left no record" if record is None else record["failure"]
         if record is None or cause is not None:
             self.failed[unit.name] = str(cause)
-            self.progress.line(unit.name, f"FAILED: {cause}")
+            self._tell(unit.name, f"FAILED: {cause}")
             return
         self.done.add(unit.name)
-        self.progress.line(unit.name, _told(unit, record))
+        self._tell(unit.name, _told(unit, record))
         self._tidy()
 
     def lose(self, unit: Unit, cause: str) -> None:
@@ -218,7 +209,13 @@ class Bench:
     def _fail(self, unit: Unit, cause: str) -> None:
         fail_unit(self.plan, unit, self.folder, self.command, cause)
         self.failed[unit.name] = cause
-        self.progress.line(unit.name, f"FAILED: {cause}")
+        self._tell(unit.name, f"FAILED: {cause}")
+
+    def _tell(self, name: str, text: str) -> None:
+        """Report a unit that has ended."""
+        self.told += 1
+        width = len(str(len(self.units)))
+        self.tell(f"{time.strftime('%H:%M:%S')} [{self.told:{width}}/{len(self.units)}] {name}: {text}")
 
     def _tidy(self) -> None:
         """Delete the checkpoints of trainings that no cell needs any more."""
@@ -254,7 +251,7 @@ def _run_here(bench: Bench) -> None:
         bench.start(unit)
         log = bench.folder.path / "logs" / f"{unit.name}.log"
         with log.open("a") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-            run_unit(bench.plan, unit, bench.folder, bench.command)
+            run_unit(bench.plan, unit, bench.folder, bench.command, bench.progress)
         bench.end(unit)
 
 
@@ -323,7 +320,7 @@ def _start_worker(bench: Bench, number: int, threads: int) -> _Worker:
     here, there = context.Pipe()
     alive, watched = context.Pipe()
     log = bench.folder.path / "logs" / f"worker-{number}.log"
-    arguments = (there, watched, bench.plan, bench.folder, bench.command, threads, log)
+    arguments = (there, watched, bench.plan, bench.folder, bench.command, bench.progress, threads, log)
     process = context.Process(target=_work, args=arguments, name=f"bench-{number}")
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = str(threads)  # read by torch when the worker imports it
@@ -345,6 +342,7 @@ def _work(
     plan: BenchPlan,
     folder: Folder,
     command: str,
+    progress: Progress,
     threads: int,
     log: Path,
 ) -> None:
@@ -361,9 +359,9 @@ def _work(
                 unit = asks.recv()
             except EOFError:
                 return
-            say(f"--- {unit.name}")
+            stream.write(f"--- {unit.name}\n")
             try:
-                run_unit(plan, unit, folder, command)
+                run_unit(plan, unit, folder, command, progress)
             except Exception:
                 traceback.print_exc()
                 raise

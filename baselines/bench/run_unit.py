@@ -29,12 +29,13 @@ from baselines.bench.controls import (
 from baselines.bench.plan import ANONYMOUS, MUTED, RANDOM_ROUTER, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
 from baselines.bench.random_router import RandomRouter
 from baselines.bench.units import Cell, Training, Unit
-from baselines.cli.environment_flags import factory
-from baselines.cli.train import train
+from baselines.experiment.environments import factory
 from baselines.experiment.experiment import Experiment
+from baselines.experiment.progress import Progress, silent
 from baselines.experiment.scenario_lists import scenario_list
 from baselines.experiment.source_commit import source_commit
 from baselines.experiment.trained_team import TeamSettings
+from baselines.experiment.training import train
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.monitoring.cost_ledger import ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam
@@ -75,11 +76,19 @@ class Folder:
         raise FileNotFoundError(f"{self.path} has no record of {name}")
 
 
-def run_unit(plan: BenchPlan, unit: Unit, folder: Folder, command: str) -> None:
-    """Run a training or a cell, and write its record; an error becomes the record's cause of failure."""
+def run_unit(plan: BenchPlan, unit: Unit, folder: Folder, command: str, progress: Progress = silent) -> None:
+    """Run a training or a cell, and write its record; an error becomes the record's cause of failure.
+
+    Args:
+        plan: Plan of the benchmark.
+        unit: Training or cell.
+        folder: Folder of the results.
+        command: Command line, for the record.
+        progress: Gets the events of a training.
+    """
     started, cpu = time.perf_counter(), _cpu_seconds()
     try:
-        result = _train(plan, unit, folder) if isinstance(unit, Training) else _play(plan, unit, folder)
+        result = _train(plan, unit, folder, progress) if isinstance(unit, Training) else _play(plan, unit, folder)
         failure = None
     except Exception as error:
         if os.environ.get("MARFT_DEBUG"):
@@ -121,11 +130,12 @@ def _cpu_seconds() -> float:
 # ------------------------------------------------------------------ training
 
 
-def _train(plan: BenchPlan, training: Training, folder: Folder) -> dict[str, Any]:
+def _train(plan: BenchPlan, training: Training, folder: Folder, progress: Progress) -> dict[str, Any]:
     """Train a team, or go on with its training after a kill."""
     experiment = training_experiment(plan, training, folder)
     run = folder.run(training.name)
-    train(experiment, run, resume=(run / "config.json").is_file(), curve=False)  # the folder is deleted later
+    resume = (run / "config.json").is_file()
+    train(experiment, run, resume=resume, progress=progress, curve=False)  # the folder is deleted later
     metrics = read_metrics(run)
     return {
         "experiment": experiment.to_dict(),

@@ -29,18 +29,14 @@ from baselines.attribution.coalitions import (
 from baselines.attribution.message_influence import edges_of
 from baselines.attribution.run import AttributionPlan, EpisodeCost, cost, missing, play, summary
 from baselines.cli.device_flag import add_device_flag, devices_of
-from baselines.cli.environment_flags import (
-    add_environment_flags,
-    factory,
-    given_keywords,
-    notes_of,
-    read_keywords,
-)
+from baselines.cli.environment_flags import add_environment_flags, given_keywords, read_keywords
 from baselines.cli.evaluate import add_scenario_flags, chosen_scenarios
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.terminal import say
-from baselines.experiment.config_trust import Uses, add_trust_flag
+from baselines.cli.trust_flag import add_trust_flag
+from baselines.experiment.config_trust import Uses
+from baselines.experiment.environments import factory, notes_of
 from baselines.experiment.gold_answers import check_oracle
 from baselines.experiment.source_commit import source_commit
 from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of

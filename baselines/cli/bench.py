@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
 from baselines.bench.plan import BenchPlan, read_plan
 from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
 from baselines.bench.units import units_of
+from baselines.cli.progress import TrainingDisplay
 from baselines.cli.terminal import say
 from marft_agents.runs.folder_lock import owned
 
@@ -28,7 +30,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--records",
         type=Path,
         metavar="FILE",
-        help="take the cells of this export of `python -m baselines.results.tables` as done: those of another "
+        help="take the cells of this export of `python -m baselines.cli.bench_table` as done: those of another "
         "machine, or of a folder that is gone",
     )
     parser.add_argument(
@@ -105,7 +107,15 @@ def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
     if arguments.ray:
         words += ["--ray", arguments.ray, "--worker-cpus", str(arguments.worker_cpus)]
     command = shlex.join(words)
-    bench = Bench(plan, folder, command, keep_checkpoints=arguments.keep_checkpoints, tasks=arguments.tasks)
+    bench = Bench(
+        plan,
+        folder,
+        command,
+        keep_checkpoints=arguments.keep_checkpoints,
+        tasks=arguments.tasks,
+        tell=partial(say, flush=True),
+        progress=TrainingDisplay(),
+    )
     say(f"{plan.name}: {len(bench.units)} trainings and cells, {len(bench.done)} done; {os.cpu_count()} cores")
     if arguments.ray:
         run_on_ray(bench, RolloutSettings(arguments.ray, arguments.jobs, **of_each))

@@ -10,39 +10,36 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
 import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from baselines.cli.environment_flags import KEYWORDS, given_keywords
+from baselines.cli.environment_flags import given_keywords
 from baselines.cli.settings_flags import flag, number, optional_number, optional_whole
-from baselines.experiment.config_trust import EVERYTHING, Uses, add_trust_flag, require_trust
+from baselines.cli.trust_flag import add_trust_flag
+from baselines.experiment.config_files import (
+    REPEATED,
+    SFT,
+    TABLES,
+    ConfigError,
+    bundled,
+    close_to,
+    config_of,
+    is_evaluation,
+    read_file,
+)
+from baselines.experiment.config_trust import Uses
+from baselines.experiment.environments import KEYWORDS
 from baselines.experiment.experiment import SETTINGS, Experiment
-from marft_agents.learning.algorithms import CRITIC_KNOBS, algorithm
 from marft_agents.policies.partners import split_item
 
-TABLES = {field.name: table for table, (kind, _) in SETTINGS.items() for field in dataclasses.fields(kind)}
 NOT_IN_FILES = ("help", "config", "resume", "print_config", "trust_config")
 JSON_FLAGS = ("dependency", "reward", "communication", "grader")  # these flags take a table as JSON text
 EXCLUSIVE = (("updates", "epochs"),)  # a flag of a pair replaces either one in the file
-EXPERIMENTS = resources.files("baselines").joinpath("experiments")
-PLANS = "bench"  # folder of the plans of `marft bench`, which are no configs
 BY_AGENT = ("model", "models")
 KEYED = ("model", "env_arg", "reward_term")  # repeated flags KEY=VALUE: those given replace those of the file by key
-SFT = "sft"  # algorithm in the config.json of `marft sft`
 OPTIONAL = (optional_whole, optional_number)
-# settings of an evaluation.json that `marft eval --config` takes as they are, and all that it takes
-REPEATED = ("env", "keywords", "policy", "endpoint", "checkpoint", "law", "context", "remote", "seeds", "max_turns")
-EVALUATED = (*REPEATED, "models", "scenario_file")
-
-
-class ConfigError(ValueError):
-    """Unusable config file; the message names the place, the value found and the value wanted."""
 
 
 def add_config(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
@@ -88,17 +85,6 @@ def _merged(told: Sequence[str], given: Sequence[str]) -> list[str]:
     return [item for item in told if not keys & {"*", split_item(item)[0]}] + list(given)
 
 
-def bundled() -> list[str]:
-    """Return the names of the experiments shipped with the package, as FOLDER/NAME."""
-    return [
-        f"{folder.name}/{file.name.removesuffix('.toml')}"
-        for folder in sorted(EXPERIMENTS.iterdir(), key=lambda folder: folder.name)
-        if folder.is_dir() and folder.name != PLANS
-        for file in sorted(folder.iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".toml")
-    ]
-
-
 def _left_by(arguments: argparse.Namespace, given: Mapping[str, Any]) -> Uses:
     """Return the settings of a record that no flag replaces."""
     replaced = [f"{TABLES[name]}.{name}" if name in TABLES else name for name in given]
@@ -106,92 +92,6 @@ def _left_by(arguments: argparse.Namespace, given: Mapping[str, Any]) -> Uses:
     agents = [split_item(item)[0] for item in given.get("model", ())]
     replaced += ["models" if agent == "*" else f"models.{agent}" for agent in agents]
     return Uses(but=[*replaced, *(["scenario_file"] if "scenarios" in given else [])])
-
-
-def read_file(name: str, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> dict[str, Any]:
-    """Read a config file.
-
-    A TOML file that the user names is the user's own word, the record of a run is not.
-
-    Args:
-        name: Path of a TOML or JSON file or of a run folder, or the name of a bundled experiment.
-        uses: The settings on which the caller acts.
-        trust: True to act on the record of somebody else.
-
-    Raises:
-        ConfigError: No such file exists, or it cannot be read.
-        UntrustedConfigError: This user did not write the record here, and it names commands, modules, servers or paths.
-    """
-    path: Path | Traversable = Path(name).expanduser()
-    if path.is_dir() and path.joinpath("config.json").is_file():
-        path = path.joinpath("config.json")
-    if path.is_dir():
-        raise ConfigError(f"--config {name} is a folder without config.json; wanted a TOML file or a run")
-    if not path.is_file() and name.removesuffix(".toml") in bundled():
-        path = EXPERIMENTS.joinpath(f"{name.removesuffix('.toml')}.toml")
-    try:
-        content = path.read_bytes()
-        text = content.decode("utf-8")
-        record = json.loads(text) if path.name.endswith(".json") else tomllib.loads(text)
-    except FileNotFoundError as error:
-        raise ConfigError(f"--config {name}: there is no such file{_close(name, bundled())}") from error
-    except OSError as error:
-        raise ConfigError(f"--config {name} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"--config {name} is not UTF-8: {error}") from error
-    except (ValueError, RecursionError) as error:
-        kind = "JSON" if path.name.endswith(".json") else "TOML"
-        raise ConfigError(f"--config {name} is not {kind}: {error}") from error
-    if not isinstance(record, dict):
-        raise ConfigError(f"--config {name}: found {type(record).__name__}, wanted an object with settings")
-    if path.name.endswith(".json") and not trust:
-        used = dataclasses.replace(uses, only=EVALUATED) if _is_evaluation(record) else uses
-        require_trust(Path(str(path)), content, record, used)
-    return record
-
-
-def _is_evaluation(record: Mapping[str, Any]) -> bool:
-    return "scores" in record and "scenarios" in record
-
-
-def config_of(experiment: Experiment) -> dict[str, Any]:
-    """Return an experiment as a config: its record without inapplicable and derived settings.
-
-    An algorithm without a critic drops the critic's settings; `updates` is dropped where it follows from `epochs`.
-    """
-    record = experiment.to_dict()
-    if not algorithm(experiment.algorithm).critic:
-        record["learner"] = {k: v for k, v in record["learner"].items() if k not in CRITIC_KNOBS}
-    if experiment.schedule.epochs:
-        del record["schedule"]["updates"]
-    return record
-
-
-def to_toml(experiment: Experiment, **others: Any) -> str:
-    """Return the TOML config with which `marft train` reproduces an experiment.
-
-    Args:
-        experiment: The experiment to write.
-        **others: Further flags such as `out`; those that are None are left out.
-    """
-    import tomli_w
-
-    record = config_of(experiment)
-    named = {key: value for key, value in record["keywords"].items() if not _holds_none(value)}
-    in_json = [f"{key}={json.dumps(value)}" for key, value in record["keywords"].items() if key not in named]
-    top = {key: value for key, value in record.items() if not isinstance(value, Mapping) and value is not None}
-    top |= {"env_arg": in_json} if in_json else {}
-    top |= {key: str(value) for key, value in others.items() if value is not None}
-    tables = {key: value for key, value in record.items() if isinstance(value, Mapping)} | {"keywords": named}
-    for table in SETTINGS:
-        tables[table] = {k: "none" if v is None else v for k, v in tables[table].items()}
-    return tomli_w.dumps({"command": "train", **top, **tables})
-
-
-def _holds_none(value: Any) -> bool:
-    """Return True if a value is or contains None, for which TOML has no notation."""
-    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return value is None or any(map(_holds_none, inside))
 
 
 class _Config:
@@ -212,7 +112,7 @@ class _Config:
     def _of_this_command(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the record of a run or of an evaluation as a config; refuse one that belongs to another command."""
         found = record.pop("command", None)
-        if _is_evaluation(record):
+        if is_evaluation(record):
             found = "eval"
         elif isinstance(record.get("learner"), dict) and isinstance(record.get("schedule"), dict) and found is None:
             found = SFT if record.get("algorithm") == SFT else "train"
@@ -220,7 +120,7 @@ class _Config:
             raise ConfigError(
                 f"{self.name} is a config of marft {found}, not of marft {self.command}{_advice(found, self.command)}"
             )
-        if _is_evaluation(record):
+        if is_evaluation(record):
             return _evaluated(record)
         if self.name.endswith(".json") or Path(self.name).is_dir():
             return config_of(Experiment.from_dict(record, self.name)) if found == "train" else record
@@ -275,7 +175,7 @@ class _Config:
         fields = {field.name for field in dataclasses.fields(SETTINGS[table][0])} if table else set()
         known = sorted(fields or {*self.actions, *SETTINGS, "models", "keywords", "command"})
         place = f" in [{table}]" if table else ""
-        raise ConfigError(f"{self.name}: unknown key {key!r}{place}{_close(name, known)}")
+        raise ConfigError(f"{self.name}: unknown key {key!r}{place}{close_to(name, known)}")
 
     def _keywords(self, found: dict[str, Any], value: Any) -> None:
         for key, keyword in self._table("keywords", value).items():
@@ -365,8 +265,3 @@ def _advice(found: Any, wanted: str) -> str:
     if (found, wanted) == (SFT, "train"):
         return f"; to train on from it: marft train {flag('start_from')} RUN"
     return ""
-
-
-def _close(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=3)
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else f"; known: {', '.join(known)}"

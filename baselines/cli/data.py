@@ -15,7 +15,7 @@ import envs_data
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
 from baselines.cli.terminal import say
-from baselines.experiment.config_trust import add_trust_flag
+from baselines.cli.trust_flag import add_trust_flag
 from baselines.results.visible_console import console
 from baselines.training_data import from_runs, mining
 from baselines.training_data.conditions import Condition

@@ -18,22 +18,13 @@ from rich.table import Table
 
 from baselines.cli.config_file import add_config
 from baselines.cli.device_flag import devices_of
-from baselines.cli.environment_flags import (
-    add_environment_flags,
-    add_run_flags,
-    factory,
-    keep_grades,
-    notes_of,
-    read_keywords,
-    scenarios,
-    settings_of,
-    versioned_id,
-)
+from baselines.cli.environment_flags import add_environment_flags, add_run_flags, read_keywords
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
 from baselines.cli.terminal import say
 from baselines.cli.train import add_model_flags
 from baselines.experiment.config_trust import Uses
+from baselines.experiment.environments import factory, keep_grades, notes_of, scenarios, settings_of, versioned_id
 from baselines.experiment.experiment import Experiment, read_models
 from baselines.experiment.gold_answers import ScriptedView
 from baselines.experiment.run_surface import keep_surface

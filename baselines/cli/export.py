@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from baselines.cli.terminal import say
-from baselines.experiment.config_trust import add_trust_flag
+from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.episode_source import EpisodeSource
 from marft_envs.records.files import write_episodes
 from marft_envs.records.opentelemetry import write_spans

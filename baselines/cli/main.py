@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, Command] = {
     "check": Command("baselines.cli.inspection:add_check_flags", "run the conformance kit on an environment"),
     "data": Command("baselines.cli.data:add_actions", "embedded data sets; training data and tasks of recordings"),
     "play": Command("baselines.cli.play:add_flags", "play one episode and print it"),
-    "new": Command("baselines.scaffold:add_flags", "make a package with an environment of your own"),
+    "new": Command("baselines.cli.new:add_flags", "make a package with an environment of your own"),
     "train": Command("baselines.cli.train:add_flags", "train a team of language models on an environment"),
     "sft": Command("baselines.cli.sft:add_flags", "fine-tune a team on recorded turns, as a start for train"),
     "eval": Command("baselines.cli.evaluate:add_flags", "evaluate a team on a fixed list of scenarios"),

@@ -13,7 +13,7 @@ import numpy as np
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
 from baselines.cli.terminal import say
-from baselines.experiment.config_trust import add_trust_flag
+from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.gold_answers import oracle_of
 from marft_agents.policies.policy import Policy, Request, text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy

@@ -14,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from baselines.cli.terminal import say
+from baselines.experiment.progress import Ended, Event, Noted, Started, Updated
 from baselines.results import visible_console
 from marft_agents.metric_names import TOKENS_TOTAL, metric_prefix
 from marft_agents.monitoring.alarms import Alarm
@@ -171,6 +173,31 @@ def _print_line(console: Console, line: str) -> None:
 
 def _cell(metrics: Mapping[str, float], name: str) -> str:
     return f"{metrics[name]:.3f}" if name in metrics else "-"
+
+
+class TrainingDisplay:
+    """Progress of a training on the terminal: its live table, and notes on standard error."""
+
+    def __init__(self) -> None:
+        self.table: TrainingTable | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Started(updates, policies, budget_tokens, max_new_tokens):
+                self.table = TrainingTable(
+                    updates, list(policies), budget_tokens=budget_tokens, max_new_tokens=max_new_tokens
+                ).__enter__()
+            case Noted(text):
+                say(text, error=True)
+            case Updated(update, metrics) if self.table is not None:
+                self.table.add(update, metrics)
+            case Alarm() if self.table is not None:
+                self.table.alarm(event)
+            case Ended() if self.table is not None:
+                self.table.__exit__(None, None, None)
+            case _:
+                raise AssertionError(f"{event} before the training has started")
 
 
 class EpisodeCount:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from baselines.cli.terminal import say
-from baselines.experiment.config_trust import add_trust_flag
+from baselines.cli.trust_flag import add_trust_flag
 from baselines.publishing.team_folder import PublishedTeam, PublishError
 
 REPO = re.compile(r"[\w.-]+/[\w.-]+")

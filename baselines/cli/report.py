@@ -6,9 +6,9 @@ import argparse
 import webbrowser
 from pathlib import Path
 
+from baselines import report
 from baselines.cli.terminal import say
-from baselines.report.page import MOST_EPISODES, build_report
-from marft_common.atomic_files import replacing
+from baselines.report.page import MOST_EPISODES
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -45,23 +45,13 @@ def _count(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft report`."""
-    write_report(arguments.out, arguments.path, arguments.compare, keep=arguments.episodes)
+    file = report.write(arguments.path, arguments.compare, out=arguments.out, keep=arguments.episodes)
+    say_written(file)
     if arguments.open:
-        webbrowser.open(arguments.out.resolve().as_uri())
+        webbrowser.open(file.resolve().as_uri())
     return 0
 
 
-def write_report(out: Path, source: Path, other: Path | None = None, *, keep: int = MOST_EPISODES) -> None:
-    """Write the report of a folder of records, complete or not at all, and print its size.
-
-    Args:
-        out: File to write.
-        source: A run, an evaluation, a benchmark or an attribution.
-        other: Another one to show beside it.
-        keep: Largest number of episodes of each set.
-    """
-    content = build_report(source, other, keep=keep)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(out) as part:
-        part.write_bytes(content)
-    say(f"{out}: {len(content) / 1e6:.2f} MB")
+def say_written(file: Path) -> None:
+    """Print the path and the size of a report."""
+    say(f"{file}: {file.stat().st_size / 1e6:.2f} MB")

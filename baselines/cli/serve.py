@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from baselines.cli.device_flag import add_device_flag, devices_of
-from baselines.cli.environment_flags import factory
 from baselines.cli.settings_flags import add_knobs, read_knobs
 from baselines.cli.terminal import say
-from baselines.experiment.config_trust import Uses, add_trust_flag
+from baselines.cli.trust_flag import add_trust_flag
+from baselines.experiment.config_trust import Uses
+from baselines.experiment.environments import factory
 from baselines.experiment.local_hosts import is_loopback
 from baselines.experiment.run_surface import read_surface
 from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of

@@ -138,8 +138,3 @@ def given_knobs(arguments: argparse.Namespace, settings: type[Any]) -> dict[str,
             optional = isinstance(hint, types.UnionType)
             found[field] = None if optional and given == "none" else given
     return found
-
-
-def from_record(settings: type[Any], record: Mapping[str, Any]) -> Any:
-    """Make the settings from their JSON record; lists become tuples."""
-    return settings(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})

@@ -11,26 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
-from baselines.cli.config_file import SFT
 from baselines.cli.device_flag import devices_of
-from baselines.cli.environment_flags import (
-    add_environment_flags,
-    add_run_flags,
-    given_keywords,
-    notes_of,
-    read_keywords,
-    versioned_id,
-)
+from baselines.cli.environment_flags import add_environment_flags, add_run_flags, given_keywords, read_keywords
 from baselines.cli.progress import EpisodeCount
-from baselines.cli.settings_flags import add_knobs, flag, from_record, read_knobs
+from baselines.cli.settings_flags import add_knobs, flag, read_knobs
 from baselines.cli.terminal import say
-from baselines.cli.train import add_model_flags, keep_as_own
-from baselines.experiment.config_trust import Uses, add_trust_flag, require_trust
-from baselines.experiment.data_checksums import refuse_changed
-from baselines.experiment.experiment import Experiment, read_models
+from baselines.cli.train import add_model_flags
+from baselines.cli.trust_flag import add_trust_flag
+from baselines.experiment.config_files import SFT
+from baselines.experiment.config_trust import Uses, require_trust
+from baselines.experiment.data_checksums import refuse_changed, sha256_of
+from baselines.experiment.environments import notes_of, versioned_id
+from baselines.experiment.experiment import Experiment, from_record, read_models
 from baselines.experiment.run_surface import keep_surface
+from baselines.experiment.training import keep_as_own
 from baselines.training_data.demonstrations import check_agents, demonstrations
-from baselines.training_data.recordings import sha256_of
 from baselines.training_data.turn_file import HELD_OUT, TRAIN, Example, TurnFileError, manifest_of, read_turns
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.supervised import SupervisedLearner

@@ -3,64 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-import shutil
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import torch
-
-from baselines.cli.config_file import add_config, to_toml
+from baselines.cli.config_file import add_config
 from baselines.cli.device_flag import add_device_flag, devices_of
-from baselines.cli.environment_flags import (
-    add_environment_flags,
-    add_run_flags,
-    factory,
-    keep_grades,
-    notes_of,
-    tasks_of,
-)
-from baselines.cli.progress import TrainingTable
+from baselines.cli.environment_flags import add_environment_flags, add_run_flags, read_keywords
+from baselines.cli.progress import TrainingDisplay
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
 from baselines.cli.terminal import say
+from baselines.experiment.config_files import to_toml
 from baselines.experiment.config_trust import EVERYTHING, Uses
-from baselines.experiment.data_checksums import refuse_changed, task_checksum
-from baselines.experiment.experiment import SETTINGS, Experiment
-from baselines.experiment.held_out_validation import held_out_tasks
-from baselines.experiment.learning_curve import draw_curve
+from baselines.experiment.experiment import DEFAULT_PRESET, SETTINGS, Experiment, read_models
 from baselines.experiment.presets import PRESETS
-from baselines.experiment.rollouts import identity, open_rollouts
-from baselines.experiment.run_surface import keep_surface
-from baselines.experiment.samplers import OWN, add_sampler_flag
-from baselines.training_data.recordings import sha256_of
+from baselines.training_data.demonstrations import replay_pools
 from marft_agents.learning.algorithms import ALGORITHMS
-from marft_agents.learning.learner import Learner
-from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
-from marft_agents.metric_names import TOKENS_TOTAL
+from marft_agents.learning.ranks import RankSettings
 from marft_agents.models.pretrained import Dtype
-from marft_agents.policies.language_model import Devices, LanguageModelTeam
-from marft_agents.rollouts.ray_workers import cluster
 from marft_agents.runs import checkpoint
-from marft_agents.runs.folder_lock import RunFolderError, owned
-from marft_agents.runs.ray_ranks import run_ranks
-from marft_agents.runs.run_folder import RunFolder, check_free, read_metrics, write_json
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
-from marft_agents.setting_fields import SettingsError
-from marft_common import written_files
-from marft_envs.tasks.tools.tool_access import check_surface
+from marft_agents.runs.folder_lock import RunFolderError
+from marft_agents.runs.trainer import TrainingSchedule
 
-DEFAULTS: Mapping[str, Any] = {  # applied after parsing: --resume must tell given flags from defaults
-    "algorithm": "marft-a",
-    "model": ["smollm2-135m"],
-    "sampler": OWN,
-    "canary": True,
-    "sharing": "separate",
-    "dtype": "auto",
-    "preset": "laptop",
-}
+WHOLE = ("algorithm", "sharing", "sampler", "canary", "preset", "dtype", "start_from", "replay_from")
 LEARNERS = tuple(field.name for field in dataclasses.fields(RankSettings))
 CHANGEABLE = ("updates", "epochs", "budget_tokens", "device", "ray", *LEARNERS)  # on resume
 WITH_RESUME = (*CHANGEABLE, "trust_config")
@@ -93,24 +59,23 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--algorithm",
         choices=ALGORITHMS,
         help="; ".join(f"{name}: {a.description}" for name, a in ALGORITHMS.items())
-        + f" (default: {DEFAULTS['algorithm']})",
+        + f" (default: {Experiment.algorithm})",
     )
     add_model_flags(parser)
     add_sampler_flag(parser)
     parser.add_argument(
         "--sharing",
         choices=("separate", "shared"),
-        help=f"one adapter per agent, or one for all (default: {DEFAULTS['sharing']})",
+        help=f"one adapter per agent, or one for all (default: {Experiment.sharing})",
     )
     parser.add_argument(
         "--preset",
         choices=PRESETS,
-        help="where settings come from that are neither given nor set by the algorithm "
-        f"(default: {DEFAULTS['preset']})",
+        help=f"where settings come from that are neither given nor set by the algorithm (default: {DEFAULT_PRESET})",
     )
     add_environment_flags(parser, split="train")
     for kind, title in SETTINGS.values():
-        add_knobs(parser, kind, title=title, presets=PRESETS, preset=DEFAULTS["preset"])
+        add_knobs(parser, kind, title=title, presets=PRESETS, preset=DEFAULT_PRESET)
     parser.add_argument(
         "--print-config",
         action="store_true",
@@ -122,6 +87,23 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def _flags(names: Iterable[str]) -> str:
     return ", ".join(map(flag, names))
+
+
+def add_sampler_flag(parser: argparse.ArgumentParser) -> None:
+    """Add --sampler and --canary."""
+    parser.add_argument(
+        "--sampler",
+        metavar="own|vllm|URL,URL",
+        help="what plays the training episodes: own generation, vLLM in this process, or a server with a /v1 API that "
+        "loads LoRA adapters, like http://localhost:8000/v1; with --ray one server per worker, separated by commas "
+        f"(default: {Experiment.sampler})",
+    )
+    parser.add_argument(
+        "--canary",
+        action=argparse.BooleanOptionalAction,
+        help="after each update, check that the sampler plays the adapters as they were just trained, and stop the run "
+        f"if it does not (default: {Experiment.canary})",
+    )
 
 
 def add_model_flags(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +136,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         say(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
         return 0
-    metrics = train(experiment, out, device=devices_of(arguments.device), resume=arguments.resume is not None)
+    metrics = experiment.run(
+        out,
+        TrainingDisplay(),
+        device=devices_of(arguments.device),
+        resume=arguments.resume is not None,
+        replay=replay_pools,
+    )
     budget = experiment.schedule.budget_tokens
     spent = f" with {metrics['tokens']:.0f} of {budget} tokens" if budget else ""
     say(
@@ -165,9 +153,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def experiment_of(arguments: argparse.Namespace) -> Experiment:
-    """Return the experiment of a new run from its flags and `DEFAULTS`."""
-    given = {name: value for name, value in vars(arguments).items() if value is not None}
-    return Experiment.from_arguments(argparse.Namespace(**{**DEFAULTS, **given}))
+    """Return the experiment of a new run from its flags.
+
+    Raises:
+        SettingsError: Flags are out of range, or contradict each other or the algorithm.
+    """
+    settings = {name: getattr(arguments, name) for name in WHOLE if getattr(arguments, name) is not None}
+    for kind, _ in SETTINGS.values():
+        settings |= given_knobs(arguments, kind)
+    if arguments.model is not None:
+        settings["models"] = read_models(arguments.model)
+    return Experiment.of(arguments.env, keywords=read_keywords(arguments), **settings)
 
 
 def _resumed(arguments: argparse.Namespace) -> Experiment:
@@ -206,222 +202,3 @@ def _refuse_less(budget_tokens: int, run: Path) -> None:
             f"--budget-tokens counts those of the whole run: found {budget_tokens}, wanted {spent} or more, since "
             f"{run} has generated {spent}"
         )
-
-
-def _refuse_shorter(experiment: Experiment, run: Path) -> None:
-    """Raise RunFolderError if a run has completed more updates than the experiment asks for."""
-    newest = checkpoint.latest(run / "checkpoints")
-    done = 0 if newest is None else int(newest.name.removeprefix("update-"))
-    planned = experiment.schedule.max_updates
-    if planned < done:
-        epochs = f" ({experiment.schedule.epochs} epochs)" if experiment.schedule.epochs else ""
-        raise RunFolderError(
-            f"--updates counts those of the whole run: found {planned}{epochs}, wanted {done} or "
-            f"more, since {run} has done {done}"
-        )
-
-
-def train(
-    experiment: Experiment,
-    out: Path,
-    *,
-    device: Devices = None,
-    resume: bool = False,
-    curve: bool = True,
-) -> dict[str, float]:
-    """Train a team and write configuration, metrics, checkpoints and learning curve to a run folder.
-
-    Args:
-        experiment: Complete configuration of the run.
-        out: Run folder to write.
-        device: Device of the models, see `build_team`.
-        resume: True continues from the newest checkpoint in `out`.
-        curve: False draws no learning curve.
-
-    Returns:
-        "success", mean success of the last "window" updates (at most 10), "updates" of the whole run, and "tokens"
-        generated for them (missing for a run resumed from a checkpoint that did not count them).
-    """
-    if device is not None and experiment.ranks.learners > 1:
-        raise SettingsError("--device: the device of several learners follows from --learner-gpus; leave out --device")
-    with contextlib.ExitStack() as ownership:
-        ownership.enter_context(owned(out))
-        if not resume:
-            check_free(out)
-        experiment.tracking.check_installed()
-        run = _Run(experiment, out, device, resume)
-        with cluster(run.experiment.rollouts, run.experiment.ranks):  # before any model is loaded
-            if experiment.ranks.learners == 1:
-                run.work(ALONE)
-            else:
-                ownership.close()  # rank 0 owns the folder
-                out = out.resolve()
-                shared = next(folder for folder in (out, *out.parents) if folder.is_dir())
-                work = partial(_on_rank, experiment.to_dict(), out, resume)
-                run_ranks(work, experiment.ranks, shared, identity=identity)
-        return _result(out, curve)
-
-
-def _result(out: Path, curve: bool) -> dict[str, float]:
-    """Draw the learning curve of a run, and return the numbers of `train`."""
-    history = read_metrics(out)
-    if not history:
-        raise RunFolderError(f"{out} has done all its updates, and {out / 'metrics.jsonl'} has lost the lines of all")
-    if curve:
-        draw_curve({out.name: history}, out / "curve.png")
-    window = history[-10:]
-    tokens = {"tokens": history[-1][TOKENS_TOTAL]} if TOKENS_TOTAL in history[-1] else {}
-    return tokens | {
-        "success": sum(m["team/success"] for m in window) / len(window),
-        "window": len(window),
-        "updates": history[-1]["update"] + 1,
-    }
-
-
-class _Run:
-    """A run that has passed all checks that need no model.
-
-    Args:
-        experiment: Complete configuration of the run.
-        out: Run folder to write.
-        device: Device of the models, see `build_team`.
-        resume: True continues from the newest checkpoint in `out`.
-    """
-
-    def __init__(self, experiment: Experiment, out: Path, device: Devices, resume: bool) -> None:
-        self.out, self.device, self.resume = out, device, resume
-        self.make_env = factory(experiment.env, experiment.keywords)
-        self.env = self.make_env()
-        keep_grades(self.env, out)
-        self.experiment = experiment.scheduled(self.env)
-        if resume:
-            _refuse_shorter(self.experiment, out)
-        self.held_out = held_out_tasks(experiment.env, experiment.keywords, experiment.validation, self.env)
-        if self.starts_anew and self.experiment.start_from is not None:
-            checkpoint.check_agents(Path(self.experiment.start_from), self.env.possible_agents)
-        self.notes = self._notes()
-        if not self.starts_anew:
-            self._refuse_changes(checkpoint.notes_of(out))
-        self.experiment.check(self.env)
-        if experiment.ranks.learners == 1:
-            self.experiment = self.experiment.sized(self.env.possible_agents, device)
-
-    def _notes(self) -> dict[str, str]:
-        """Return what decides the run beside its configuration: tools, and checksums of its data."""
-        experiment = self.experiment
-        found: dict[str, str | None] = dict(notes_of(self.env))
-        found["sampler"] = None if experiment.sampler == OWN else experiment.sampler
-        found["tasks"] = task_checksum(self.env)
-        if self.held_out is not None:
-            found["held_out_tasks"] = task_checksum(self.held_out.make_env())
-        if experiment.replay_from is not None and Path(experiment.replay_from).is_file():
-            found["replayed_turns"] = f"sha256 {sha256_of(Path(experiment.replay_from))}"
-        return {name: value for name, value in found.items() if value is not None}
-
-    def _refuse_changes(self, recorded: Mapping[str, str]) -> None:
-        """Refuse to go on with other tools or other data than a checkpoint was trained with."""
-        check_surface(recorded.get("tool_surface"), self.notes.get("tool_surface"))
-        data = self.experiment.keywords.get("data", "embedded")
-        named = {
-            "tasks": f"the tasks of the training (--data {data})",
-            "held_out_tasks": f"the tasks of the validation (--data {data})",
-            "replayed_turns": f"the turns of {self.experiment.replay_from}",
-        }
-        for name, what in named.items():
-            if name in recorded:
-                refuse_changed(what, self.notes.get(name), recorded[name], self.out)
-
-    @property
-    def starts_anew(self) -> bool:
-        """True if the run has no checkpoint to continue from."""
-        return not self.resume or checkpoint.latest(self.out / "checkpoints") is None
-
-    def work(self, ranks: Ranks) -> None:
-        """Train as rank 0, or share the passes of its updates."""
-        with contextlib.ExitStack() as stack:
-            if not ranks.rank:
-                stack.enter_context(owned(self.out))
-            _, team, learner = self.experiment.build(self.device, self.make_env, ranks)
-            stack.enter_context(contextlib.closing(team))
-            if ranks.rank:
-                learner.follow()
-            else:
-                self._train(team, learner, stack)
-                learner.release()
-
-    def _train(self, team: LanguageModelTeam, learner: Learner, stack: contextlib.ExitStack) -> None:
-        experiment = dataclasses.replace(self.experiment, learner=learner.settings)  # sizes resolved for this device
-        out, env = self.out, self.env
-        validator = None
-        if self.held_out is not None:
-            validator = self.held_out.validator(team, experiment.validation, experiment.schedule)
-        done, recorded = 0, None
-        if self.starts_anew:
-            if self.resume:
-                say(
-                    f"{out}: the run ended before its first checkpoint; it starts anew with its config.json",
-                    error=True,
-                )
-            if experiment.start_from is not None:
-                checkpoint.load_adapters(Path(experiment.start_from), team)
-        else:
-            if "tasks" in self.notes and "tasks" not in checkpoint.notes_of(out):
-                told = "an older version, which did not record its tasks: whether they changed since is not known"
-                say(f"{out}: its checkpoint was written by {told}", error=True)
-            done, recorded = checkpoint.load(out, team, learner), checkpoint.records_of(out)
-        exported = out / "adapters"
-        shutil.rmtree(exported, ignore_errors=True)  # those of a killed learner
-        rollouts = stack.enter_context(
-            open_rollouts(experiment, team, learner.settings, exported, make_env=self.make_env, device=self.device)
-        )
-        table = stack.enter_context(
-            TrainingTable(
-                experiment.schedule.updates if experiment.schedule.budget_tokens else experiment.schedule.max_updates,
-                list(team.policies),
-                budget_tokens=experiment.schedule.budget_tokens,
-                max_new_tokens=experiment.law.max_new_tokens,
-            )
-        )
-        folder = RunFolder(
-            out,
-            experiment.to_dict(),
-            resume_at=done,
-            recorded=recorded,
-            notes=self.notes,
-            tracking=experiment.tracking,
-        )
-        keep_surface(env, out)
-        if done:
-            keep_as_own(out, experiment)
-        Trainer(
-            self.make_env,
-            team,
-            learner,
-            experiment.schedule,
-            folder=folder,
-            rollouts=rollouts,
-            on_update=table.add,
-            health=experiment.health,
-            on_alarm=table.alarm,
-            tasks=tasks_of(env, "epochs") if experiment.schedule.epochs else (),
-            validator=validator,
-        ).run()
-        folder.close()
-
-
-def keep_as_own(run: Path, experiment: Experiment) -> None:
-    """Make the record of a resumed run this user's own; it is rewritten where the experiment became a longer one."""
-    file = run / "config.json"
-    if Experiment.load(run, Uses(only=())) != experiment:
-        write_json(file, experiment.to_dict(), own=True)
-    else:
-        written_files.enter(file, file.read_bytes())
-
-
-def _on_rank(record: Mapping[str, Any], out: Path, resume: bool, ranks: Ranks) -> None:
-    """Train a recorded experiment as one of several ranks, on the device that Ray Train gives it."""
-    from ray.train.torch import get_device
-
-    experiment = Experiment.from_dict(dict(record))
-    device = get_device() if experiment.ranks.learner_gpus else torch.device("cpu")
-    _Run(experiment, out, device, resume).work(ranks)

@@ -11,7 +11,6 @@ those values.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -259,17 +258,6 @@ def _walk(value: Any, node: _Node, place: tuple[str | int, ...], uses: Uses) -> 
 
 
 # ------------------------------------------------------------------ trust
-
-
-def add_trust_flag(parser: argparse.ArgumentParser) -> None:
-    """Add --trust-config."""
-    parser.add_argument(
-        "--trust-config",
-        action="store_true",
-        default=None,
-        help="act on what the records name (commands, modules, servers, paths, variables), though you did not write "
-        f"them on this machine; {VARIABLE}=DIR says so for all records below DIR",
-    )
 
 
 def read_config(file: Path, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> Any:

@@ -19,6 +19,12 @@ MOST_TASKS = (
 )
 
 
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def task_checksum(env: Any) -> str | None:
     """Return the number of tasks of an environment and the SHA-256 of all they hold, in their order.
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baselines.cli.environment_flags import factory, model_folder_or_name, read_keywords, tasks_of, versioned_id
-from baselines.cli.settings_flags import from_record, given_knobs, read_knobs
 from baselines.experiment.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
+from baselines.experiment.environments import factory, tasks_of, versioned_id
 from baselines.experiment.held_out_validation import ValidationSettings
 from baselines.experiment.presets import PRESETS
+from baselines.experiment.progress import Progress, silent
 from baselines.experiment.samplers import OWN, check_play
-from baselines.training_data.demonstrations import replay_pools
+from baselines.experiment.training import ReadPools, train
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for
@@ -62,9 +61,13 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
 }
 
 
+DEFAULT_MODEL = "smollm2-135m"
+DEFAULT_PRESET = "laptop"
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """Complete configuration of a training run.
+    """Complete configuration of a training run, and the front door to it: `Experiment.of(...).run(out)`.
 
     Attributes:
         env: Id of the environment, with its version.
@@ -93,14 +96,14 @@ class Experiment:
     """
 
     env: str
-    keywords: Mapping[str, Any]
-    algorithm: str
-    models: Mapping[str, str]
-    sharing: Sharing
-    learner: LearnerSettings
-    schedule: TrainingSchedule
-    law: SamplingParams
-    lora: LoraSettings
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    algorithm: str = "marft-a"
+    models: Mapping[str, str] = field(default_factory=lambda: {"*": DEFAULT_MODEL})
+    sharing: Sharing = "separate"
+    learner: LearnerSettings = None  # type: ignore[assignment]  # `__post_init__` sets those of the algorithm
+    schedule: TrainingSchedule = TrainingSchedule()
+    law: SamplingParams = SamplingParams()
+    lora: LoraSettings = LoraSettings()
     health: HealthSettings = HealthSettings()
     validation: ValidationSettings = ValidationSettings()
     sampler: str = OWN
@@ -115,35 +118,64 @@ class Experiment:
     replay_from: str | None = None
     dtype: Dtype = "auto"
 
+    def __post_init__(self) -> None:
+        if self.learner is None:
+            object.__setattr__(self, "learner", learner_settings(self.algorithm))
+
     @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> Experiment:
-        """Make an experiment from the flags of `marft train`.
+    def of(
+        cls,
+        env: str,
+        *,
+        preset: str = DEFAULT_PRESET,
+        models: str | Mapping[str, str] = DEFAULT_MODEL,
+        **settings: Any,
+    ) -> Experiment:
+        """Make an experiment from single settings, named as the flags of `marft train`.
+
+        Args:
+            env: Id of the environment; without a version the newest.
+            preset: Preset with the settings that are neither given nor set by the algorithm.
+            models: Model name of all agents, or by agent.
+            **settings: Attributes of an experiment (`algorithm`, `keywords`, ...), and fields of its parts
+                (`updates`, `policy_lr`, `temperature`, ...).
 
         Raises:
-            SettingsError: Flags are out of range, or contradict each other or the algorithm.
+            SettingsError: A setting is unknown or out of range, or contradicts another one or the algorithm.
+            UnknownEnvironmentError: No environment is registered under the id.
+
+        Examples:
+            >>> experiment = Experiment.of("marft/gsm8k_duo-v0", models="tiny", algorithm="grpo", updates=3)
+            >>> experiment.schedule.updates, experiment.learner.baseline
+            (3, 'group')
         """
-        defaults = PRESETS[arguments.preset]
-        given = given_knobs(arguments, TrainingSchedule)
-        if given.get("epochs") and given.get("updates") is not None:
+        if preset not in PRESETS:
+            raise SettingsError(f"preset = {preset!r}, wanted {' or '.join(PRESETS)}")
+        defaults = PRESETS[preset]
+        if settings.get("epochs") and settings.get("updates") is not None:
             raise SettingsError(
-                f"epochs = {given['epochs']} and updates = {given['updates']}: updates follow from epochs, "
+                f"epochs = {settings['epochs']} and updates = {settings['updates']}: updates follow from epochs, "
                 "wanted one of the two"
             )
-        parts = {
-            name: read_knobs(arguments, kind, defaults) for name, (kind, _) in SETTINGS.items() if name != "learner"
-        }
-        parts["learner"] = learner_settings(arguments.algorithm, defaults, **given_knobs(arguments, LearnerSettings))
+        parts: dict[str, Any] = {}
+        for name, (kind, _) in SETTINGS.items():
+            fields = {field.name for field in dataclasses.fields(kind)}
+            given = {key: settings.pop(key) for key in fields & settings.keys()}
+            if kind is LearnerSettings:
+                parts[name] = learner_settings(settings.get("algorithm", cls.algorithm), defaults, **given)
+            else:
+                parts[name] = kind(**{key: value for key, value in defaults.items() if key in fields} | given)
+        whole = {field.name for field in dataclasses.fields(cls)} - SETTINGS.keys()
+        if unknown := settings.keys() - whole:
+            raise SettingsError(f"{min(unknown)}: no setting of an experiment has this name; see marft train --help")
+        for name in ("start_from", "replay_from"):
+            if settings.get(name) is not None:
+                settings[name] = str(Path(settings[name]).expanduser().resolve())
+        named = {"*": models} if isinstance(models, str) else models
         return cls(
-            env=versioned_id(arguments.env),
-            keywords=read_keywords(arguments),
-            algorithm=arguments.algorithm,
-            models=read_models(arguments.model),
-            sharing=arguments.sharing,
-            dtype=arguments.dtype,
-            sampler=arguments.sampler,
-            canary=arguments.canary,
-            start_from=_absolute(getattr(arguments, "start_from", None)),
-            replay_from=_absolute(getattr(arguments, "replay_from", None)),
+            env=versioned_id(env),
+            models={agent: read_model(model) for agent, model in named.items()},
+            **settings,
             **parts,
         )
 
@@ -254,8 +286,39 @@ class Experiment:
         check_first_prompts(env, self.models, self.law, self.context)
         return settings
 
+    def run(
+        self,
+        out: Path | str,
+        progress: Progress | None = None,
+        *,
+        device: Devices = None,
+        resume: bool = False,
+        replay: ReadPools | None = None,
+    ) -> dict[str, float]:
+        """Train, validate and write the run folder, as `marft train` does.
+
+        The folder has one writer, and gets `config.json`, `versions.json`, `metrics.jsonl`, `episodes.jsonl`, alarms,
+        checkpoints and the learning curve.
+
+        Args:
+            out: Run folder to write.
+            progress: Gets the events of the training, see `baselines.experiment.progress`; None shows nothing.
+            device: Device of the models, see `build_team`.
+            resume: True continues from the newest checkpoint in `out`; False refuses a folder with results.
+            replay: Reads the turn file of `replay_from`, see `baselines.training_data.demonstrations.replay_pools`.
+
+        Returns:
+            "success", mean success of the last "window" updates (at most 10), "updates" of the whole run, and "tokens"
+            generated for them (missing for a run resumed from a checkpoint that did not count them).
+
+        Raises:
+            RunFolderError: The folder cannot be used: it has results, another writer, or other data.
+            SettingsError: The settings cannot be trained in this environment.
+        """
+        return train(self, Path(out), progress=progress or silent, device=device, resume=resume, replay=replay)
+
     def build(
-        self, device: Devices = None, make_env: Any = None, ranks: Ranks = ALONE
+        self, device: Devices = None, make_env: Any = None, ranks: Ranks = ALONE, replay: ReadPools | None = None
     ) -> tuple[Any, LanguageModelTeam, Learner]:
         """Build the environment factory, the team and the learner.
 
@@ -265,6 +328,7 @@ class Experiment:
             device: Device of the models, see `build_team`.
             make_env: Existing environment factory; None makes one from `env` and `keywords`.
             ranks: Processes that share the passes of each update.
+            replay: Reads the turn file of `replay_from`.
 
         Raises:
             SettingsError: The settings cannot be trained in this environment.
@@ -280,7 +344,12 @@ class Experiment:
         updates = self.scheduled(env).schedule.max_updates
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
         if self.replay_from is not None:
-            pools = replay_pools(Path(self.replay_from), team)
+            if replay is None:
+                raise SettingsError(
+                    f"replay_from = {self.replay_from!r}: no reader of turn files was given, wanted "
+                    "replay=baselines.training_data.demonstrations.replay_pools"
+                )
+            pools = replay(Path(self.replay_from), team)
             learner.replay = ReplayPools(settings.replay_share, pools, seed=self.schedule.seed)
         return make_env, team, learner
 
@@ -310,8 +379,9 @@ class Experiment:
         )
 
 
-def _absolute(path: Path | None) -> str | None:
-    return None if path is None else str(path.expanduser().resolve())
+def from_record(settings: type[Any], record: Mapping[str, Any]) -> Any:
+    """Make the settings from their JSON record; lists become tuples."""
+    return settings(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})
 
 
 def _plain(value: Any) -> Any:
@@ -342,4 +412,10 @@ def read_model(name: str) -> str:
         ValueError: The name of a partner is not of its form.
     """
     model = agent_model(name)
-    return str(dataclasses.replace(model, source=model_folder_or_name(model.source))) if model.local else name
+    return str(dataclasses.replace(model, source=_folder_or_name(model.source))) if model.local else name
+
+
+def _folder_or_name(name: str) -> str:
+    """Return a model name; make an existing path absolute, so that the run can be resumed from any folder."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.exists() else name

@@ -1,4 +1,4 @@
-"""`--validate-every`: validation on held-out tasks during training, and its sampling parameters."""
+"""Validation on held-out tasks during training, and its sampling parameters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baselines.cli.environment_flags import factory, scenarios
-from baselines.cli.terminal import say
+from baselines.experiment.environments import factory, scenarios
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs.trainer import TrainingSchedule
 from marft_agents.runs.validation import Validator
@@ -57,8 +56,15 @@ class HeldOut:
     make_env: Callable[[], Any]
     options: Sequence[Mapping[str, Any]]
 
-    def validator(self, team: LanguageModelTeam, settings: ValidationSettings, schedule: TrainingSchedule) -> Validator:
-        """Return a validator that plays these tasks with a team."""
+    def validator(
+        self,
+        team: LanguageModelTeam,
+        settings: ValidationSettings,
+        schedule: TrainingSchedule,
+        *,
+        warn: Callable[[str], None],
+    ) -> Validator:
+        """Return a validator that plays these tasks with a team; `warn` is told of failed episodes."""
         law = dataclasses.replace(team.law, temperature=0.0) if settings.validate_greedy else team.law
         return Validator(
             self.make_env,
@@ -68,11 +74,18 @@ class HeldOut:
             seed=schedule.seed,
             num_envs=schedule.num_envs,
             max_turns=schedule.max_turns,
-            on_failures=lambda text: say(f"validation: {text}", error=True),
+            on_failures=lambda text: warn(f"validation: {text}"),
         )
 
 
-def held_out_tasks(env_id: str, keywords: Mapping[str, Any], settings: ValidationSettings, env: Any) -> HeldOut | None:
+def held_out_tasks(
+    env_id: str,
+    keywords: Mapping[str, Any],
+    settings: ValidationSettings,
+    env: Any,
+    *,
+    warn: Callable[[str], None],
+) -> HeldOut | None:
     """Return the validation tasks of a run; None without validation.
 
     Args:
@@ -80,6 +93,7 @@ def held_out_tasks(env_id: str, keywords: Mapping[str, Any], settings: Validatio
         keywords: Keywords of `marft_envs.make` in training.
         settings: Settings of the validation.
         env: Environment that the run trains on.
+        warn: Is told of held-out tasks that are also trained on.
 
     Raises:
         SettingsError: All tasks are also training tasks, or the environment has no splits.
@@ -103,12 +117,12 @@ def held_out_tasks(env_id: str, keywords: Mapping[str, Any], settings: Validatio
         )
     else:
         make_env = factory(env_id, {**keywords, "split": split})
-        _refuse_trained(settings, env.unwrapped, make_env().unwrapped)
+        _refuse_trained(settings, env.unwrapped, make_env().unwrapped, warn)
     return HeldOut(make_env, scenarios(make_env(), limit))
 
 
-def _refuse_trained(settings: ValidationSettings, trained: Any, held_out: Any) -> None:
-    """Refuse validation tasks that are all training tasks; print a warning if some are.
+def _refuse_trained(settings: ValidationSettings, trained: Any, held_out: Any, warn: Callable[[str], None]) -> None:
+    """Refuse validation tasks that are all training tasks; warn if some are.
 
     A data set in a single file gives the same tasks for every split.
     """
@@ -122,7 +136,7 @@ def _refuse_trained(settings: ValidationSettings, trained: Any, held_out: Any) -
             "--validate-training-split"
         )
     if again:
-        say(f"validation: {again} of {len(held_out.tasks)} tasks are also trained on", error=True)
+        warn(f"validation: {again} of {len(held_out.tasks)} tasks are also trained on")
 
 
 def _text(task: Any) -> Any:

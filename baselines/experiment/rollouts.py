@@ -1,18 +1,16 @@
-"""`--ray`: open what plays the training episodes, in this process or by the workers of a Ray cluster."""
+"""Players of training episodes: this process, or the workers of a Ray cluster."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from baselines.cli.environment_flags import factory, tasks_of
-from baselines.experiment.experiment import Experiment
+from baselines.experiment.environments import factory, tasks_of
 from baselines.experiment.samplers import open_sampler, sampler_of
 from baselines.experiment.source_commit import source_commit
 from marft_agents.learning.settings import LearnerSettings
@@ -21,6 +19,9 @@ from marft_agents.rollouts.ray_workers import RayWorkers, versions
 from marft_agents.rollouts.rollout_source import GroupPlayer, LocalRollouts, RolloutSource
 from marft_agents.rollouts.rollout_workers import OFF, WorkerRollouts
 from marft_agents.runs.trainer import group_settings
+
+if TYPE_CHECKING:
+    from baselines.experiment.experiment import Experiment
 
 
 @contextlib.contextmanager
@@ -32,6 +33,7 @@ def open_rollouts(
     *,
     make_env: Callable[[], Any],
     device: Devices = None,
+    warn: Callable[[str], None],
 ) -> Iterator[RolloutSource]:
     """Open what plays the training episodes, as a context manager that closes engines and workers.
 
@@ -42,6 +44,7 @@ def open_rollouts(
         folder: Folder of the adapters that engines load.
         make_env: Makes an independent environment.
         device: Device of the learner; workers use the GPUs that Ray gives them, unless this is the CPU.
+        warn: Is told of a worker that died.
     """
     rollouts = experiment.rollouts
     if rollouts.ray == OFF or not rollouts.rollout_workers:
@@ -50,8 +53,8 @@ def open_rollouts(
         return
     places = device.values() if isinstance(device, Mapping) else [device]
     on_cpu = all(place is not None and place.type == "cpu" for place in places)
-    build = partial(_open_worker, experiment.to_dict(), str(folder.resolve()), on_cpu)
-    workers = RayWorkers(build, team, rollouts, identity=identity, on_death=partial(print, file=sys.stderr))
+    build = partial(_open_worker, experiment, str(folder.resolve()), on_cpu)
+    workers = RayWorkers(build, team, rollouts, identity=identity, on_death=warn)
     with contextlib.closing(workers):
         sampling = _sampling(experiment, settings, make_env())
         source = WorkerRollouts(workers, sampling, rollouts, max_updates=experiment.schedule.max_updates)
@@ -85,9 +88,8 @@ def open_player(
 
 
 @contextlib.contextmanager
-def _open_worker(record: Mapping[str, Any], folder: str, on_cpu: bool, index: int) -> Iterator[GroupPlayer]:
-    """Open the player of a worker in its own process, from the record of the experiment."""
-    experiment = Experiment.from_dict(dict(record))
+def _open_worker(experiment: Experiment, folder: str, on_cpu: bool, index: int) -> Iterator[GroupPlayer]:
+    """Open the player of a worker in its own process."""
     make_env = factory(experiment.env, experiment.keywords)
     env = make_env()
     settings = experiment.check(env)

@@ -1,8 +1,7 @@
-"""`--sampler`: select the engine of training episodes: own generation, vLLM in this process, or a server."""
+"""Samplers of training episodes: own generation, vLLM in this process, or a server with a /v1 API."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.util
 import os
@@ -20,23 +19,6 @@ from marft_agents.policies.vllm_sampler import NOT_INSTALLED
 
 OWN, VLLM = "own", "vllm"
 ANSWER_S = 10.0  # timeout of a server's list of models, in seconds
-
-
-def add_sampler_flag(parser: argparse.ArgumentParser) -> None:
-    """Add --sampler and --canary."""
-    parser.add_argument(
-        "--sampler",
-        metavar="own|vllm|URL,URL",
-        help="what plays the training episodes: own generation, vLLM in this process, or a server with a /v1 API that "
-        "loads LoRA adapters, like http://localhost:8000/v1; with --ray one server per worker, separated by commas "
-        f"(default: {OWN})",
-    )
-    parser.add_argument(
-        "--canary",
-        action=argparse.BooleanOptionalAction,
-        help="after each update, check that the sampler plays the adapters as they were just trained, and stop the run "
-        f"if it does not (default: {True})",
-    )
 
 
 def check_sampler(name: str) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from baselines.cli.environment_flags import KEYWORDS
-from baselines.cli.settings_flags import flag
+from baselines.experiment.environments import KEYWORDS
 
 PICTURE = "dependency.png"
 
@@ -156,7 +155,9 @@ def environment_flags(facts: CardFacts) -> list[str]:
         keywords = {key: value for key, value in keywords.items() if key not in ("team", "dependency")}
     for key, value in keywords.items():
         plain = str(value) if isinstance(value, str | int) else json.dumps(value)
-        found += [flag(key), plain] if key in KEYWORDS else ["--env-arg", f"{key}={json.dumps(value)}"]
+        found += (
+            [f"--{key.replace('_', '-')}", plain] if key in KEYWORDS else ["--env-arg", f"{key}={json.dumps(value)}"]
+        )
     return found
 
 

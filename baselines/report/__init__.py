@@ -1,1 +1,36 @@
-"""Pictures and pages made from the records of runs."""
+"""One-file HTML report of a run, an evaluation or a benchmark, and its server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from baselines.report.page import MOST_EPISODES, build_report
+from marft_common.atomic_files import replacing
+
+__all__ = ["write"]
+
+
+def write(
+    folder: Path | str, other: Path | str | None = None, *, out: Path | str | None = None, keep: int = MOST_EPISODES
+) -> Path:
+    """Write the report of a folder of records, complete or not at all.
+
+    Args:
+        folder: A run, an evaluation, a benchmark or an attribution.
+        other: Another one to show beside it.
+        out: File to write; None: `report.html` in the folder.
+        keep: Largest number of episodes of each set, spread evenly over those recorded.
+
+    Returns:
+        The file.
+
+    Raises:
+        SourceError: A path holds no records.
+        ValueError: A record cannot be read.
+    """
+    file = Path(folder) / "report.html" if out is None else Path(out)
+    content = build_report(Path(folder), None if other is None else Path(other), keep=keep)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file) as part:
+        part.write_bytes(content)
+    return file

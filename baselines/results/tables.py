@@ -1,4 +1,4 @@
-"""Tables of a benchmark from its records alone: `python -m baselines.results.tables DIR...`.
+"""Tables of a benchmark from its records alone, see `baselines.cli.bench_table`.
 
 One table per task, worst row first. Success has its 95 % interval over training seeds and scenarios. Differences are
 paired over both and their p-values adjusted by Holm over the rows of the table (`baselines.results.statistics`).
@@ -6,10 +6,8 @@ paired over both and their p-values adjusted by Holm over the rows of the table 
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table as TerminalTable
 
-from baselines.cli.terminal import say
 from baselines.experiment import record_shapes
 from baselines.results import visible_console
 from baselines.results.statistics import grid_mean, holm, noise_floor, paired_difference, wilson
@@ -512,33 +509,3 @@ def fill_page(page: str, tables: str) -> str:
     if not start or not end:
         raise RecordsError(f"the page has no place for tables: wanted the lines {START} and {END}")
     return f"{before}{START}\n\n{tables}\n{END}{after}"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print tables from records; write them into a page or export the records where asked."""
-    parser = argparse.ArgumentParser(prog="python -m baselines.results.tables", description=str(__doc__).split("\n")[0])
-    parser.add_argument("places", nargs="+", type=Path, metavar="DIR", help="folders of marft bench, or exported files")
-    parser.add_argument("--reference", default=REFERENCE, metavar="ARM", help=f"to compare with (default: {REFERENCE})")
-    parser.add_argument(
-        "--tasks-as-arms", action="store_true", help="one table whose rows are the tasks; --reference names one of them"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables between the marks of a page")
-    parser.add_argument("--export", type=Path, metavar="FILE", help="write all records as one small JSON file")
-    given = parser.parse_args(arguments)
-    records = read_records(given.places)
-    tables = tables_of(tasks_as_arms(records) if given.tasks_as_arms else records, given.reference)
-    if given.export:
-        export(records, given.export)
-    if given.page:
-        text = fill_page(given.page.read_text(encoding="utf-8"), markdown(tables))
-        given.page.write_text(text, encoding="utf-8")
-    say(to_json(tables) if given.json else markdown(tables) if given.markdown else terminal(tables), end="")
-    return 0
-
-
-if __name__ == "__main__":
-    from baselines.cli.main import guarded
-
-    sys.exit(guarded(main))

@@ -1,11 +1,10 @@
-"""`marft new`: create a package with an example environment that installs, passes the conformance kit and trains.
+"""Scaffold of `marft new`: a package with an example environment that installs, passes the conformance kit and trains.
 
 The files are copied from `template/`. The package's name replaces `PACKAGE` in file names and `$name` in texts.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import keyword
 import os
@@ -19,7 +18,6 @@ from pathlib import Path, PurePosixPath
 from string import Template
 
 import marft_envs
-from baselines.cli.terminal import say
 
 MAX_NAME_CHARS = 40
 TEAMS = ("solo", "duo")
@@ -27,35 +25,6 @@ TEAMS = ("solo", "duo")
 
 class ScaffoldError(ValueError):
     """Unusable package name, or a folder that exists already; the message says what to do."""
-
-
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `marft new`."""
-    parser.add_argument("name", metavar="NAME", help="of the package and of its task: a-z, 0-9 and _, like word_games")
-    parser.add_argument(
-        "--dir",
-        type=Path,
-        default=Path(),
-        metavar="DIR",
-        help="where the folder NAME is made (default: here)",
-    )
-    parser.add_argument(
-        "--namespace", default="my", help="of the ids, NAMESPACE/NAME_solo-v0 and NAMESPACE/NAME_duo-v0 (default: my)"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Run `marft new`."""
-    made = create(arguments.name, arguments.dir, arguments.namespace)
-    duo = f"{arguments.namespace}/{arguments.name}_duo-v0"
-    say(
-        f"{made}: a package with {duo.replace('duo', 'solo')} and {duo}; its README says more. Try it:\n\n"
-        f"  pip install -e {made}\n"
-        f"  marft check {duo}\n"
-        f"  marft train --env {duo} --model tiny --updates 2 --out runs/{arguments.name}"
-    )
-    return 0
 
 
 def create(name: str, parent: Path, namespace: str = "my") -> Path:

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from baselines.cli.environment_flags import factory
+from baselines.experiment.environments import factory
 from baselines.experiment.experiment import Experiment
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.language_model import LanguageModelTeam

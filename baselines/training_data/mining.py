@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.cli.environment_flags import settings_of, versioned_id
+from baselines.experiment.environments import settings_of, versioned_id
 from baselines.experiment.scenario_lists import ScenarioList, scenario_list
 from baselines.training_data.conditions import Condition
 from baselines.training_data.from_runs import select

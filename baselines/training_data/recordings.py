@@ -6,7 +6,6 @@ its text, so their games are rebuilt from the recorded actions and outcomes, and
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from baselines.experiment.config_trust import require_trust
+from baselines.experiment.data_checksums import sha256_of
 from baselines.experiment.episode_source import EpisodeSource
 from marft_envs.environment_capabilities import dependency_game, listing_game
 from marft_envs.game.episode import Episode
@@ -134,12 +134,6 @@ def read_recording(
     else:
         _add_records(recording, make, trust=trust)
     return recording
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _holds_spans(path: Path) -> bool:

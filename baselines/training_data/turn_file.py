@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baselines.training_data.recordings import RecordedTurn, sha256_of
+from baselines.experiment.data_checksums import sha256_of
+from baselines.training_data.recordings import RecordedTurn
 from marft_agents.runs.run_folder import replacing, write_json
 
 SCHEMA = "marft.turns/1"

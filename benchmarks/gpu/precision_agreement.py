@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from baselines.cli.environment_flags import factory
+from baselines.experiment.environments import factory
 from benchmarks.gpu.benchmark_models import Shape
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.token_log_probs import action_hidden, score_tokens

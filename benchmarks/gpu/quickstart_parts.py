@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from baselines import quickstart
-from baselines.cli.train import train
+from baselines.experiment.training import train
 from benchmarks.gpu.generation import seconds_of_one
 from marft_agents.runs.run_folder import read_metrics
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from pettingzoo.utils.wrappers import BaseWrapper
 
-from baselines.cli.environment_flags import factory
+from baselines.experiment.environments import factory
 from baselines.experiment.samplers import OWN, open_sampler
 from benchmarks.gpu.benchmark_models import Shape
 from benchmarks.gpu.peak_throughput import PeakThroughput, synchronise

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from baselines.cli.bench_table import main
 from baselines.results.statistics import holm, paired_difference
 from baselines.results.tables import (
     END,
@@ -12,7 +13,6 @@ from baselines.results.tables import (
     RecordsError,
     export,
     fill_page,
-    main,
     markdown,
     read_records,
     tables_of,

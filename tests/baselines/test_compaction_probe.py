@@ -9,7 +9,7 @@ import pytest
 
 import marft_envs
 from baselines.bench.plan import read_plan
-from baselines.cli.config_file import EXPERIMENTS
+from baselines.experiment.config_files import EXPERIMENTS
 from baselines.experiment.gold_answers import oracle_of
 from baselines.probes.compaction import BUDGET, CHANCE, COMPACTOR, WINDOW, CompactionTasks
 from marft_envs import Episode, replay

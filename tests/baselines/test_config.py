@@ -7,9 +7,10 @@ import tomllib
 import pytest
 
 from baselines.cli import evaluate
-from baselines.cli.config_file import ConfigError, add_config, bundled, config_of, read_file, to_toml, with_config
+from baselines.cli.config_file import add_config, with_config
 from baselines.cli.main import build_parser, main
 from baselines.cli.train import experiment_of
+from baselines.experiment.config_files import ConfigError, bundled, config_of, read_file, to_toml
 from baselines.experiment.experiment import SETTINGS, Experiment
 from baselines.experiment.presets import PRESETS
 from marft_agents.learning.algorithms import ALGORITHMS

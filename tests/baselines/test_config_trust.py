@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import marft_envs
-from baselines.cli.config_file import bundled, read_file, with_config
+from baselines.cli.config_file import with_config
 from baselines.cli.main import build_parser
 from baselines.cli.train import experiment_of
+from baselines.experiment.config_files import bundled, read_file
 from baselines.experiment.config_trust import (
     CONNECTS,
     IMPORTS,

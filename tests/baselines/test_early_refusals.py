@@ -10,8 +10,8 @@ import pytest
 
 from baselines.cli.main import build_parser, main
 from baselines.cli.settings_flags import flag
-from baselines.cli.train import DEFAULTS
-from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.cli.train import experiment_of
+from baselines.experiment.experiment import SETTINGS
 from baselines.experiment.presets import PRESETS
 from marft_agents.learning.algorithms import TOKEN_KNOBS
 
@@ -130,12 +130,11 @@ def test_help_tells_the_defaults_that_hold():
     shown = {action.dest: action for action in parser._subparsers._group_actions[0].choices["train"]._actions}
     for preset in PRESETS:
         told = parser.parse_args(["train", "--env", "marft/math_duo-v0", "--model", "tiny", "--preset", preset])
-        for name, default in DEFAULTS.items():
-            setattr(told, name, getattr(told, name) or default)
-            assert f"(default: {default})" in shown[name].help or name == "model"
-        experiment = Experiment.from_arguments(told)
+        experiment = experiment_of(told)
+        for name in ("algorithm", "sampler", "canary", "sharing", "dtype"):
+            assert f"(default: {getattr(experiment, name)})" in shown[name].help
         told.algorithm = "marft-t"
-        of_tokens = Experiment.from_arguments(told)
+        of_tokens = experiment_of(told)
         for part, (kind, _) in SETTINGS.items():
             for field in dataclasses.fields(kind):
                 shown_for = of_tokens if field.name in TOKEN_KNOBS else experiment

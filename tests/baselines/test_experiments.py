@@ -6,8 +6,8 @@ import tomllib
 import pytest
 
 import marft_envs
-from baselines.cli.config_file import EXPERIMENTS, bundled, read_file
 from baselines.cli.main import main
+from baselines.experiment.config_files import EXPERIMENTS, bundled, read_file
 
 SMALL = ["--model", "tiny", "--device", "cpu", "--max-new-tokens", "2", "--data", "embedded"]
 SHORT = ["--updates", "1", "--groups", "1", "--group-size", "2", "--validate-on", "test:1"]

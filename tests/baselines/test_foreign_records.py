@@ -18,8 +18,8 @@ from canary import WITHOUT_PLACE, Canary, change, error_of, invocations, leaves,
 from needed_package import needed_package
 
 from baselines.cli.main import COMMANDS, main
+from baselines.experiment.data_checksums import sha256_of
 from baselines.report.server import Server
-from baselines.training_data.recordings import sha256_of
 from marft_common.import_paths import search_working_directory
 
 needed_package("mcp.client.stdio", "pip install 'marft[mcp]'")  # its servers write to the standard error of this moment

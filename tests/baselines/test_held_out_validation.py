@@ -6,8 +6,8 @@ import pytest
 from fakes import CopyDigit, word_team
 
 import marft_envs
-from baselines.cli.environment_flags import factory, scenarios, tasks_of
 from baselines.cli.main import main
+from baselines.experiment.environments import factory, scenarios, tasks_of
 from baselines.experiment.held_out_validation import ValidationSettings, held_out_tasks
 from baselines.experiment.learning_curve import draw_curve
 from marft_agents.runs.run_folder import read_metrics
@@ -58,22 +58,23 @@ def test_one_file_is_every_split(capsys, tmp_path):
     assert "'no-such-model'" in error_of(capsys, *flags, "--validate-training-split")  # allowed: the model is next
 
 
-def test_tasks_that_are_in_both_splits_are_counted(capsys, tmp_path):
+def test_tasks_that_are_in_both_splits_are_counted(tmp_path):
     rows = {"train": ["2+2?", "3+3?"], "test": ["2+2?", "4+4?"]}
     for split, questions in rows.items():
         lines = [json.dumps({"question": q, "answer": str(2 * int(q[0]))}) + "\n" for q in questions]
         (tmp_path / f"{split}.jsonl").write_text("".join(lines))
     make = factory(DUO, {"data": str(tmp_path)})
-    found = held_out_tasks(DUO, {"data": str(tmp_path)}, settings("test"), make())
+    told = []
+    found = held_out_tasks(DUO, {"data": str(tmp_path)}, settings("test"), make(), warn=told.append)
     assert found.options == [{"index": 0}, {"index": 1}]
-    assert "1 of 2 tasks are also trained on" in capsys.readouterr().err
+    assert told == ["validation: 1 of 2 tasks are also trained on"]
 
 
 def test_an_environment_without_splits_plays_seeds():
     marft_envs.register("test/copy_digit-v0", CopyDigit, force=True)
     with pytest.raises(SettingsError, match="has no splits; wanted seeds:LIMIT"):
-        held_out_tasks("test/copy_digit-v0", {}, settings("test"), CopyDigit())
-    found = held_out_tasks("test/copy_digit-v0", {}, settings("seeds:3"), CopyDigit())
+        held_out_tasks("test/copy_digit-v0", {}, settings("test"), CopyDigit(), warn=pytest.fail)
+    found = held_out_tasks("test/copy_digit-v0", {}, settings("seeds:3"), CopyDigit(), warn=pytest.fail)
     assert found.options == [{"seed": 0}, {"seed": 1}, {"seed": 2}]
     with pytest.raises(ValueError, match=r"--epochs needs an environment with a list of tasks; CopyDigit has none"):
         tasks_of(CopyDigit(), "epochs")
@@ -107,14 +108,15 @@ class Endless(CopyDigit):
         return super().following(agent) or (list(self.order) if self.split == "test" else [])
 
 
-def test_a_held_out_game_that_does_not_end_is_a_failed_episode(capsys):
+def test_a_held_out_game_that_does_not_end_is_a_failed_episode():
     marft_envs.register("test/endless-v0", Endless, force=True)
     env = Endless()
-    found = held_out_tasks("test/endless-v0", {}, settings("test:2"), env)
+    found = held_out_tasks("test/endless-v0", {}, settings("test:2"), env, warn=pytest.fail)
     team, schedule = word_team(env.possible_agents), TrainingSchedule(max_turns=4)
-    metrics = found.validator(team, settings("test:2"), schedule).metrics()
+    told = []
+    metrics = found.validator(team, settings("test:2"), schedule, warn=told.append).metrics()
     assert (metrics["validation/failed"], "validation/success" in metrics) == (2, False)
-    error = capsys.readouterr().err
+    [error] = told
     assert error.startswith("validation: 2 of 2 episodes failed; the first: ")
     assert "4 turns were played and the game is not over" in error
 
@@ -170,4 +172,5 @@ def test_a_limit_spreads_over_all_tasks():
     assert [option["index"] for option in scenarios(env, None)] == list(range(200))
     assert len(scenarios(env, 1000)) == 200
     trained = marft_envs.make(DUO, data="embedded:stories", split="train")
-    assert held_out_tasks(DUO, {"data": "embedded:stories"}, settings("test:4"), trained).options == scenarios(env, 4)
+    found = held_out_tasks(DUO, {"data": "embedded:stories"}, settings("test:4"), trained, warn=pytest.fail)
+    assert found.options == scenarios(env, 4)

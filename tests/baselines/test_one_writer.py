@@ -14,8 +14,8 @@ from bench_plan import write_plan
 from folder_owner import owner
 
 from baselines.cli.main import main
-from baselines.cli.train import _Run
 from baselines.experiment.experiment import Experiment
+from baselines.experiment.training import TrainingRun
 from marft_agents.policies import language_model
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError
 from marft_agents.runs.run_folder import read_metrics
@@ -85,7 +85,7 @@ def test_an_evaluation_inside_of_a_run_that_trains_is_no_second_writer(made):
 
 
 def test_of_several_learners_rank_0_owns_the_folder(made, tmp_path, unloaded):
-    run = _Run(Experiment.load(made / "run"), tmp_path / "out", None, resume=False)
+    run = TrainingRun(Experiment.load(made / "run"), tmp_path / "out")
     with owner(tmp_path / "out") as other:
         with pytest.raises(RunFolderError, match=f"is written by process {other.pid} on machine"):
             run.work(SimpleNamespace(rank=0, count=2))

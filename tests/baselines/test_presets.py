@@ -9,8 +9,8 @@ from fakes import CopyDigit, RelayDigit, word_team
 from naive import logprobs, play
 
 from baselines.cli.main import build_parser
-from baselines.cli.train import DEFAULTS
-from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.cli.train import experiment_of
+from baselines.experiment.experiment import SETTINGS
 from baselines.experiment.presets import PRESETS
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import ALGORITHMS
@@ -40,10 +40,7 @@ APPENDIX = {"centring": "none", "scaling": "batch", "value_clip": 0.2, "kl_stop"
 
 def experiment(*flags, algorithm="marft-t"):
     arguments = ["train", "--env", "marft/math_duo-v0", "--model", "tiny", "--algorithm", algorithm, *flags]
-    told = build_parser().parse_args(arguments)
-    for name, default in DEFAULTS.items():
-        setattr(told, name, getattr(told, name) or default)
-    return Experiment.from_arguments(told)
+    return experiment_of(build_parser().parse_args(arguments))
 
 
 def settings_of(found):

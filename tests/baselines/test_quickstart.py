@@ -56,14 +56,14 @@ def test_it_reports_intervals_and_draws_the_curve(finished):
 
 
 def test_the_untrained_team_speaks_first_and_the_training_can_be_watched(tmp_path, monkeypatch, capsys):
-    def look(plan, out):
+    def look(plan, out, progress):
         url = re.search(r"http://127\.0\.0\.1:\d+/", capsys.readouterr().out)[0]
         with urllib.request.urlopen(url) as answer:
             seen.append(answer.read().decode())
         raise ValueError("seen enough")
 
     seen = []
-    monkeypatch.setattr(quickstart, "train", look)
+    monkeypatch.setattr(quickstart.Experiment, "run", look)
     assert main(["--model", "tiny", "--limit", "2", "--out", str(tmp_path / "run")]) == 1
     assert "<html" in seen[0]
     assert "seen enough" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 
 from baselines.cli.main import build_parser, main
 from baselines.cli.progress import TrainingTable
-from baselines.cli.train import WITH_RESUME
+from baselines.cli.train import WITH_RESUME, experiment_of
 from baselines.experiment.experiment import Experiment
 from marft_agents.runs.run_folder import read_metrics
 
@@ -40,10 +40,8 @@ def trained(tmp_path):
 def recorded(tmp_path_factory):
     """A run folder as one that was killed before its first checkpoint left it."""
     arguments = build_parser().parse_args([*TRAIN, "--out", "nowhere", "--updates", "1"])
-    arguments.algorithm, arguments.sharing, arguments.preset, arguments.sampler = "marft-a", "separate", "laptop", "own"
-    arguments.canary = True
     folder = tmp_path_factory.mktemp("recorded")
-    (folder / "config.json").write_text(json.dumps(Experiment.from_arguments(arguments).to_dict()))
+    (folder / "config.json").write_text(json.dumps(experiment_of(arguments).to_dict()))
     return folder
 
 

@@ -19,6 +19,7 @@ import pytest
 
 import marft_envs
 from baselines import scaffold
+from baselines.cli import new
 from baselines.cli.main import main
 from baselines.scaffold import ScaffoldError, create
 from marft_envs.registration import registry
@@ -39,7 +40,7 @@ SMALL = ["--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--updat
 
 def make(*arguments):
     parser = argparse.ArgumentParser()
-    scaffold.add_flags(parser)
+    new.add_flags(parser)
     parsed = parser.parse_args([*map(str, arguments)])
     return parsed.run(parsed)
 

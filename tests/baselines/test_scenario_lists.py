@@ -6,9 +6,9 @@ import pytest
 from fakes import Probe
 
 import marft_envs
-from baselines.cli.environment_flags import scenarios
 from baselines.cli.main import main
 from baselines.experiment import scenario_lists
+from baselines.experiment.environments import scenarios
 from baselines.experiment.scenario_lists import Scenario, ScenarioList, ScenarioListError, scenario_list
 
 DUO, SOLO, TRIO = (f"marft/gsm8k_{size}-v0" for size in ("duo", "solo", "trio"))

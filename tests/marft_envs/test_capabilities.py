@@ -8,7 +8,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from third_party_game import ThirdPartyGame
 from toy_games import toy_game, toy_tasks
 
-from baselines.cli.environment_flags import scenarios
+from baselines.experiment.environments import scenarios
 from marft_envs import FlexMG, Task
 from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game, recording_game
 from marft_envs.rollout.game_status import ReportingGame, Waiting

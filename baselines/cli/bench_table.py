@@ -1,0 +1,54 @@
+"""Tables of a benchmark from its records alone: `python -m baselines.cli.bench_table DIR...`.
+
+One table per task, worst row first, with 95 % intervals and adjusted p-values, see `baselines.results.tables`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from baselines.cli.main import guarded
+from baselines.cli.terminal import say
+from baselines.results.tables import (
+    REFERENCE,
+    export,
+    fill_page,
+    markdown,
+    read_records,
+    tables_of,
+    tasks_as_arms,
+    terminal,
+    to_json,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print tables from records; write them into a page or export the records where asked."""
+    about = str(__doc__).split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m baselines.cli.bench_table", description=about)
+    parser.add_argument("places", nargs="+", type=Path, metavar="DIR", help="folders of marft bench, or exported files")
+    parser.add_argument("--reference", default=REFERENCE, metavar="ARM", help=f"to compare with (default: {REFERENCE})")
+    parser.add_argument(
+        "--tasks-as-arms", action="store_true", help="one table whose rows are the tasks; --reference names one of them"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables between the marks of a page")
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write all records as one small JSON file")
+    given = parser.parse_args(arguments)
+    records = read_records(given.places)
+    tables = tables_of(tasks_as_arms(records) if given.tasks_as_arms else records, given.reference)
+    if given.export:
+        export(records, given.export)
+    if given.page:
+        text = fill_page(given.page.read_text(encoding="utf-8"), markdown(tables))
+        given.page.write_text(text, encoding="utf-8")
+    say(to_json(tables) if given.json else markdown(tables) if given.markdown else terminal(tables), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main))

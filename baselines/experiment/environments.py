@@ -1,0 +1,104 @@
+"""Environments of experiments: factories, versioned ids, effective settings, and the scenarios of an evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import marft_envs
+from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game
+from marft_envs.graders import GradedTasks
+
+KEYWORDS = (  # of `marft_envs.make` that have a flag of their own
+    "data",
+    "split",
+    "team",
+    "dependency",
+    "horizon",
+    "reward",
+    "feedback",
+    "communication",
+    "max_action_chars",
+    "judge",
+    "grader",
+    "tools",
+    "memory",
+    "size",
+)
+
+
+def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
+    """Return a function that makes independent environments; data is loaded and checked once, in this call.
+
+    Raises:
+        KeyError, TypeError, ValueError: Raised by `marft_envs.make`.
+    """
+    return independent_games(partial(marft_envs.make, env_id, **keywords))
+
+
+def keep_grades(env: Any, folder: Path) -> None:
+    """Keep the grades of `--grader` in a folder, for all games of the environment: `grades.jsonl`."""
+    game = listing_game(env)
+    if game is not None and isinstance(game.tasks, GradedTasks):
+        game.tasks.keep_grades(folder / "grades.jsonl")
+
+
+def versioned_id(env_id: str) -> str:
+    """Return an id with the version that `marft_envs.make` chooses, for reproducible records.
+
+    Raises:
+        UnknownEnvironmentError: No environment is registered under the id.
+    """
+    module, colon, _ = env_id.rpartition(":")
+    return f"{module}{colon}{marft_envs.spec(env_id).id}"
+
+
+def notes_of(env: Any) -> dict[str, str]:
+    """Return the environment's entry in the notes of a run: the hash of its tool surface, if it has tools."""
+    game = dependency_game(env)
+    found = None if game is None else game.settings.get("tool_surface")
+    return {} if found is None else {"tool_surface": found}
+
+
+def settings_of(env: Any) -> dict[str, Any]:
+    """Return the effective settings of an environment as JSON (horizon, feedback, ...); empty where it shows none."""
+    game = dependency_game(env)
+    return {} if game is None else json.loads(json.dumps(game.settings, default=str))
+
+
+def scenarios(env: Any, limit: int | None) -> list[dict[str, Any]]:
+    """Return the reset options of an evaluation: its list of tasks, or the seeds 0, 1, ... where it has none.
+
+    Args:
+        env: Environment to evaluate on.
+        limit: Maximum number of scenarios. Tasks are spread evenly, since data sets are often sorted by subject.
+            None means all tasks, or 100 seeds for environments without a list of tasks.
+
+    Raises:
+        ValueError: The limit is below 1.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"--limit = {limit}, wanted >= 1")
+    game = listing_game(env)
+    if game is not None:
+        total = len(game.tasks)
+        count = total if limit is None else min(limit, total)
+        return [{"index": i * total // count} for i in range(count)]
+    return [{"seed": i} for i in range(100 if limit is None else limit)]
+
+
+def tasks_of(env: Any, setting: str) -> list[dict[str, Any]]:
+    """Return the reset options of every task of an environment.
+
+    Raises:
+        ValueError: The environment has no list of tasks; the message names the setting that needs one.
+    """
+    if listing_game(env) is None:
+        raise ValueError(
+            f"--{setting} needs an environment with a list of tasks; {type(env.unwrapped).__name__} has none: tasks "
+            "are drawn from seeds, give --updates"
+        )
+    return scenarios(env, None)

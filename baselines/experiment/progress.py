@@ -1,0 +1,60 @@
+"""Events of a training, for the callable that shows its progress; `print` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from marft_agents.monitoring.alarms import Alarm
+
+
+class Started(NamedTuple):
+    """The first update is about to be played.
+
+    Attributes:
+        updates: Number of updates of the run; None: as many as the budget takes.
+        policies: Names of the trained policies.
+        budget_tokens: Generated tokens that end the run; 0: no budget.
+        max_new_tokens: Token limit of an action.
+    """
+
+    updates: int | None
+    policies: tuple[str, ...]
+    budget_tokens: int
+    max_new_tokens: int
+
+
+class Updated(NamedTuple):
+    """An update is done.
+
+    Attributes:
+        update: Its index, from 0.
+        metrics: Its metrics by name, as in `metrics.jsonl`.
+    """
+
+    update: int
+    metrics: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return f"update {self.update + 1}: success {self.metrics['team/success']:.3f}"
+
+
+class Noted(NamedTuple):
+    """Something that the user should know, and that does not stop the run."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Ended(NamedTuple):
+    """The last update is done, or an error ends the run."""
+
+
+Event = Started | Updated | Alarm | Noted | Ended
+Progress = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """Show nothing."""
