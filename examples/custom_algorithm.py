@@ -6,18 +6,8 @@ python examples/custom_algorithm.py --model smollm2-135m --updates 16
 
 import argparse
 
-import marft_envs
-from marft_agents import (
-    ALGORITHMS,
-    Algorithm,
-    Learner,
-    LoraSettings,
-    SamplingParams,
-    Trainer,
-    TrainingSchedule,
-    build_team,
-    learner_settings,
-)
+from baselines import Experiment
+from marft_agents import ALGORITHMS, Algorithm
 from marft_agents.learning.parts import KlInLoss, PromptGroups, Tokens
 
 parser = argparse.ArgumentParser(description="Train a duo with an algorithm that is defined here.")
@@ -25,6 +15,7 @@ parser.add_argument("--model", default="tiny", help="tiny (random), smollm2-135m
 parser.add_argument("--updates", type=int, default=4)
 parser.add_argument("--groups", type=int, default=4, help="problems per update")
 parser.add_argument("--group-size", type=int, default=4, help="episodes per problem")
+parser.add_argument("--out", default="runs/loo-tokens", help="run folder")
 args = parser.parse_args()
 
 # RLOO's baseline with GRPO's mean over each action's tokens, an upper clip as in DAPO, and a small KL to the base.
@@ -36,22 +27,17 @@ ALGORITHMS["loo-tokens"] = Algorithm(
     kl=KlInLoss(0.01),
     defaults={"clip_high": 0.28},
 )
-settings = learner_settings("loo-tokens", policy_lr=1e-3)
+experiment = Experiment.of(
+    "marft/gsm8k_duo-v0",
+    keywords={"data": "embedded:stories"},
+    models=args.model,
+    algorithm="loo-tokens",
+    updates=args.updates,
+    groups=args.groups,
+    group_size=args.group_size,
+    policy_lr=1e-3,
+    max_new_tokens=8,
+)
+settings = experiment.learner
 print(f"level {settings.level}, baseline {settings.baseline}, clip_high {settings.clip_high}")
-
-
-def make_env():
-    """Make an independent game; any PettingZoo AEC environment with text will do."""
-    return marft_envs.make("marft/gsm8k_duo-v0", data="embedded:stories")
-
-
-agents = make_env().possible_agents
-law = SamplingParams(max_new_tokens=8, temperature=0.8)
-team = build_team(agents, {"*": args.model}, lora=LoraSettings(rank=8), law=law)
-schedule = TrainingSchedule(updates=args.updates, groups=args.groups, group_size=args.group_size)
-trainer = Trainer(make_env, team, Learner(team, settings, total_updates=args.updates), schedule)
-while not trainer.over:
-    metrics = trainer.step()
-    print(
-        f"update {trainer.learner.updates}: success {metrics['team/success']:.2f}, {metrics['team/tokens']:.0f} tokens"
-    )
+experiment.run(args.out, progress=print)

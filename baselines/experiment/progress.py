@@ -23,6 +23,10 @@ class Started(NamedTuple):
     budget_tokens: int
     max_new_tokens: int
 
+    def __str__(self) -> str:
+        length = f"{self.budget_tokens} tokens" if self.updates is None else f"{self.updates} updates"
+        return f"training of {', '.join(self.policies)} for {length}"
+
 
 class Updated(NamedTuple):
     """An update is done.
@@ -50,6 +54,9 @@ class Noted(NamedTuple):
 
 class Ended(NamedTuple):
     """The last update is done, or an error ends the run."""
+
+    def __str__(self) -> str:
+        return "end of the training"
 
 
 Event = Started | Updated | Alarm | Noted | Ended

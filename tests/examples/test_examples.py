@@ -83,8 +83,8 @@ def test_trl_seat(run, tmp_path):
     assert "1 steps; mean team reward of the last: 0.00" in printed
 
 
-def test_custom_algorithm(run):
-    printed = run("custom_algorithm", f"{SMALL} --group-size 2")
+def test_custom_algorithm(run, tmp_path):
+    printed = run("custom_algorithm", f"{SMALL} --group-size 2 --out {tmp_path}/run")
     assert "level token, baseline leave_one_out, clip_high 0.28" in printed
     assert "update 1: success 0.00" in printed
 

@@ -151,7 +151,9 @@ def test_the_functions_of_the_other_drawings_exist():
         path for package in PACKAGES[:2] for path in (ROOT / package).rglob("*.py") if "programs" not in path.parts
     ]
     members = set().union(*(_names(str(path.relative_to(ROOT))) for path in paths))
-    labels = {label for block in blocks("docs/architecture.md")[1:] for label in re.findall(r'\["(.+?)"\]', block.text)}
+    labels = {
+        label for block in blocks("docs/architecture.md")[1:3] for label in re.findall(r'\["(.+?)"\]', block.text)
+    }
     stems = {path.stem for path in paths}
     assert len(labels) > 10
     for label in labels:

@@ -1,0 +1,84 @@
+"""`from baselines import Experiment`: the front door in Python does what `marft train` does."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from baselines import Experiment, report
+from baselines.cli.main import build_parser, main
+from baselines.cli.train import experiment_of
+from baselines.experiment.progress import Ended, Started, Updated
+from marft_agents.monitoring.alarms import Alarm
+from marft_agents.runs.folder_lock import RunFolderError
+from marft_agents.runs.run_folder import read_metrics
+from marft_agents.setting_fields import SettingsError
+
+DUO = "marft/gsm8k_duo-v0"
+SMALL = {"groups": 1, "group_size": 2, "max_new_tokens": 2}
+FLAGS = ["--env", DUO, "--data", "embedded:stories", "--model", "tiny", "--device", "cpu"]
+FLAGS += ["--groups", "1", "--group-size", "2", "--max-new-tokens", "2"]
+STORIES = {"split": "train", "data": "embedded:stories"}
+
+
+def small(**settings):
+    return Experiment.of(DUO, keywords=STORIES, models="tiny", **SMALL, **settings)
+
+
+def timeless(run):
+    return [
+        {k: v for k, v in line.items() if "seconds" not in k and "per_second" not in k} for line in read_metrics(run)
+    ]
+
+
+def test_it_makes_the_experiment_of_the_flags():
+    flags = [*FLAGS, "--algorithm", "grpo", "--updates", "3", "--policy-lr", "0.01", "--kl-stop", "none"]
+    told = build_parser().parse_args(["train", *flags])
+    assert small(algorithm="grpo", updates=3, policy_lr=0.01, kl_stop=None) == experiment_of(told)
+
+
+def test_a_run_resumes_and_equals_that_of_the_command(tmp_path):
+    events = []
+    small(updates=1).run(tmp_path / "python", events.append)
+    assert [type(event) for event in events if not isinstance(event, Alarm)] == [Started, Updated, Ended]
+    assert str(events[0]) == "training of reasoner_0, actor_0 for 1 updates"
+    longer = small(updates=2)
+    with pytest.raises(RunFolderError, match="already holds a run"):
+        longer.run(tmp_path / "python")
+    assert longer.run(tmp_path / "python", resume=True)["updates"] == 2
+    assert main(["train", *FLAGS, "--updates", "2", "--out", str(tmp_path / "command")]) == 0
+    assert timeless(tmp_path / "python") == timeless(tmp_path / "command")
+    files = [{path.name for path in (tmp_path / name).glob("[!e]*")} for name in ("python", "command")]
+    assert files[0] == files[1] >= {"config.json", "versions.json", "metrics.jsonl", "checkpoints", "curve.png"}
+    texts = [(tmp_path / name / "episodes.jsonl").read_text().splitlines() for name in ("python", "command")]
+    assert [len(lines) for lines in texts] == [4, 4]
+    records = [json.loads((tmp_path / name / "config.json").read_text()) for name in ("python", "command")]
+    assert records[0] == records[1]
+    page = report.write(tmp_path / "python")
+    assert page == tmp_path / "python" / "report.html"
+    assert b"<html" in page.read_bytes()[:200]
+
+
+def test_an_unknown_setting_is_refused_by_name():
+    with pytest.raises(SettingsError, match="learning_rate: no setting of an experiment has this name"):
+        small(learning_rate=0.1)
+    with pytest.raises(SettingsError, match="preset = 'big', wanted paper or "):
+        Experiment.of(DUO, preset="big")
+
+
+def test_a_plain_experiment_has_the_settings_of_its_algorithm():
+    assert Experiment(DUO).learner == Experiment.from_dict(Experiment(DUO).to_dict()).learner
+    assert Experiment(DUO, algorithm="grpo").learner.baseline == Experiment.of(DUO, algorithm="grpo").learner.baseline
+
+
+def test_turns_are_replayed_by_a_reader_that_is_passed_in(tmp_path):
+    (tmp_path / "turns.jsonl").write_text("{}")
+    experiment = small(updates=1, replay_from=tmp_path / "turns.jsonl", replay_share=0.5)
+    with pytest.raises(SettingsError, match="no reader of turn files was given"):
+        experiment.run(tmp_path / "run")
+
+
+def test_the_package_is_imported_without_torch():
+    code = "import baselines, sys; sys.exit(bool({'torch', 'numpy', 'marft_envs'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
