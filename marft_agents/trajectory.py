@@ -111,6 +111,7 @@ class SampledTurn:
         round: Round of the game in which it was played, from 0.
         layer: Layer of the agent in that round, from the infos; agents of one layer may act at the same time. None if
             the environment reports none.
+        rewards: Reward of each agent in that step; None where all agents got the same.
     """
 
     agent: str
@@ -118,6 +119,11 @@ class SampledTurn:
     reward: float
     round: int = 0
     layer: int | None = None
+    rewards: Mapping[str, float] | None = None
+
+    def reward_of(self, agent: str) -> float:
+        """Return an agent's own reward in the step of this action."""
+        return self.reward if self.rewards is None else self.rewards.get(agent, 0.0)
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,10 @@ class Trajectory:
     def team_return(self) -> float:
         """Undiscounted sum of the team reward over the episode."""
         return float(sum(turn.reward for turn in self.turns))
+
+    def return_of(self, agent: str) -> float:
+        """Return the undiscounted sum of an agent's own rewards over the episode."""
+        return float(sum(turn.reward_of(agent) for turn in self.turns))
 
     @property
     def terms(self) -> Mapping[str, float]:

@@ -7,6 +7,7 @@
 | `copies_share_data` | `copy.deepcopy` makes an independent game, which shares large immutable data |
 | `dependency_function` | a dependency function decides who sees whom; the game shows it as `FlexMG` does |
 | `ready_agents` | `infos[agent]["ready"]` is 1 if it sees no action still to come; `select(agent)` lets it act next |
+| `individual_rewards` | the rewards of a step may differ between agents, and each is trained on its own |
 | `slow_step` | a step may wait for something, such as a judge: take it in the background |
 
 Any environment may promise these, not only `FlexMG`. Code that needs one asks here, not for the class.
@@ -65,6 +66,11 @@ def dependency_game(env: Any) -> FlexMG | None:
     """Return the game inside of any wrappers if it shows its dependency function, else None."""
     game: FlexMG | None = _game_with("dependency_function", env)
     return game
+
+
+def pays_individually(env: Any) -> bool:
+    """Return True if the game inside of any wrappers promises individual rewards in place of one of the team."""
+    return _game_with("individual_rewards", env) is not None
 
 
 def ready_agents(env: Any) -> list[str]:

@@ -127,8 +127,8 @@ _ACTING: Mapping[str, Rule] = {
 }
 _CHOICES: Mapping[str, str] = {  # texts that choose among known names, and texts that are shown or compared
     "": "algorithm sharing dtype policy",
-    "learner": "level normalisation baseline compare credit centring scaling averaging lr_schedule kl_estimator "
-    "kl_place agent_order compounding",
+    "learner": "level normalisation baseline compare credit rewards centring scaling averaging lr_schedule "
+    "kl_estimator kl_place agent_order compounding",
     "context": "overflow",
     "engine": "engine",
     "remote": "remote_token_limit",

@@ -185,6 +185,7 @@ _OF_AGENTS = record(team=nullable(mapping_of()), agents=nullable(mapping_of(mapp
 
 _TURN = record(
     {"agent": TEXT, "round": FINITE, "text": TEXT, "reward": nullable(NUMBER)},
+    rewards=nullable(mapping_of(nullable(NUMBER))),
     tokens=nullable(FINITE),
     prompt_tokens=nullable(FINITE),
     stopped=nullable(FLAG),

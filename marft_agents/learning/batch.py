@@ -50,8 +50,9 @@ class Batch(NamedTuple):
         positive: Bool [N], True if the episode succeeded.
         exact: Bool [N], True if the recorded log-probs are the trained model's own, see `Action.exact`.
         words: Int64 [N], words of the text; 1 unless the log-prob of an action is divided by them.
-        reward: Float64 [N], team reward after the action, with the rewards of untrained turns after it.
-        team_return: Float64 [N], undiscounted return of the episode.
+        reward: Float64 [N], team reward after the action, with the rewards of untrained turns after it. With the
+            setting rewards = "own": the acting agent's own rewards from the action to its next trained one.
+        team_return: Float64 [N], undiscounted return of the episode; with rewards = "own" that of the acting agent.
         bootstrap: Float64 [N], V after the last turn of a truncated episode; 0 where nothing evaluates it.
         preceding: Float64 [N], M: ratio pi / pi_old of the agents updated before in the same round, 1 at first.
         weight: Float32 [N], weight of each token of the action in the loss, see `averaging_shares`.
@@ -161,10 +162,15 @@ def build_batch(
         settings: Learner settings: level, critic and credit give the numbers of decisions and values.
     """
     policy_of = {agent: i for i, members in enumerate(policies.values()) for agent in members}
-    places, rewards = _trainable_turns(trajectories, policy_of if policies else None)
+    own = settings.rewards == "own"
+    places, rewards = _trainable_turns(trajectories, policy_of if policies else None, own=own)
     turns = [trajectories[e].turns[k] for e, k in places]
     episodes = [trajectories[e] for e, _ in places]
     actions = tuple(turn.action for turn in turns)
+    returns = [
+        episode.return_of(turn.agent) if own else episode.team_return
+        for episode, turn in zip(episodes, turns, strict=True)
+    ]
     agents = tuple(dict.fromkeys([*policy_of, *(turn.agent for turn in turns)]))
     joint = numbered((e, turn.round) for (e, _), turn in zip(places, turns, strict=True))
     lengths = np.array([len(action.token_ids) for action in actions], np.int64)
@@ -190,7 +196,7 @@ def build_batch(
         exact=np.array([action.exact for action in actions], np.bool_),
         words=_integers(count_words(action.text) if by_words else 1 for action in actions),
         reward=np.array(rewards, np.float64),
-        team_return=np.array([episode.team_return for episode in episodes], np.float64),
+        team_return=np.array(returns, np.float64),
         bootstrap=np.zeros(count),
         preceding=np.ones(count),
         weight=np.ones(count, np.float32),
@@ -209,21 +215,26 @@ def build_batch(
 
 
 def _trainable_turns(
-    trajectories: Sequence[Trajectory], trained: Collection[str] | None
+    trajectories: Sequence[Trajectory], trained: Collection[str] | None, *, own: bool
 ) -> tuple[list[tuple[int, int]], list[float]]:
-    """Return (episode, turn) and reward of each trainable action; `trained` names its agents, None is all of them."""
+    """Return (episode, turn) and reward of each trainable action; `trained` names its agents, None is all of them.
+
+    A step pays the latest trainable action of its episode; with `own` it pays each agent's latest one.
+    """
     places: list[tuple[int, int]] = []
     rewards: list[float] = []
     for e, trajectory in enumerate(trajectories):
         if trajectory.failure is not None:
             continue
+        latest: dict[str, int] = {}  # the action that is paid, by agent; of the team under ""
         for k, turn in enumerate(trajectory.turns):
-            own = trained is None or turn.agent in trained
-            if own and len(turn.action.token_ids) and trajectory.branch in (None, k):
+            trainable = trained is None or turn.agent in trained
+            if trainable and len(turn.action.token_ids) and trajectory.branch in (None, k):
+                latest[turn.agent if own else ""] = len(places)
                 places.append((e, k))
-                rewards.append(turn.reward)
-            elif places and places[-1][0] == e:
-                rewards[-1] += turn.reward
+                rewards.append(0.0)
+            for agent, place in latest.items():
+                rewards[place] += turn.reward_of(agent) if own else turn.reward
     return places, rewards
 
 

@@ -79,6 +79,8 @@ def credit_steps(batch: Batch, settings: LearnerSettings) -> Steps:
     following = np.searchsorted(batch.episode, batch.episode[own], side="right")  # end of the episode
     same = segment[1:] == segment[:-1]
     following[:-1][same] = own[1:][same]  # or the agent's next turn: others' rewards before it follow the own turn
+    if settings.rewards == "own":
+        return Steps(own, batch.reward[own], _ends(segment))
     reward = np.array([batch.reward[start:end].sum() for start, end in zip(own, following, strict=True)])
     return Steps(own, reward, _ends(segment))
 
@@ -133,14 +135,14 @@ def _along_steps(batch: Batch, settings: LearnerSettings, ratios: Array | None) 
 
 
 def _outcomes(batch: Batch, settings: LearnerSettings) -> Array:
-    """Return the outcome of each decision [D]: the episode's return or the reward-to-go, plus costs-to-go."""
+    """Return the outcome of each decision [D]: its return or reward-to-go, plus costs-to-go."""
     outcomes = batch.team_return
     if settings.compare == "turn":
-        outcomes, following = np.zeros_like(batch.reward), 0.0
+        outcomes = np.zeros_like(batch.reward)
+        following: dict[tuple[int, int], float] = {}  # reward-to-go of the next turn, by episode; own: and by agent
         for i in reversed(range(len(outcomes))):
-            if i + 1 < len(outcomes) and batch.episode[i] != batch.episode[i + 1]:
-                following = 0.0
-            outcomes[i] = following = batch.reward[i] + settings.discount * following
+            key = (int(batch.episode[i]), int(batch.agent[i]) if settings.rewards == "own" else 0)
+            following[key] = outcomes[i] = batch.reward[i] + settings.discount * following.get(key, 0.0)
     flat = np.repeat(outcomes, batch.num_decisions)
     if batch.shaping.any():
         flat += np.concatenate([costs_to_go(own) for own in np.split(batch.shaping, batch.decision_offsets[1:-1])])

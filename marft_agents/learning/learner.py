@@ -186,6 +186,13 @@ class Learner:
             self.updates += 1
             return metrics
         _refuse_non_finite_rewards(batch)
+        if settings.rewards == "team" and any(turn.rewards for t in trajectories for turn in t.turns):
+            warnings.warn(
+                "the environment pays its agents differently, and they are trained on the mean: give --rewards own to "
+                "train each agent on its own rewards",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         batch = self._with_log_probs(batch)  # log pi_old, log pi_ref
         batch = batch._replace(shaping=self._shaping(batch))
 

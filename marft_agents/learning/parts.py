@@ -21,6 +21,7 @@ Baseline = Literal["critic", "group", "leave_one_out", "none"]
 GroupBaseline = Literal["group", "leave_one_out"]
 Compare = Literal["draw", "turn"]
 Credit = Literal["chain", "round", "own"]
+Rewards = Literal["team", "own"]
 KlEstimator = Literal["k1", "k2", "k3"]
 Centring = Literal["batch", "group", "none"]
 Scaling = Literal["agent", "group", "batch", "batch-nonzero", "none"]
@@ -254,7 +255,18 @@ REASONS = {
 def _exclusions(values: Mapping[str, Any], kinds: list[type[Part]]) -> list[tuple[bool, str]]:
     """Return pairs (found, reason) for settings of two parts, or of none, that exclude each other."""
     grouped = PromptGroups in kinds or TurnGroups in kinds
+    own_rewards = values["rewards"] == "own"
     return [
+        (
+            own_rewards and Critic in kinds and values["credit"] != "own",
+            "rewards = 'own': with credit = {credit!r} the critic estimates the return of the whole team: wanted "
+            "credit = 'own' (algorithm ippo), or an algorithm without a critic, such as grpo or rloo",
+        ),
+        (
+            own_rewards and values["compounding"] != "none",
+            "rewards = 'own': compounding = {compounding!r} weights agents by those updated before them, which holds "
+            "for a reward that they share: wanted compounding = 'none'",
+        ),
         (OneAgentAtATime in kinds and values["agent_order"] == "semi-greedy", REASONS["clip_start"]),
         (
             values["scaling"] == "batch-nonzero" and values["centring"] != "none",

@@ -18,6 +18,7 @@ from marft_agents.learning.parts import (
     Normalisation,
     Order,
     Part,
+    Rewards,
     Scaling,
     parts_of,
 )
@@ -88,6 +89,11 @@ class LearnerSettings:
         "chain",
         "steps of GAE with a critic: the turns of the whole team (chain, MARFT), rounds with one joint advantage "
         "(round, MAPPO), or each agent's own turns with its own value head (own, IPPO)",
+    )
+    rewards: Rewards = knob(
+        "team",
+        "rewards that train an agent: the team's, the mean over agents where they differ (team), or the agent's own "
+        "(own; with credit = own or without a critic)",
     )
     centring: Centring = knob(
         "batch",

@@ -122,7 +122,7 @@ def _divergence(base: Trajectory, sibling: Trajectory, turn: int) -> str | None:
     for k, (was, now) in enumerate(zip(base.turns[: turn + 1], sibling.turns, strict=False)):
         compared = [("agent", was.agent, now.agent), ("round", was.round, now.round)]
         if k < turn:
-            compared.append(("reward", was.reward, now.reward))
+            compared += [("reward", was.reward, now.reward), ("rewards", was.rewards, now.rewards)]
         for name, recorded, found in compared:
             if recorded != found:
                 return f"replay of turn {k}: {name} {recorded!r} was recorded, found {found!r}; {NOT_DETERMINISTIC}"

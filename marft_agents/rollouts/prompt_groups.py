@@ -37,6 +37,7 @@ class GroupSettings:
         branches: Number of actions compared per branched turn; 0: whole episodes are trained.
         branched_turns: Number of turns of an episode that are branched; 0: all.
         by_turn: True to compare the return from each turn of an episode on, False to compare the episode's return.
+        own_rewards: True to compare each agent's own rewards, False to compare those of the team.
         tasks: Reset options of all tasks, sampled without replacement epoch by epoch. Empty: the environment samples
             with replacement.
     """
@@ -48,6 +49,7 @@ class GroupSettings:
     branches: int = 0
     branched_turns: int = 0
     by_turn: bool = False
+    own_rewards: bool = False
     tasks: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -186,7 +188,7 @@ def play_groups(
     for i in range(0, len(played), size):
         trained = tuple(trajectory for own in found[i : i + size] for trajectory in own.trained)
         siblings = tuple(trajectory for own in found[i : i + size] for trajectory in own.siblings)
-        differs = differing(trained, by_turn=sampling.by_turn)
+        differs = differing(trained, by_turn=sampling.by_turn, own_rewards=sampling.own_rewards)
         made.append(PromptGroup(tuple(played[i : i + size]), trained, siblings, tuple(differs)))
     return made
 
@@ -206,33 +208,39 @@ def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:
         raise AllEpisodesFailedError(f"all {len(causes)} {what} of the update failed; the first: {causes[0]}")
 
 
-def differing(trajectories: Sequence[Trajectory], *, by_turn: bool = False) -> list[bool]:
+def differing(trajectories: Sequence[Trajectory], *, by_turn: bool = False, own_rewards: bool = False) -> list[bool]:
     """Return per group of episodes that did not fail: True if their outcomes differ.
 
     Args:
         trajectories: Trajectories of any groups.
         by_turn: True to compare the return from each agent's turn of a round on, False to compare episode returns.
+        own_rewards: True to compare each agent's own rewards, False to compare those of the team.
     """
     groups: dict[int, dict[Hashable, list[float]]] = {}
     for trajectory in trajectories:
         if trajectory.failure is None:
             outcomes = groups.setdefault(trajectory.group, {})
-            for place, outcome in _outcomes(trajectory, by_turn):
+            for place, outcome in _outcomes(trajectory, by_turn, own_rewards):
                 outcomes.setdefault(place, []).append(outcome)
     return [
         any(max(alike) - min(alike) > SMALLEST_SPREAD for alike in outcomes.values()) for outcomes in groups.values()
     ]
 
 
-def _outcomes(trajectory: Trajectory, by_turn: bool) -> Iterator[tuple[Hashable, float]]:
+def _outcomes(trajectory: Trajectory, by_turn: bool, own_rewards: bool) -> Iterator[tuple[Hashable, float]]:
     """Yield (key, outcome) pairs; outcomes of equal keys are compared."""
-    if not by_turn:
+    agents = {turn.agent for turn in trajectory.turns}
+    if by_turn:
+        following = dict.fromkeys(agents, 0.0)
+        for turn in reversed(trajectory.turns):
+            for agent in agents:
+                following[agent] += turn.reward_of(agent) if own_rewards else turn.reward
+            yield (turn.agent, turn.round), following[turn.agent]
+    elif own_rewards:
+        for agent in agents:
+            yield agent, trajectory.return_of(agent)
+    else:
         yield (), trajectory.team_return
-        return
-    following = 0.0
-    for turn in reversed(trajectory.turns):
-        following += turn.reward
-        yield (turn.agent, turn.round), following
 
 
 def _sampled_tokens(trajectory: Trajectory) -> int:

@@ -167,9 +167,10 @@ class RecordedGame(RunningGame):
             super()._step(action.text)
         finally:
             self._step_seconds += time.perf_counter() - started
-        rewards = self.env.rewards
-        reward = float(np.mean([float(r) for r in rewards.values()])) if rewards else 0.0
-        self._turns.append(SampledTurn(self.agent, action, reward, self._round, self._layer))
+        rewards = {agent: float(reward) for agent, reward in self.env.rewards.items()}
+        mean = float(np.mean(list(rewards.values()))) if rewards else 0.0
+        own = rewards if len(set(rewards.values())) > 1 else None
+        self._turns.append(SampledTurn(self.agent, action, mean, self._round, self._layer, own))
         self._infos = numeric(self.env.infos.get(self.agent, {}))
         self._following = self._next_valued()
 

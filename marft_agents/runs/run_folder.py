@@ -137,6 +137,8 @@ def _turn_record(turn: SampledTurn, sampled: Mapping[str, Any] | None) -> dict[s
         "stopped": turn.action.stopped,
         "logprob": float(turn.action.logprobs.sum()),
     }
+    if turn.rewards is not None:
+        record["rewards"] = dict(turn.rewards)
     if turn.action.shortened:
         record["shortened"] = [note._asdict() for note in turn.action.shortened]
     if sampled is not None:

@@ -128,6 +128,7 @@ def group_settings(
         branches=settings.branches,
         branched_turns=schedule.branched_turns,
         by_turn=settings.compare == "turn" and not settings.branches,
+        own_rewards=settings.rewards == "own",
         tasks=tuple(tasks) if schedule.epochs else (),
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from marft_envs.environment_capabilities import pays_individually
 from marft_envs.testing.playing import begun, equal, play, play_out, require_text_actions, transcript
 from marft_envs.testing.report import AnyAEC, Make, NotApplicable, require
 from marft_envs.wrappers.episode_end import drain
@@ -77,20 +78,25 @@ def ends_together(make: Make, cycles: int) -> str:
 
 
 def team_reward(make: Make, cycles: int) -> str:
-    """Check that all agents get one finite reward in the same step."""
+    """Check that all agents get one finite reward in the same step, unless the game promises individual rewards."""
     env = begun(make)
-    total = 0.0
+    totals = dict.fromkeys(env.possible_agents, 0.0)
     for _ in play(env):
-        total += _paid(env)
-    total += _paid(env)
-    return f"{total:g} in a game of plain actions"
+        _add_paid(env, totals)
+    _add_paid(env, totals)
+    if not pays_individually(env):
+        return f"{next(iter(totals.values())):g} in a game of plain actions"
+    paid = ", ".join(f"{agent} {total:g}" for agent, total in totals.items())
+    return f"individual rewards ({paid}): train on them with --rewards own; --rewards team takes their mean"
 
 
-def _paid(env: AnyAEC) -> float:
+def _add_paid(env: AnyAEC, totals: dict[str, float]) -> None:
     rewards = {agent: float(reward) for agent, reward in env.rewards.items()}
     require(all(np.isfinite(list(rewards.values()))), f"a reward is not finite: {rewards}")
-    require(len(set(rewards.values())) == 1, f"the rewards of one step differ: {rewards}")
-    return next(iter(rewards.values()))
+    same = len(set(rewards.values())) == 1
+    require(same or pays_individually(env), f"the rewards of one step differ: {rewards}")
+    for agent, reward in rewards.items():
+        totals[agent] += reward
 
 
 def random_wins_nothing(make: Make, cycles: int) -> str:

@@ -32,7 +32,12 @@ RULES = (
     Rule("spaces are kept", contract.spaces_kept, "make the spaces once, in __init__, as two dicts by agent"),
     Rule("text spaces hold text", contract.texts_fit, "use marft_envs.UnicodeText(max_length)"),
     Rule("all agents end together", contract.ends_together, "set the same one flag for all agents in the same step"),
-    Rule("one team reward", contract.team_reward, "pay all agents the same finite number in the same step"),
+    Rule(
+        "one team reward",
+        contract.team_reward,
+        "pay all agents the same finite number in the same step, or promise `individual_rewards` in the metadata and "
+        "train with --rewards own",
+    ),
     Rule("infos are numbers with fixed keys", contract.numeric_infos, "leave text to the trace; 0 where it is unset"),
     Rule("observe is pure", contract.looking_is_free, "compute from the history; change nothing in observe()"),
     Rule(

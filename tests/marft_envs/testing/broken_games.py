@@ -104,6 +104,12 @@ class Unfair(FlexMG):
         self.rewards[self.possible_agents[0]] += 1.0
 
 
+class Individual(Unfair):
+    """Not broken: pays one agent more, and promises it."""
+
+    metadata: ClassVar = {"individual_rewards": True}
+
+
 class Boundless(FlexMG):
     """Pays no finite number."""
 

@@ -141,6 +141,15 @@ def test_a_whole_report_fails_with_one_check_and_says_what_to_do():
     assert "to fix: pay all agents the same finite number" in str(report)
 
 
+def test_promised_individual_rewards_conform_and_the_report_says_how_to_train_on_them():
+    report = check_environment(partial(broken_games.make_broken, broken_games.Individual), cycles=5)
+    assert report.passed, str(report)
+    paid = next(check.found for check in report.checks if check.name == "one team reward")
+    assert paid == (
+        "individual rewards (a_0 1, b_0 0, c_0 0): train on them with --rewards own; --rewards team takes their mean"
+    )
+
+
 # ------------------------------------------------------- not ours, not as text
 
 
