@@ -23,8 +23,7 @@ from marft_envs.dependency import Routed, Schedule, drawing
 from marft_envs.environment_capabilities import dependency_game, listing_game
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.spaces import Message, TextObservation
-from marft_envs.tasks.tools.dialogue_dependency import Dialogue
-from marft_envs.tasks.tools.handoff_dependency import Handoff
+from marft_envs.tasks.tools.turn_taking import Dialogue, Handoff
 from marft_envs.teams.profile import ENVIRONMENT
 from marft_envs.teams.team import PRESETS
 
@@ -35,7 +34,7 @@ FAMILIES: Mapping[str, Sequence[str]] = {  # task -> modules whose docstrings ho
     "aime": ("marft_envs.tasks.math",),
     "cmath": ("marft_envs.tasks.math",),
     "codeforces": ("marft_envs.tasks.code.tasks",),
-    "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.task_set"),
+    "tools": ("marft_envs.tasks.worlds", "marft_envs.tasks.tools.tasks"),
     "bfcl": ("marft_envs.plugins.bfcl",),
     "recall": ("marft_envs.tasks.recall",),
     "tau2_telecom": ("marft_envs.plugins.tau2",),

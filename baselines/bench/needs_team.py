@@ -26,8 +26,8 @@ from marft_envs.environment_capabilities import dependency_game
 from marft_envs.graders import bare_tasks
 from marft_envs.registration.factory import takes
 from marft_envs.tasks.tools.calls import CallError, read_calls
-from marft_envs.tasks.tools.handoff_dependency import HAND_OFF, Handoff
-from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.tools.tasks import ToolTasks
+from marft_envs.tasks.tools.turn_taking import HAND_OFF, Handoff
 from marft_envs.tasks.worlds.oracle_policy import script
 
 ORACLE = "oracle"

@@ -15,7 +15,7 @@ from marft_envs.game import FlexMG
 from marft_envs.game.task import JudgingTasks
 from marft_envs.graders import bare_tasks
 from marft_envs.tasks.math import MathTasks
-from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.tools.tasks import ToolTasks
 from marft_envs.tasks.worlds import oracle_policy as worlds
 
 

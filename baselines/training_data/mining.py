@@ -22,7 +22,7 @@ from marft_agents.runs.run_folder import replacing, versions
 from marft_envs import data
 from marft_envs.environment_capabilities import listing_game
 from marft_envs.game.task import Task
-from marft_envs.tasks.tools.task import ToolTask
+from marft_envs.tasks.tools.tasks import ToolTask
 from marft_envs.tasks.worlds.task_loading import row_of as tool_row
 
 FAILED = "not success"

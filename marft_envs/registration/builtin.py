@@ -32,8 +32,8 @@ _DESCRIPTIONS = {
 
 def register_builtin() -> None:
     """Register the environments of the suite, and what their tasks add to the core; done by `import marft_envs`."""
-    register_kind("handoff", "marft_envs.tasks.tools.handoff_dependency:Handoff", optional=("start", "sees"))
-    register_kind("dialogue", "marft_envs.tasks.tools.dialogue_dependency:Dialogue", optional=("start",))
+    register_kind("handoff", "marft_envs.tasks.tools.turn_taking:Handoff", optional=("start", "sees"))
+    register_kind("dialogue", "marft_envs.tasks.tools.turn_taking:Dialogue", optional=("start",))
     register_form("record", "marft_envs.tasks.tools.action_record:record")
     for task, language in KINDS.items():
         load = partial(MathTasks.load, task)

@@ -19,7 +19,7 @@ from marft_envs.registration.order_enforcing import OrderEnforced
 from marft_envs.registration.registry import spec
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.tasks.tools.connectors.tool_file import ConnectedTasks
-from marft_envs.tasks.tools.team_bound_tasks import TeamTools
+from marft_envs.tasks.tools.tasks import TeamTools
 from marft_envs.tasks.tools.tool_access import Surface, SurfaceError
 from marft_envs.teams.team import Team
 

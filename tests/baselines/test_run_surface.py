@@ -18,7 +18,7 @@ from marft_envs.graders import GraderSettings
 from marft_envs.registration.recorded_game import recorded_game, surface_of
 from marft_envs.sandbox import Judge
 from marft_envs.tasks.tools.connectors.tool_file import ToolFile
-from marft_envs.tasks.tools.tool import ToolError
+from marft_envs.tasks.tools.definition import ToolError
 
 needed_package("mcp", "pip install 'marft[mcp]'")
 SERVER = Path(__file__).parents[1] / "marft_envs" / "tasks" / "tools" / "mcp_server.py"

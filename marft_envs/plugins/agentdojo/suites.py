@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from marft_envs.plugins.agentdojo.package import PACKAGE
-from marft_envs.tasks.tools import Call, Tool, of_pydantic
+from marft_envs.tasks.tools import Call, Tool, schema_of_pydantic
 
 BENCHMARK = "v1.2.2"
 """Version of the tasks within the package; its newest."""
@@ -90,7 +90,7 @@ class Suite:
         self.injection_tasks = _by_number(self._suite.injection_tasks)
         self.tools = {
             function.name: Tool(
-                function.name, function.description, of_pydantic(function.parameters.model_json_schema()), dict
+                function.name, function.description, schema_of_pydantic(function.parameters.model_json_schema()), dict
             )
             for function in self._suite.tools
         }

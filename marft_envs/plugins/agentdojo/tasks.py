@@ -24,10 +24,9 @@ from marft_envs.tasks.tools import (
     Toolbox,
     WorldKind,
     follows,
-    hand_over,
-    not_owned,
+    look_up_tool,
     read_calls,
-    told_of,
+    told_by_agent,
     unreadable,
 )
 
@@ -233,9 +232,6 @@ class DojoSession:
             if answer is None:
                 made, answer = self._take(turn)
                 events += [event | {"agent": turn.agent, "round": turn.round} for event in made]
-        private: dict[str, list[str]] = {}
-        for event in events:
-            private.setdefault(event["agent"], []).append(told_of(event))
         ended = answer is not None or last_round
         success, violation, faults = self._checks(answer or "") if ended else (False, False, "")
         reference = self.tasks.reference(self.index)
@@ -254,7 +250,7 @@ class DojoSession:
                 "calls": len(self.made),
                 "fault": faults,
             },
-            private={agent: "\n".join(lines) for agent, lines in private.items()},
+            private=told_by_agent(events),
             events=tuple(events),
         )
 
@@ -274,15 +270,12 @@ class DojoSession:
 
     def _run(self, call: Call, agent: str, before: Sequence[Event]) -> Event:
         """Run one call; `before` are the events of this turn."""
-        event: Event = {"kind": "call", "name": call.name[:64], "arguments": dict(call.arguments)}
-        own = self.tasks.surface.owned[self.tasks.suite][agent]
-        if call.name not in own:
-            return event | not_owned(own)
-        if call.name == HAND_OFF:
-            return hand_over(own[HAND_OFF], call, event, before)
+        event, tool = look_up_tool(call, self.tasks.surface.owned[self.tasks.suite][agent], before)
+        if tool is None:
+            return event
         event["expected"] = call.name in {wanted.name for wanted in self.tasks.reference(self.index)}
         try:
-            arguments = event["arguments"] = own[call.name].read_arguments(call)
+            arguments = event["arguments"] = tool.read_arguments(call)
         except ArgumentError as error:
             return event | {"status": "invalid", "result": str(error).removeprefix(f"{call.name}: ")}
         checked = Call(call.name, arguments)

@@ -26,7 +26,6 @@ from marft_envs import Outcome, Task, Turn
 from marft_envs.dependency import Roster
 from marft_envs.plugins.bfcl.oracle_policy import beside_the_calls, written
 from marft_envs.tasks.tools import (
-    HAND_OFF,
     Call,
     CallError,
     Event,
@@ -35,10 +34,9 @@ from marft_envs.tasks.tools import (
     ToolLimits,
     WorldKind,
     execute,
-    hand_over,
-    not_owned,
+    look_up_tool,
     read_calls,
-    told_of,
+    told_by_agent,
     unreadable,
 )
 
@@ -154,12 +152,8 @@ class MultiTurnSession:
         """Run the calls of a round; without any, the user's turn is over and graded."""
         events = tuple(event for turn in turns for event in self._take(turn))
         self.calls += sum(event["kind"] == "call" for event in events)
-        told: dict[str, list[str]] = {}
-        for event in events:
-            told.setdefault(event["agent"], []).append(told_of(event))
-        private = {agent: "\n".join(lines) for agent, lines in told.items()}
         if events and not last_round:
-            return self._outcome(events=events, private=private)
+            return self._outcome(events=events, private=told_by_agent(events))
         return self._end_turn(events, last_round)
 
     def _end_turn(self, events: tuple[Event, ...], last_round: bool) -> Outcome:
@@ -209,15 +203,12 @@ class MultiTurnSession:
 
     def _run(self, call: Call, agent: str, before: Sequence[Event]) -> Event:
         """Run one call; `before` are the events of this turn."""
-        event: Event = {"kind": "call", "name": call.name[:64], "arguments": dict(call.arguments)}
         own, limits = self.tasks.surface.owned[self._id][agent], self.tasks.limits
-        if call.name not in own:
-            return event | not_owned(own)
-        if call.name == HAND_OFF:
-            return hand_over(own[HAND_OFF], call, event, before)
+        event, tool = look_up_tool(call, own, before)
+        if tool is None:
+            return event
         if len(before) >= limits.calls_per_turn or len(self.made) >= limits.calls_per_episode:
             return event | {"status": "refused", "result": "too many calls"}
-        tool = own[call.name]
         arguments = event["arguments"] = named_arguments(tool, call.arguments, call.positional)
         state = json.dumps({"category": self.tasks.category, "place": self.place, "made": self.made})
         world = Toolbox(self._id, own)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from loguru import logger
 
 from marft_envs.plugins.tau2.files import checked_folder
-from marft_envs.tasks.tools import Call, Tool, of_pydantic
+from marft_envs.tasks.tools import Call, Tool, schema_of_pydantic
 
 logger.disable("tau2")  # it logs to stderr: at its import already, and each refused call
 _before = os.environ.get("PYTHON_DOTENV_DISABLED")
@@ -170,7 +170,7 @@ def tools_of(domain: str) -> Mapping[str, tuple[str, Tool]]:
     for side, kit in kits.items():
         for name, tool in ({} if kit is None else kit.get_tools()).items():
             told = tool.openai_schema["function"]
-            parameters = of_pydantic(told["parameters"])
+            parameters = schema_of_pydantic(told["parameters"])
             found[name] = side, Tool(name, told["description"], parameters, dict)  # called by `run` alone
     return found
 

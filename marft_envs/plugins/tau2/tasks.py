@@ -28,7 +28,7 @@ from marft_envs.tasks.tools import (
     follows,
     not_owned,
     read_calls,
-    told_of,
+    told_by_agent,
     unreadable,
 )
 
@@ -191,10 +191,7 @@ class Tau2Session:
             if not stopped:
                 made, stopped = self._take(turn)
                 events += [event | {"agent": turn.agent, "round": turn.round} for event in made]
-        told: dict[str, list[str]] = {}
-        for event in events:
-            told.setdefault(event["agent"], []).append(told_of(event))
-        return self._outcome(stopped, events, {agent: "\n".join(lines) for agent, lines in told.items()})
+        return self._outcome(stopped, events, told_by_agent(events))
 
     def _take(self, turn: Turn) -> tuple[list[Event], bool]:
         """Return the events of an action, and whether it ends the conversation."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from marft_envs.game.task import JudgeFailure
 from marft_envs.spaces import clean
-from marft_envs.tasks.tools.tool import Tool, ToolError
+from marft_envs.tasks.tools.definition import Tool, ToolError
 from marft_envs.tasks.tools.world import WorldKind
 
 _SAID_CHARS = 300
@@ -46,9 +46,6 @@ class ToolLimits:
         for name, value in vars(self).items():
             if value <= 0:
                 raise ValueError(f"limits: {name} is {value}, wanted more than 0")
-
-
-Limits = ToolLimits  # its name before; the judge of programs has limits of its own
 
 
 class Executed(NamedTuple):

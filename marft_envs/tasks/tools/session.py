@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from marft_envs.game.task import Outcome
 from marft_envs.game.turn import Turn
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
+from marft_envs.tasks.tools.definition import ArgumentError, Tool
 from marft_envs.tasks.tools.execution import Executed, Execution
 from marft_envs.tasks.tools.goals import changed, follows, grade_state, same_answer
-from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
-from marft_envs.tasks.tools.schema import ArgumentError
-from marft_envs.tasks.tools.task import ToolTask
-from marft_envs.tasks.tools.tool import Tool
 from marft_envs.tasks.tools.tool_access import FINISH
+from marft_envs.tasks.tools.turn_taking import HAND_OFF
 
 if TYPE_CHECKING:
-    from marft_envs.tasks.tools.task_set import ToolTasks
+    from marft_envs.tasks.tools.tasks import ToolTask, ToolTasks
 
 Event = dict[str, Any]
 _NAME_CHARS = 64
@@ -76,15 +74,8 @@ class WorldSession:
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome:
         """Run the calls of a round, in the order of the turns; grade once the episode ends."""
-        events = [event for turn in turns for event in self._take(turn)]
-        told: dict[str, list[str]] = {}
-        for event in events:
-            told.setdefault(event["agent"], []).append(told_of(event))
-        return self._grade(
-            ended=self.finished or last_round,
-            events=tuple(events),
-            private={agent: "\n".join(lines) for agent, lines in told.items()},
-        )
+        events = tuple(event for turn in turns for event in self._take(turn))
+        return self._grade(ended=self.finished or last_round, events=events, private=told_by_agent(events))
 
     def _take(self, turn: Turn) -> list[Event]:
         """Run the calls of one action."""
@@ -203,6 +194,22 @@ def not_owned(own: Mapping[str, Tool]) -> Event:
     return {"status": "unknown", "result": f"you have no such tool; yours are {', '.join(own) or 'none'}"}
 
 
+def look_up_tool(call: Call, own: Mapping[str, Tool], before: Sequence[Event]) -> tuple[Event, Tool | None]:
+    """Return the event of a call and its tool; None for a hand-off or an unknown tool, whose event is complete.
+
+    Args:
+        call: The call as it was read.
+        own: Tools of the calling agent, by name.
+        before: Events of this turn so far.
+    """
+    event: Event = {"kind": "call", "name": call.name[:_NAME_CHARS], "arguments": dict(call.arguments)}
+    if call.name not in own:
+        return event | not_owned(own), None
+    if call.name == HAND_OFF:
+        return hand_over(own[HAND_OFF], call, event, before), None
+    return event, own[call.name]
+
+
 def hand_over(tool: Tool, call: Call, event: Event, before: Sequence[Event]) -> Event:
     """Return the event of a hand-off, at most one a turn.
 
@@ -219,6 +226,14 @@ def hand_over(tool: Tool, call: Call, event: Event, before: Sequence[Event]) -> 
     except ArgumentError as error:
         return event | {"status": "invalid", "result": str(error).removeprefix(f"{tool.name}: ")}
     return {"kind": HAND_OFF, "to": arguments["to"], "message": arguments.get("message", "")}
+
+
+def told_by_agent(events: Iterable[Event]) -> dict[str, str]:
+    """Describe the results of calls to their callers: a line for each call, by agent."""
+    told: dict[str, list[str]] = {}
+    for event in events:
+        told.setdefault(event["agent"], []).append(told_of(event))
+    return {agent: "\n".join(lines) for agent, lines in told.items()}
 
 
 def told_of(event: Event) -> str:

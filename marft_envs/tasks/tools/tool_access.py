@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from marft_envs.dependency.base import Dependency
-from marft_envs.tasks.tools.handoff_dependency import HAND_OFF, Handoff, hand_off_tool
-from marft_envs.tasks.tools.tool import Tool, ToolError
+from marft_envs.tasks.tools.definition import Tool, ToolError
+from marft_envs.tasks.tools.turn_taking import HAND_OFF, Handoff, hand_off_tool
 from marft_envs.tasks.tools.world import WorldKind
 from marft_envs.teams.profile import TeamError
 from marft_envs.teams.team import Team

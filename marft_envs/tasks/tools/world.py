@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from marft_envs.tasks.tools.tool import Tool, ToolError, tools_of
+from marft_envs.tasks.tools.definition import Tool, ToolError, tools_of
 
 State = dict[str, Any]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from marft_envs.tasks.tools.tool import ToolError, tool
+from marft_envs.tasks.tools.definition import ToolError, tool
 from marft_envs.tasks.tools.world import World
 
 _STATES = {"new": ("open",), "open": ("waiting", "done"), "waiting": ("open",), "done": ()}

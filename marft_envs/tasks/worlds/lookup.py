@@ -5,7 +5,7 @@ The docstrings of the tools are their descriptions for the model, so they are pa
 
 from __future__ import annotations
 
-from marft_envs.tasks.tools.tool import ToolError, tool
+from marft_envs.tasks.tools.definition import ToolError, tool
 from marft_envs.tasks.tools.world import World
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from marft_envs.dependency.routed import Routed
 from marft_envs.game.episode import Episode
 from marft_envs.tasks.tools.calls import Call, CallError, read_calls
-from marft_envs.tasks.tools.handoff_dependency import HAND_OFF
 from marft_envs.tasks.tools.tool_access import FINISH
+from marft_envs.tasks.tools.turn_taking import HAND_OFF
 
 if TYPE_CHECKING:
     from marft_envs.game import FlexMG
-    from marft_envs.tasks.tools.task_set import ToolTasks
+    from marft_envs.tasks.tools.tasks import ToolTasks
 
 Action = tuple[str, str]
 IDLE = "I have nothing to add."

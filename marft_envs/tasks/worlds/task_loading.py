@@ -20,8 +20,7 @@ from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.connectors.tool_file import ConnectedTasks, ToolFile
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal, path_of
-from marft_envs.tasks.tools.task import ToolTask
-from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.tools.tasks import ToolTask, ToolTasks
 from marft_envs.tasks.worlds.desk import Desk
 from marft_envs.tasks.worlds.lookup import Lookup
 from marft_envs.tasks.worlds.shop import Shop

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 from typing import Any, ClassVar
 
-from marft_envs.tasks.tools.tool import ToolError, tool
+from marft_envs.tasks.tools.definition import ToolError, tool
 from marft_envs.tasks.tools.world import World
 
 

@@ -26,8 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marft_common.deadline import LongReplyError, post
-from marft_envs.tasks.tools.schema import Schema, check_result
-from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError, ToolError
+from marft_envs.tasks.tools.definition import Schema, Tool, ToolDefinitionError, ToolError, check_result
 from marft_envs.tasks.tools.world import World
 
 _RETRIED = frozenset({429, 502, 503, 504})

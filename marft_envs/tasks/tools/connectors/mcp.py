@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from marft_envs.tasks.tools.schema import BrokenSchemaError, check_schema
-from marft_envs.tasks.tools.tool import Tool, ToolError
+from marft_envs.tasks.tools.definition import BrokenSchemaError, Tool, ToolError, check_schema
 from marft_envs.tasks.tools.world import State, World
 
 _MAX_TOOLS = 1000

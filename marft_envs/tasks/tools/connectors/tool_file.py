@@ -43,14 +43,12 @@ from urllib.parse import urlsplit
 
 from marft_common.user_settings import headers_from_environment, read_toml
 from marft_envs.dependency.base import Dependency
-from marft_envs.tasks.tools.call import Call
+from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.connectors.http import HttpCall
 from marft_envs.tasks.tools.connectors.mcp import McpServer
+from marft_envs.tasks.tools.definition import Tool, ToolDefinitionError, check_schema
 from marft_envs.tasks.tools.execution import ToolLimits
-from marft_envs.tasks.tools.schema import check_schema
-from marft_envs.tasks.tools.task import ToolTask
-from marft_envs.tasks.tools.task_set import ToolTasks
-from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError
+from marft_envs.tasks.tools.tasks import ToolTask, ToolTasks
 from marft_envs.tasks.tools.tool_access import ALL, FINISH, Surface
 from marft_envs.tasks.tools.world import Toolbox
 from marft_envs.teams.profile import TeamError

@@ -8,8 +8,7 @@ import pytest
 from toy_bank import Bank
 
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.schema import ArgumentError, schema_of
-from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError, tool, tools_of
+from marft_envs.tasks.tools.definition import ArgumentError, Tool, ToolDefinitionError, schema_of, tool, tools_of
 
 
 def book(

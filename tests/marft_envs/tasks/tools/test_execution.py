@@ -9,8 +9,8 @@ import pytest
 from toy_bank import LATER, STATE, Bank
 
 from marft_envs.tasks.tools import execution
+from marft_envs.tasks.tools.definition import Tool
 from marft_envs.tasks.tools.execution import ToolLimits, _stop, execute
-from marft_envs.tasks.tools.tool import Tool
 
 START = json.dumps(STATE)
 

@@ -14,10 +14,9 @@ from toy_bank import bank_task, call, events_of, team_of
 from marft_envs import FlexMG
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.connectors.http import HttpCall, http_tool
+from marft_envs.tasks.tools.definition import ArgumentError, Tool, ToolDefinitionError, ToolError
 from marft_envs.tasks.tools.goals import Goal
-from marft_envs.tasks.tools.schema import ArgumentError
-from marft_envs.tasks.tools.task_set import ToolTasks
-from marft_envs.tasks.tools.tool import Tool, ToolDefinitionError, ToolError
+from marft_envs.tasks.tools.tasks import ToolTasks
 from marft_envs.tasks.tools.world import Toolbox, World
 
 SCHEMA = {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}

@@ -16,10 +16,10 @@ from toy_bank import bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG
 from marft_envs.tasks.tools.connectors.mcp import McpServer
+from marft_envs.tasks.tools.definition import ToolDefinitionError, ToolError
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
-from marft_envs.tasks.tools.task_set import ToolTasks
-from marft_envs.tasks.tools.tool import ToolDefinitionError, ToolError
+from marft_envs.tasks.tools.tasks import ToolTasks
 
 needed_package("mcp", "pip install 'marft[mcp]'")
 SCRIPT = str(Path(__file__).with_name("mcp_server.py"))

@@ -19,10 +19,10 @@ from marft_envs.dependency import handoff
 from marft_envs.game.episode import Episode
 from marft_envs.game.task import TaskSet
 from marft_envs.records.replay import replay
+from marft_envs.tasks.tools.definition import tool
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
-from marft_envs.tasks.tools.task_set import ToolTasks
-from marft_envs.tasks.tools.tool import tool
+from marft_envs.tasks.tools.tasks import ToolTasks
 from marft_envs.tasks.tools.tool_access import SurfaceError, check_surface
 from marft_envs.tasks.tools.world import World
 from marft_envs.teams.profile import TeamError

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal
 from marft_envs import FlexMG, Profile, Team
 from marft_envs.dependency import as_dependency
 from marft_envs.tasks.tools.calls import Call
+from marft_envs.tasks.tools.definition import ToolError, tool
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
-from marft_envs.tasks.tools.task import ToolTask
-from marft_envs.tasks.tools.task_set import ToolTasks
-from marft_envs.tasks.tools.tool import ToolError, tool
+from marft_envs.tasks.tools.tasks import ToolTask, ToolTasks
 from marft_envs.tasks.tools.world import World
 
 LATER = threading.Event()  # what a tool that hangs outside of Python waits for

@@ -10,7 +10,7 @@ from world_games import SAFE, SETS, SPLITS, as_calls, games, new_game, rows
 
 import marft_envs
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.task_set import ToolTasks
+from marft_envs.tasks.tools.tasks import ToolTasks
 from marft_envs.tasks.worlds import WORLDS, play, script
 
 HANDING_OVER = ("duo", "trio", "quartet", "sextet", "octet", "dozen")

@@ -8,8 +8,8 @@ import pytest
 from world_games import KINDS, NAMES, new_game
 
 from marft_envs.tasks.tools.calls import read_calls
-from marft_envs.tasks.tools.handoff_dependency import Handoff, read_hand_off
 from marft_envs.tasks.tools.tool_access import BUILT_IN
+from marft_envs.tasks.tools.turn_taking import Handoff, read_hand_off
 from marft_envs.teams.team import PRESETS, Team
 
 LARGER = PRESETS[1:]

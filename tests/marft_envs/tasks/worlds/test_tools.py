@@ -8,9 +8,9 @@ import pytest
 from world_games import KINDS, NAMES, cached_tasks
 
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.execution import Limits, execute
+from marft_envs.tasks.tools.definition import ArgumentError
+from marft_envs.tasks.tools.execution import ToolLimits, execute
 from marft_envs.tasks.tools.goals import find
-from marft_envs.tasks.tools.schema import ArgumentError
 
 SHOP = {
     "rules": {
@@ -175,7 +175,7 @@ REFUSED = [
 def call(world, name, arguments, state=None):
     kind = KINDS[world]
     text = json.dumps(STATES[world] if state is None else state)
-    return execute(kind, kind.tools()[name], arguments, text, Limits()), text
+    return execute(kind, kind.tools()[name], arguments, text, ToolLimits()), text
 
 
 @pytest.mark.parametrize(("world", "name", "arguments", "message"), REFUSED)
@@ -243,7 +243,7 @@ def test_looking_changes_nothing(world):
     for task in cached_tasks(f"embedded:{world}", "test"):
         for each in task.reference:
             if each.name.startswith(looks):
-                done = execute(kind, kind.tools()[each.name], each.arguments, task.start, Limits())
+                done = execute(kind, kind.tools()[each.name], each.arguments, task.start, ToolLimits())
                 assert json.loads(done.state) == task.state
 
 

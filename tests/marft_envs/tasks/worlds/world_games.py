@@ -7,7 +7,7 @@ from functools import cache
 import envs_data
 import marft_envs
 from marft_envs.tasks.tools.calls import Call
-from marft_envs.tasks.tools.execution import Limits, execute
+from marft_envs.tasks.tools.execution import ToolLimits, execute
 from marft_envs.tasks.worlds import WORLDS, load
 
 NAMES = tuple(world.name for world in WORLDS)
@@ -44,7 +44,7 @@ def after(task, calls, start=None):
     """Return the world's state, as JSON, after calls; all must succeed."""
     kind, state = KINDS[task.world], task.start if start is None else start
     for call in calls:
-        done = execute(kind, kind.tools()[call.name], call.arguments, state, Limits())
+        done = execute(kind, kind.tools()[call.name], call.arguments, state, ToolLimits())
         assert done.status == "ok", (task.id, call, done)
         state = done.state
     return state
