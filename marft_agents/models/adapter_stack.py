@@ -134,9 +134,9 @@ class AdapterStack:
         if layer.disable_adapters or layer.merged or given or len(layer.active_adapters) != 1 or x.dim() == 1:
             return plain(x, **given)
         name = layer.active_adapters[0]
-        added = group.trained(place, x, name).flatten(0, -2) @ layer.lora_B[name].weight.T
+        inner = group.trained(place, x, name).flatten(0, -2)
         result = layer.base_layer(x.flatten(0, -2))  # a matrix: adding to a view in place would copy its gradient
-        return result.add_(added).view(*x.shape[:-1], result.shape[-1])  # rounded once
+        return _add_product(result, inner, layer.lora_B[name].weight.T).view(*x.shape[:-1], result.shape[-1])
 
 
 _Kind = tuple[int, tuple[tuple[float, ...], ...]]  # rank, and the scale of each adapter in each layer
@@ -259,10 +259,7 @@ class _Pass:
         """Add `inner @ B` of one layer to its output [..., out], in place."""
         own = inner.flatten(0, -2)[:, place * group.columns : (place + 1) * group.columns]
         flat, outputs = result.view(-1, result.shape[-1]), group.outputs[place].flatten(0, 1)
-        if flat.dtype == torch.float32:
-            flat.addmm_(own, outputs)
-        else:
-            flat.add_(own @ outputs)  # one rounding, of the sum
+        _add_product(flat, own, outputs)
 
 
 class _RunsPass(_Pass):
@@ -310,6 +307,13 @@ class _RunsPass(_Pass):
         own = inner[..., place * group.rank : (place + 1) * group.rank]
         added = torch.bmm(own, group.outputs[place][self._used]).flatten(0, 1)
         result.view(-1, result.shape[-1]).add_(added.index_select(0, self._back))
+
+
+def _add_product(result: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """Add `left @ right`, both float32, to `result` in place, and return it; coarser results are rounded once."""
+    if result.dtype == torch.float32:
+        return result.addmm_(left, right)
+    return result.add_(left @ right)
 
 
 def _is_wide(group: _Group) -> bool:

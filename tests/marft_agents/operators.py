@@ -7,6 +7,8 @@ from torch.nn.attention import flex_attention
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from marft_agents.models import fused_layers
+
 # operators that only describe memory anew, or reserve it
 VIEWS = {
     *("view", "transpose", "expand", "unsqueeze", "slice", "select", "permute", "detach", "t", "_unsafe_view", "alias"),
@@ -18,7 +20,7 @@ VIEWS = {
 class Operators(TorchDispatchMode):
     """Counts of the dispatched operators by name, without views.
 
-    What is one kernel on CUDA counts one: RMSNorm, scaled dot-product attention, and FlexAttention.
+    What is one kernel on CUDA counts one: RMSNorm and its gradient, scaled dot-product attention, and FlexAttention.
     """
 
     def __init__(self):
@@ -33,11 +35,22 @@ class Operators(TorchDispatchMode):
 
     def __enter__(self):
         self._fused.__enter__()
+        self._of_norms = fused_layers._Norm.backward
+        fused_layers._Norm.backward = staticmethod(lambda *given: self.as_one("rms_norm", self._of_norms, *given))
         return super().__enter__()
 
     def __exit__(self, *error):
         super().__exit__(*error)
+        fused_layers._Norm.backward = self._of_norms
         self._fused.__exit__(*error)
+
+    def as_one(self, name, function, *args, **kwargs):
+        self.counts[name] += not self._inside
+        self._inside += 1
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._inside -= 1
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         name = operator.overloadpacket.__name__
@@ -57,12 +70,6 @@ class _Fused(TorchFunctionMode):
         }
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        name = self._names.get(function)
-        if name is None or self._operators._inside:
+        if function not in self._names:
             return function(*args, **kwargs or {})
-        self._operators.counts[name] += 1
-        self._operators._inside += 1
-        try:
-            return function(*args, **kwargs or {})
-        finally:
-            self._operators._inside -= 1
+        return self._operators.as_one(self._names[function], function, *args, **kwargs or {})

@@ -13,7 +13,7 @@ from marft_agents.models import tree_mask
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.prefix_tree import build_levels
 from marft_agents.models.pretrained import Pretrained, load
-from marft_agents.models.random_models import byte_tokenizer
+from marft_agents.models.random_models import LINEAR_LAYERS, byte_tokenizer
 from marft_agents.models.tree_attention import TreeAttention, run
 from marft_agents.models.tree_mask import DepthFirst, TreeMask, disagreement, lay_out
 
@@ -126,30 +126,36 @@ def test_blocks_hold_every_visible_pair_and_whole_ones_nothing_else(monkeypatch,
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_operators_do_not_depend_on_how_answers_share_beginnings(monkeypatch, dtype):
-    monkeypatch.setattr(tree_mask, "DENSE_ON_CPU", 10_000)
+@pytest.mark.parametrize("targets", [("q_proj", "v_proj"), LINEAR_LAYERS])
+def test_a_layer_takes_few_operators_however_answers_share_beginnings(monkeypatch, dtype, targets):
     rng = np.random.default_rng(0)
     prompts = [rng.integers(5, 99, 30).astype(np.int32)] * 8
     apart = [rng.integers(5, 99, 12).astype(np.int32) for _ in prompts]
-    alike = [np.concatenate([apart[0][: 2 + i], own])[:12] for i, own in enumerate(apart)]
-    counts = []
-    for layers in (2, 4):
-        torch.manual_seed(0)
-        config = LlamaConfig(vocab_size=99, num_key_value_heads=2, **{**SHAPE, "num_hidden_layers": layers})
-        model = LlamaForCausalLM(config).to(dtype).eval().requires_grad_(False)
-        base = adapted(Pretrained("x", "", model, byte_tokenizer()))
-        row = []
-        for actions in (apart, alike):
+    alike = [np.concatenate([apart[0][: 2 + i], own])[: 12 - i % 3] for i, own in enumerate(apart)]
+
+    def counted(actions):
+        counts = []
+        for layers in (2, 4):
+            torch.manual_seed(0)
+            config = LlamaConfig(vocab_size=99, num_key_value_heads=2, **{**SHAPE, "num_hidden_layers": layers})
+            model = LlamaForCausalLM(config).to(dtype).eval().requires_grad_(False)
+            base = adapted(Pretrained("x", "", model, byte_tokenizer()), LoraSettings(targets=targets))
             with base.active_adapter("a_0"), Operators() as forward:
                 hidden = action_hidden(base.trunk, prompts, actions, CPU)
             with Operators() as backward:
                 torch.autograd.grad(hidden.float().sum(), list(base.parameters("a_0").values()))
-            row.append((forward.total, backward.total))
-        assert row[0] == row[1]
-        counts.append(row[0])
-    forward, backward = ((b - a) / 2 for a, b in zip(*counts, strict=True))
-    assert forward <= 36  # a layer
+            counts.append((forward.total, backward.total))
+        return [(b - a) / 2 for a, b in zip(*counts, strict=True)]  # a layer
+
+    monkeypatch.setattr(tree_mask, "DENSE_ON_CPU", 10_000)
+    forward, backward = counted(apart)
+    assert counted(alike) == [forward, backward]
+    assert forward <= 54
     assert backward <= 78
+    monkeypatch.setattr(tree_mask, "DENSE_ON_CPU", 0)  # two levels
+    forward, backward = counted(alike)
+    assert forward <= 60
+    assert backward <= 90
 
 
 def test_few_tokens_take_a_dense_mask_on_a_cpu_and_many_levels(bases):
