@@ -21,6 +21,7 @@ from baselines.experiment.progress import Ended, Noted, Progress, Started, Updat
 from baselines.experiment.rollouts import identity, open_rollouts
 from baselines.experiment.run_surface import keep_surface
 from baselines.experiment.samplers import OWN
+from marft_agents.learning.distributed import follow, release
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.metric_names import TOKENS_TOTAL
@@ -199,10 +200,10 @@ class TrainingRun:
             _, team, learner = self.experiment.build(self.device, self.make_env, ranks, self.replay)
             stack.enter_context(contextlib.closing(team))
             if ranks.rank:
-                learner.follow()
+                follow(learner)
             else:
                 self._train(team, learner, stack)
-                learner.release()
+                release(learner.ranks)
 
     def _train(self, team: LanguageModelTeam, learner: Learner, stack: contextlib.ExitStack) -> None:
         experiment = dataclasses.replace(self.experiment, learner=learner.settings)  # sizes resolved for this device

@@ -10,15 +10,13 @@ With `compounding='none'` sequential and simultaneous updates are identical. Sou
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,15 +25,15 @@ from marft_agents.learning.advantages import Array, overlong_punishment
 from marft_agents.learning.batch import Batch, build_batch
 from marft_agents.learning.credit import estimate
 from marft_agents.learning.critic import TeamCritic
+from marft_agents.learning.distributed import Snapshot, announce_passes, send
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import kl_estimate, widening_clip
 from marft_agents.learning.pass_size import PassSize, fitted
 from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss
-from marft_agents.learning.ranks import ALONE, Ranks
+from marft_agents.learning.ranks import ALONE, OtherRankOutOfMemoryError, Ranks
 from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.learning.token_log_probs import action_hidden
 from marft_agents.metric_names import metric_prefix
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
@@ -52,7 +50,8 @@ class Learner:
         settings: Algorithm and hyperparameters, see `LearnerSettings`.
         seed: Seed of the value heads, the agent order and the mini-batch shuffling.
         total_updates: Number of updates of the run, for the cosine schedule.
-        ranks: Processes that share the passes of each update. Rank 0 calls `update`, all others `follow`.
+        ranks: Processes that share the passes of each update. Rank 0 calls `update`, all others
+            `distributed.follow`.
 
     Attributes:
         critic: Value function of the team; None if the settings train none.
@@ -61,6 +60,7 @@ class Learner:
         progress: Share of the run that is done, for the cosine schedule; not part of `state_dict`. None: that of
             `total_updates`. The trainer sets it where a budget of tokens may end the run.
         replay: Solved actions that `replay_share` mixes into updates.
+        updating: True within `update`.
         on_advantages: Called with the batch of an update once its advantages are estimated; None: nobody asks.
 
     Raises:
@@ -87,10 +87,8 @@ class Learner:
         self.step_scale = 1.0
         self.progress: float | None = None
         self.on_advantages: Callable[[Batch], None] | None = None
-        self._updating = False
-        if ranks.in_step and not ranks.rank:
-            for number, base in enumerate(team.bases):
-                base.trunk.register_forward_pre_hook(partial(self._announce, number))
+        self.updating = False
+        announce_passes(self)
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         self.replay = ReplayPools(settings.replay_share, seed=seed)
         self.pass_size = PassSize(settings.micro_batch, settings.micro_batch_tokens)
@@ -121,63 +119,68 @@ class Learner:
             DivergenceError: A reward, value, log-prob, loss or gradient is not finite.
             SettingsError: One sequence alone does not fit into the memory of the device.
         """
-        self._share(trajectories)
-        self._updating = True
+        start = self.snapshot()
+        send(self, trajectories, start)
+        self.updating = True
         try:
-            return self._with_room(lambda: self._update(trajectories))
+            return self._with_room(start, lambda: self._update(trajectories))
         finally:
-            self._updating = False
+            self.updating = False
 
-    def _with_room(self, work: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Return the metrics of an update; where memory runs out, begin it again with smaller passes."""
+    def _with_room(self, start: Snapshot, work: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """Return the metrics of an update; where memory runs out, begin it again with smaller passes, on all ranks."""
         while True:
-            before = self._snapshot() if self.ranks.count == 1 else None  # several ranks end: `_make_room` raises
             self.pass_size.start()
             try:
-                return work()
+                metrics = work()
+                self.ranks.meet()
+                return metrics
             except torch.OutOfMemoryError as error:
                 self._make_room(error)
             torch.cuda.empty_cache()  # here, where no traceback holds activations any more
-            if before is not None:
-                self._restore(before)
+            self.restore(start)
 
     def _make_room(self, error: torch.OutOfMemoryError) -> None:
-        """Halve the passes after an error for lack of memory; raise it where that cannot help."""
-        if self.ranks.count > 1:  # the others wait in the middle of the update
+        """Halve the passes of all ranks after one ran out of memory; raise an error where that cannot help."""
+        if self.ranks.in_step:  # the others wait inside a pass, for layers that this rank would gather with them
             raise SettingsError(
                 f"rank {self.ranks.rank} is out of memory: give --micro-batch-tokens less than "
                 f"{self.pass_size.largest[0]}, or --gradient-checkpointing 1"
             ) from error
-        tokens, sequences = self.pass_size.largest
-        if not self.pass_size.halve():
+        here = not isinstance(error, OtherRankOutOfMemoryError)
+        if here:
+            self.ranks.out_of_memory()
+        short = [largest for largest in self.ranks.gather(self.pass_size.largest if here else None) if largest]
+        tokens, sequences = min(short, key=lambda largest: largest[1])
+        if sequences < 2:
             raise SettingsError(
                 f"out of memory in a pass over {tokens} tokens of {sequences} sequence, which cannot be cut: give "
                 "--gradient-checkpointing 1, or shorter --context-window and --max-new-tokens"
             ) from error
+        tokens = min(short)[0]
+        self.limit_passes(max(1, min(tokens, self.pass_size.tokens or tokens) // 2))
         warnings.warn(
             f"out of memory in a pass of up to {tokens} tokens: passes have at most {self.pass_size.tokens} from now "
             "on, and the update begins again",
             RuntimeWarning,
             stacklevel=3,
         )
-        self.limit_passes(self.pass_size.tokens)
 
     def limit_passes(self, tokens: int | None) -> None:
         """Set the most distinct tokens of a pass; checkpoints keep it with the settings."""
         self.pass_size.tokens = tokens
         self.settings = replace(self.settings, micro_batch_tokens=tokens)
 
-    def _snapshot(self) -> tuple[dict[str, bytes], bytes]:
+    def snapshot(self) -> Snapshot:
         """Return all that an update changes: the weights of the adapters, and the state of the learner."""
         state = io.BytesIO()
         torch.save(self.state_dict(), state)
-        return pack_adapters(self.team), state.getvalue()
+        return Snapshot(pack_adapters(self.team), state.getvalue())
 
-    def _restore(self, snapshot: tuple[Mapping[str, bytes], bytes]) -> None:
+    def restore(self, start: Snapshot) -> None:
         """Return to a snapshot."""
-        adapters, state = snapshot
-        unpack_adapters(self.team, adapters)
-        self.load_state_dict(torch.load(io.BytesIO(state), weights_only=True, map_location="cpu"))
+        unpack_adapters(self.team, start.adapters)
+        self.load_state_dict(torch.load(io.BytesIO(start.state), weights_only=True, map_location="cpu"))
 
     def _update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
         settings, metrics = self.settings, dict[str, float]()
@@ -250,42 +253,6 @@ class Learner:
         metrics |= self._shaping_metrics(batch)
         self.updates += 1
         return metrics
-
-    # ------------------------------------------------------------------ other ranks
-
-    def follow(self) -> None:
-        """Take part in the updates of rank 0, as one of the other ranks, until it calls `release`.
-
-        Where the bases are sharded, also take part in each pass of rank 0 between updates.
-        """
-        while (work := self.ranks.broadcast(NO_WORK)) is not None:
-            if isinstance(work, Pass):
-                base = self.team.bases[work.base]
-                with torch.no_grad():
-                    action_hidden(base.trunk, [], [], base.device)
-                continue
-            self._restore((work.adapters, work.state))
-            self.step_scale, self.progress = work.step_scale, work.progress
-            with contextlib.suppress(DivergenceError):  # rank 0 raises it too, and decides
-                self.update(work.trajectories)
-
-    def release(self) -> None:
-        """End `follow` on all other ranks; called by rank 0 after its last update."""
-        self.ranks.broadcast(NO_WORK)
-
-    def _announce(self, number: int, *_: Any) -> None:
-        """Call the other ranks to a pass of a sharded base between updates, as rank 0."""
-        if not self._updating:
-            self.ranks.broadcast(Pass(number))
-
-    def _share(self, trajectories: Sequence[Trajectory]) -> None:
-        """Send the other ranks the episodes of an update and all that it starts from, as rank 0.
-
-        The state goes with every update. So after a resume or a rollback all ranks have it, with any number of them.
-        """
-        if self.ranks.count == 1 or self.ranks.rank:
-            return
-        self.ranks.broadcast(Work(trajectories, *self._snapshot(), self.step_scale, self.progress))
 
     # ------------------------------------------------------------------ before the first step
 
@@ -407,37 +374,6 @@ class Learner:
         self.replay.load_state_dict(state.get("replay", {}))
         self.generator.bit_generator.state = state["generator"]
         self.updates = state["updates"]
-
-
-class Work(NamedTuple):
-    """An update that rank 0 sends to the others.
-
-    Attributes:
-        trajectories: Episodes of the update.
-        adapters: Weights of the policies, from `pack_adapters`.
-        state: `Learner.state_dict`, as `torch.save` writes it.
-        step_scale: Factor on the policies' step size.
-        progress: Share of the run that is done, see `Learner`.
-    """
-
-    trajectories: Sequence[Trajectory]
-    adapters: Mapping[str, bytes]
-    state: bytes
-    step_scale: float
-    progress: float | None
-
-
-class Pass(NamedTuple):
-    """A pass of rank 0 outside of updates, for which it gathers the weights that are on other ranks.
-
-    Attributes:
-        base: Number of the base among those of the team.
-    """
-
-    base: int
-
-
-NO_WORK: Work | Pass | None = None
 
 
 def _by_name(states: Mapping[str, Any]) -> dict[str, Any]:

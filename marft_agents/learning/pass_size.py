@@ -74,14 +74,6 @@ class PassSize:
         bounds = ((sequences, self.sequences), (tokens, self.tokens))
         return any(bound is not None and found > factor * bound for found, bound in bounds)
 
-    def halve(self) -> bool:
-        """Halve the tokens of the largest pass; return False where it is one sequence, which cannot be cut."""
-        tokens, sequences = self.largest
-        if sequences < 2:
-            return False
-        self.tokens = max(1, min(tokens, self.tokens or tokens) // 2)
-        return True
-
 
 def fitted(settings: LearnerSettings, team: LanguageModelTeam) -> LearnerSettings:
     """Return settings in which the size of passes and the recomputed layers are numbers.

@@ -66,14 +66,50 @@ class Ranks:
 
     def add_up(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum over the ranks."""
+        self.meet()
+        self._add_up(tensor)
 
     def gather(self, value: T) -> list[T]:
         """Return the values of all ranks, in order."""
-        return [value]
+        self.meet()
+        return self._gather(value)
 
     def broadcast(self, value: T) -> T:
         """Return the value of rank 0."""
+        self.meet()
+        return self._broadcast(value)
+
+    # ------------------------------------------------------------------ out of memory
+
+    def meet(self) -> None:
+        """Wait for all ranks; every reduction begins with it, so the ranks may stand at different ones.
+
+        Raises:
+            OtherRankOutOfMemoryError: Another rank called `out_of_memory` instead of a reduction.
+        """
+        if self._any(False):
+            raise OtherRankOutOfMemoryError("another rank is out of memory")
+
+    def out_of_memory(self) -> None:
+        """Tell the other ranks, at their next reduction, that this one left its pass for lack of memory."""
+        self._any(True)
+
+    # ------------------------------------------------------------------ of the backend
+
+    def _add_up(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over the ranks."""
+
+    def _gather(self, value: T) -> list[T]:
+        """Return the values of all ranks, in order."""
+        return [value]
+
+    def _broadcast(self, value: T) -> T:
+        """Return the value of rank 0."""
         return value
+
+    def _any(self, flag: bool) -> bool:
+        """Return True if the flag of some rank is set."""
+        return flag
 
     # ------------------------------------------------------------------ made of these
 
@@ -132,6 +168,10 @@ class Ranks:
                 raise found_error
 
 
+class OtherRankOutOfMemoryError(torch.OutOfMemoryError):
+    """Another rank ran out of memory; this one leaves its pass, too."""
+
+
 class LostRankError(RuntimeError):
     """Another rank does not answer, since it died or ended."""
 
@@ -151,24 +191,27 @@ class TorchRanks(Ranks):
     def __init__(self) -> None:
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
 
-    def add_up(self, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over the ranks."""
+    def _add_up(self, tensor: Tensor) -> None:
         with _answered():
             distributed.all_reduce(tensor)
 
-    def gather(self, value: T) -> list[T]:
-        """Return the values of all ranks, in order."""
+    def _gather(self, value: T) -> list[T]:
         values: list[T | None] = [None] * self.count
         with _answered():
             distributed.all_gather_object(values, value)
         return values  # type: ignore[return-value]
 
-    def broadcast(self, value: T) -> T:
-        """Return the value of rank 0."""
+    def _broadcast(self, value: T) -> T:
         values = [value]
         with _answered():
             distributed.broadcast_object_list(values)
         return values[0]
+
+    def _any(self, flag: bool) -> bool:
+        flags = torch.tensor([int(flag)])
+        with _answered():
+            distributed.all_reduce(flags, distributed.ReduceOp.MAX)
+        return bool(flags.item())
 
 
 @contextlib.contextmanager

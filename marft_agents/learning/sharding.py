@@ -5,7 +5,7 @@ the other from all ranks and frees it again. Embeddings, final norm and language
 the head is called in chunks, whose number differs between ranks. Adapters stay whole, too, and are reduced as ever.
 
 All ranks must gather the same layers in the same order, so they run the same number of passes (`Ranks.even`). Outside
-of updates only rank 0 runs a model. It announces each of these passes, and the others join it (`Learner.follow`).
+of updates only rank 0 runs a model. It announces each of these passes, and the others join it (`distributed.follow`).
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class SupervisedLearner(Learner):
             DivergenceError: A loss or gradient is not finite.
             SettingsError: One sequence alone does not fit into the memory of the device.
         """
-        return self._with_room(lambda: self._imitate(actions))
+        return self._with_room(self.snapshot(), lambda: self._imitate(actions))
 
     def _imitate(self, actions: Mapping[str, Sequence[Action]]) -> dict[str, float]:
         metrics: dict[str, float] = {}

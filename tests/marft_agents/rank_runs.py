@@ -13,9 +13,11 @@ from pathlib import Path
 import torch
 from fakes import Market
 from gymnasium.spaces import Text
+from naive import play
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
+from marft_agents.learning.distributed import follow, release
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.ranks import ALONE, Ranks
 from marft_agents.learning.sharding import shard
@@ -71,7 +73,7 @@ def start(name, ranks=ALONE, *, sharded=False, **more):
 def finish(learner):
     """Take part in a run; return on rank 0 its trained numbers and the metrics of its updates, else None."""
     if learner.ranks.rank:
-        learner.follow()
+        follow(learner)
         return None
     before = numbers(learner)
     lines = []
@@ -81,10 +83,29 @@ def finish(learner):
         {name: value for name, value in metrics.items() if not name.startswith("seconds/")}
     )
     trainer.run()
-    learner.release()
+    release(learner.ranks)
     after = numbers(learner)
     assert all((after[part] - before[part]).abs().max() > 1e-4 for part in before)  # something was learned
     return after, lines
+
+
+def short_of_memory(learner, *, rank=None, number=0):
+    """Update once; the pass of this number on one rank runs out of memory. Return on rank 0 the learner and metrics."""
+    passes, score = [], learner.scorer.score
+
+    def scored(*given, **more):
+        passes.append(given)
+        if learner.ranks.rank == rank and len(passes) == number + 1:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+        return score(*given, **more)
+
+    learner.scorer.score = scored
+    if learner.ranks.rank:
+        follow(learner)
+        return None
+    found = learner, learner.update(play(learner.team, lambda: Dense(cut=True), episodes=4)), len(passes)
+    release(learner.ranks)
+    return found
 
 
 def numbers(learner):
@@ -114,19 +135,22 @@ class ThreadRanks(Ranks):
         self.rank, self.count = rank, count
         self._barrier, self._slots = barrier, slots
 
-    def gather(self, value):
+    def _gather(self, value):
         self._slots[self.rank] = value
         self._barrier.wait()
         found = list(self._slots)
         self._barrier.wait()  # nobody writes before all have read
         return found
 
-    def add_up(self, tensor):
-        parts = self.gather(tensor.clone())
+    def _add_up(self, tensor):
+        parts = self._gather(tensor.clone())
         tensor.copy_(sum(parts[1:], start=parts[0]))
 
-    def broadcast(self, value):
-        return self.gather(value)[0]
+    def _broadcast(self, value):
+        return self._gather(value)[0]
+
+    def _any(self, flag):
+        return any(self._gather(flag))
 
 
 def by_threads(count, prepare, work):

@@ -13,6 +13,7 @@ from naive import play
 from rank_runs import Dense, finish, numbers, start
 from torch import distributed
 
+from marft_agents.learning.distributed import follow, release
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.ranks import TorchRanks
 
@@ -42,7 +43,7 @@ def compare(meeting, rank):
 def uneven(learner):
     """Update on one episode, whose three actions two ranks cannot halve; return weights, metrics and empty passes."""
     if learner.ranks.rank:
-        learner.follow()
+        follow(learner)
         return None
     empty, scored = [], learner.scorer.score
 
@@ -52,14 +53,14 @@ def uneven(learner):
 
     learner.scorer.score = score
     metrics = learner.update(play(learner.team, lambda: Dense(cut=True), episodes=1))
-    learner.release()
+    release(learner.ranks)
     return (numbers(learner), [metrics]), empty
 
 
 def diverged(learner):
     """Update on an action with a log-prob that is not finite, then without it; return the error and the metrics."""
     if learner.ranks.rank:
-        learner.follow()
+        follow(learner)
         return None
     played = play(learner.team, lambda: Dense(cut=True), episodes=4)
     turns = list(played[0].turns)
@@ -71,7 +72,7 @@ def diverged(learner):
     except DivergenceError as found:
         error = found
     metrics = learner.update(played)
-    learner.release()
+    release(learner.ranks)
     return error, spoiled, metrics
 
 

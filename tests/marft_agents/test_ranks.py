@@ -6,6 +6,7 @@ Ranks of a real cluster, on the model `tiny`, are in test_ray_ranks.py.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 import subprocess
@@ -19,15 +20,25 @@ from fakes import word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import play
-from rank_runs import Dense, by_threads, numbers
+from rank_runs import Dense, by_threads, numbers, short_of_memory, start
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
+from marft_agents.learning.distributed import follow, release
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.ranks import ALONE, LostRankError, Ranks, RankSettings, TorchRanks, is_lost
+from marft_agents.learning.ranks import (
+    ALONE,
+    LostRankError,
+    OtherRankOutOfMemoryError,
+    Ranks,
+    RankSettings,
+    TorchRanks,
+    is_lost,
+)
 from marft_agents.policies.adapter_files import pack_adapters
 from marft_agents.rollouts.rollout_workers import RolloutSettings
+from marft_agents.runs import checkpoint
 from marft_agents.runs.ray_ranks import RankError, _cause, _refuse_unshared, check_ranks
 from marft_agents.setting_fields import SettingsError
 
@@ -63,7 +74,7 @@ def updated(learner, episodes=4, exact=True):
         exact: False marks actions as those of another engine.
     """
     if learner.ranks.rank:
-        learner.follow()
+        follow(learner)
         return None
     trajectories = play(learner.team, lambda: Dense(cut=True), episodes=episodes)
     if not exact:
@@ -75,7 +86,7 @@ def updated(learner, episodes=4, exact=True):
             for t in trajectories
         ]
     lines = [learner.update(trajectories) for _ in range(2)]
-    learner.release()
+    release(learner.ranks)
     return learner, lines
 
 
@@ -135,7 +146,7 @@ def test_a_divergence_on_one_rank_is_raised_on_rank_0_with_its_actions():
 
     def spoiled(learner):
         if learner.ranks.rank:
-            learner.follow()
+            follow(learner)
             return
         played = play(learner.team, episodes=4)
         members = [(e, k) for e, t in enumerate(played) for k, turn in enumerate(t.turns) if turn.agent == "seller_0"]
@@ -153,13 +164,85 @@ def test_a_divergence_on_one_rank_is_raised_on_rank_0_with_its_actions():
             learner.update(played)
         except DivergenceError as error:
             found.append((error, spoiled_action, passes))
-        learner.release()
+        release(learner.ranks)
 
     by_threads(2, lambda ranks: new_learner(ranks, "marft-a"), spoiled)
     [(error, action, passes)] = found
     assert "policy 'seller_0': the loss is" in str(error)
     assert [rows is action for rows in error.rows.actions] == [True]
     assert not any(scored is action for scored in passes)  # it was on the other rank
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.filterwarnings("ignore:out of memory in a pass of up to:RuntimeWarning")
+def test_all_ranks_begin_an_update_again_after_one_ran_out_of_memory(rank):
+    knobs = {"ppo_epochs": 2, "kl_weight": 0.1, "micro_batch": 16}
+    _, _, count = by_threads(2, lambda ranks: new_learner(ranks, "happo", **knobs), short_of_memory)
+    assert count > 6
+    for number in range(0, count, 2):  # passes of the reference, of both epochs, of the ratios
+        learners = []
+
+        def prepare(ranks, learners=learners):
+            learners.append(new_learner(ranks, "happo", **knobs))
+            return learners[-1]
+
+        work = partial(short_of_memory, rank=rank, number=number)
+        found, metrics, _ = by_threads(2, prepare, work)
+        tokens = found.settings.micro_batch_tokens
+        assert [one.pass_size.tokens for one in learners] == [one.settings.micro_batch_tokens for one in learners]
+        assert {one.pass_size.tokens for one in learners} == {tokens} != {None}
+        wanted, told, _ = by_threads(
+            2, lambda ranks, t=tokens: new_learner(ranks, "happo", **knobs, micro_batch_tokens=t), short_of_memory
+        )
+        assert metrics == told
+        assert pack_adapters(found.team) == pack_adapters(wanted.team) == pack_adapters(learners[1].team)
+        assert found.generator.bit_generator.state == wanted.generator.bit_generator.state
+
+
+def test_a_sequence_that_does_not_fit_on_one_rank_ends_all():
+    prepared = partial(new_learner, algorithm="grpo", micro_batch_tokens=1)
+    ended = []
+
+    def work(learner):
+        with pytest.raises(SettingsError, match="of 1 sequence, which cannot be cut") as caught:
+            short_of_memory(learner, rank=1)
+        ended.append(caught)
+
+    by_threads(2, prepared, work)
+    assert len(ended) == 2
+
+
+SHORT_RANK = """
+import sys
+from torch import distributed
+from rank_runs import short_of_memory, start
+from marft_agents.learning.ranks import TorchRanks
+distributed.init_process_group("gloo", init_method=sys.argv[1], rank=1, world_size=2)
+short_of_memory(start("happo", TorchRanks()), rank=1, number=3)
+distributed.destroy_process_group()
+"""
+
+
+def test_two_processes_go_on_after_one_ran_out_of_memory(tmp_path):
+    meeting = f"file://{tmp_path / 'meeting'}"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    other = subprocess.Popen([sys.executable, "-W", "ignore", "-c", SHORT_RANK, meeting], env=environment)
+    torch.distributed.init_process_group("gloo", init_method=meeting, rank=0, world_size=2)
+    try:
+        with pytest.warns(RuntimeWarning, match="the update begins again"):
+            found, metrics, _ = short_of_memory(start("happo", TorchRanks()), rank=1)
+        assert other.wait() == 0
+    finally:
+        torch.distributed.destroy_process_group()
+        other.kill()
+        other.wait()
+    checkpoint.save(tmp_path, found.team, found)
+    saved = json.loads(next(tmp_path.glob("*/state.json")).read_text())
+    assert saved["settings"]["micro_batch_tokens"] == found.pass_size.tokens
+    work = partial(start, "happo", micro_batch_tokens=found.pass_size.tokens)
+    wanted, told, _ = by_threads(2, lambda ranks: work(ranks=ranks), short_of_memory)
+    assert metrics == pytest.approx(told, rel=1e-5, abs=1e-6)
+    assert all((value - numbers(wanted)[part]).abs().max() < 1e-6 for part, value in numbers(found).items())
 
 
 OTHER_RANK = """
@@ -176,6 +259,8 @@ trained, idle = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
 trained.grad = torch.tensor([1.0, 2.0])
 ranks.add_gradients([trained, idle])
 assert trained.grad.tolist() == [1.0, 2.0] and idle.grad is None
+ranks.out_of_memory()
+assert ranks.gather(None) == ["none", None]
 distributed.destroy_process_group()
 """
 
@@ -200,6 +285,9 @@ def test_ranks_of_torch_reduce_gather_and_tell_of_a_lost_one(tmp_path):
         ranks.add_gradients(parameters)
         assert parameters[0].grad.tolist() == [1, 2]
         assert parameters[1].grad is None  # Adam would move it along its momentum
+        with pytest.raises(OtherRankOutOfMemoryError):
+            ranks.add_up(added)
+        assert ranks.gather("none") == ["none", None]
         assert other.wait() == 0
         with pytest.raises(LostRankError, match="another rank does not answer"):
             ranks.gather(1)
