@@ -20,11 +20,10 @@ from typing import Any, get_args
 
 import marft_envs
 from baselines.bench.controls import anonymous, voting_tasks
-from baselines.experiment.environments import factory, scenarios, versioned_id
-from baselines.experiment.experiment import SETTINGS, Experiment, from_record, read_model
+from baselines.experiment.environments import current_id, factory, former_id, scenarios
+from baselines.experiment.experiment import SETTINGS, Experiment
 from baselines.experiment.presets import PRESETS
-from marft_agents.learning.algorithms import algorithm, learner_settings
-from marft_agents.learning.settings import LearnerSettings
+from marft_agents.learning.algorithms import algorithm
 from marft_agents.models.context_window import ContextOverflowError
 from marft_agents.models.pretrained import Dtype, ModelError
 from marft_agents.policies.language_model import Sharing
@@ -213,23 +212,16 @@ class BenchTask:
         if budget:
             given |= {"budget_tokens": budget}
         agents = [] if team == self.solo else [profile["name"] for profile in team["profiles"]]
-        own_models = {agent: read_model(model) for agent, model in self.plan.models.items() if agent in agents}
-        parts: dict[str, Any] = {}
-        for name, (kind, _) in SETTINGS.items():
-            own = {key: value for key, value in given.items() if key in _fields(kind)}
-            if kind is LearnerSettings:
-                parts[name] = learner_settings(algorithm, PRESETS[self.plan.preset], **own)
-            else:
-                preset = {key: v for key, v in PRESETS[self.plan.preset].items() if key in _fields(kind)}
-                parts[name] = from_record(kind, preset | own)
-        return Experiment(
-            env=versioned_id(self.plan.env),
+        own_models = {agent: model for agent, model in self.plan.models.items() if agent in agents}
+        return Experiment.of(
+            self.plan.env,
+            preset=self.plan.preset,
             keywords=self.keywords(self.plan.train_split, team),
             algorithm=algorithm,
-            models={"*": read_model(self.plan.model), **own_models},
+            models={"*": self.plan.model, **own_models},
             sharing=sharing,
             dtype=self.plan.dtype,
-            **parts,
+            **given,
         )
 
 
@@ -275,7 +267,10 @@ class BenchPlan:
     @cached_property
     def checksum(self) -> str:
         """SHA-256 of the plan with all teams written out, 16 hexadecimal digits."""
-        text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        told = self.to_dict()
+        for task in told["tasks"]:  # plans keep the checksum that recorded cells have
+            task["plan"]["env"] = former_id(task["plan"]["env"])
+        text = json.dumps(told, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -325,10 +320,10 @@ def plan_of(record: Mapping[str, Any], where: str = "plan") -> BenchPlan:
     top = _read(_File, record, where)
     if not isinstance(record.get("tasks"), list) or not all(isinstance(each, Mapping) for each in record["tasks"]):
         raise PlanError(f"{where}: wanted tables [[tasks]], at least one")
-    tables = [
-        _read(TaskPlan, _with_defaults(each, top.defaults), f"{where}: tasks[{i}]")
-        for i, each in enumerate(record["tasks"])
-    ]
+    tables = []
+    for place, told in enumerate(record["tasks"]):
+        table = _read(TaskPlan, _with_defaults(told, top.defaults), f"{where}: tasks[{place}]")
+        tables.append(dataclasses.replace(table, env=current_id(table.env)))
     for what, values in {
         "arms": top.arms,
         "algorithms": top.algorithms,

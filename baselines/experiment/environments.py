@@ -30,6 +30,33 @@ KEYWORDS = (  # of `marft_envs.make` that have a flag of their own
 )
 
 
+PROBES = {  # former module of a game that tests one ability, as older plans and records name it -> its module
+    "baselines.bench.chores": "baselines.probes.shared_work",
+    "baselines.bench.compaction_probe": "baselines.probes.compaction",
+    "baselines.bench.memory_probe": "baselines.probes.memory",
+    "baselines.bench.probe_games": "baselines.probes.digit_games",
+    "baselines.bench.routing_probe": "baselines.probes.routing",
+}
+
+
+def current_id(env_id: str) -> str:
+    """Return the id MODULE:ID of a plan or a record with the current module.
+
+    Examples:
+        >>> current_id("baselines.bench.probe_games:probe/copy_duo-v0"), current_id("marft/math_duo-v0")
+        ('baselines.probes.digit_games:probe/copy_duo-v0', 'marft/math_duo-v0')
+    """
+    module, colon, name = env_id.rpartition(":")
+    return f"{PROBES.get(module, module)}{colon}{name}"
+
+
+def former_id(env_id: str) -> str:
+    """Return an id as plans named it before the games that test one ability had a folder of their own."""
+    module, colon, name = env_id.rpartition(":")
+    former = {now: before for before, now in PROBES.items()}
+    return f"{former.get(module, module)}{colon}{name}"
+
+
 def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
     """Return a function that makes independent environments; data is loaded and checked once, in this call.
 

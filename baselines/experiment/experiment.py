@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from baselines.experiment.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
-from baselines.experiment.environments import factory, tasks_of, versioned_id
+from baselines.experiment.environments import current_id, factory, tasks_of, versioned_id
 from baselines.experiment.held_out_validation import ValidationSettings
 from baselines.experiment.presets import PRESETS
 from baselines.experiment.progress import Progress, silent
@@ -164,7 +164,7 @@ class Experiment:
             if kind is LearnerSettings:
                 parts[name] = learner_settings(settings.get("algorithm", cls.algorithm), defaults, **given)
             else:
-                parts[name] = kind(**{key: value for key, value in defaults.items() if key in fields} | given)
+                parts[name] = from_record(kind, {k: v for k, v in defaults.items() if k in fields} | given)
         whole = {field.name for field in dataclasses.fields(cls)} - SETTINGS.keys()
         if unknown := settings.keys() - whole:
             raise SettingsError(f"{min(unknown)}: no setting of an experiment has this name; see marft train --help")
@@ -215,8 +215,8 @@ class Experiment:
         """
         try:
             parts = {name: from_record(kind, record.get(name, {})) for name, (kind, _) in SETTINGS.items()}
-            return cls(**{**record, **parts})
-        except (AttributeError, ValueError, TypeError) as error:
+            return cls(**{**record, **parts, "env": current_id(record["env"])})
+        except (AttributeError, KeyError, ValueError, TypeError) as error:
             raise RunFolderError(f"{where} is no record of a run: {type(error).__name__}: {error}") from error
 
     def scheduled(self, env: Any) -> Experiment:

@@ -13,6 +13,7 @@ from typing import Any
 
 import marft_envs
 from baselines.experiment.config_trust import Uses, is_own, require_trust
+from baselines.experiment.environments import current_id
 from marft_agents.runs.run_folder import write_json
 from marft_envs.registration.recorded_game import check_surface_record, recorded_game, surface_of
 
@@ -69,7 +70,7 @@ class RecordedEnvironment:
         content = file.read_bytes()
         try:
             self.config: Mapping[str, Any] = json.loads(content.decode("utf-8"))
-            self.env_id, self.keywords = str(self.config["env"]), dict(self.config["keywords"])
+            self.env_id, self.keywords = current_id(str(self.config["env"])), dict(self.config["keywords"])
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{file} is no record of a run: {type(error).__name__}: {error}") from error
         self.own = bool(trust) or is_own(file, content)

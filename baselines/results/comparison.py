@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from baselines.experiment.environments import current_id
 from baselines.experiment.record_shapes import evaluation, mismatch
 from baselines.results.cohorts import Cohort, Cohorts, Mask
 from baselines.results.statistics import PairedDifference, holm, paired_difference
@@ -55,7 +56,7 @@ class Evaluated:
         """Settings that must agree, by the key of --allow-different."""
         record = self.record
         parts = [record.get("settings") or record.get("keywords") or {}, record.get("law") or {}]
-        found = {"env": record.get("env"), "max_turns": record.get("max_turns")}
+        found = {"env": current_id(record.get("env") or ""), "max_turns": record.get("max_turns")}
         for part in [*parts, record.get("context") or {}]:
             found |= part
         grader = (record.get("versions") or {}).get("math-verify")

@@ -27,6 +27,7 @@ TASK = {
     "training_tokens": 8,
     "settings": {"groups": 1, "group_size": 2},
 }
+RESULTS = Path(__file__).parents[2] / "docs" / "benchmarks" / "results"
 
 
 def plan(task=None, **top):
@@ -45,6 +46,20 @@ def test_the_plans_that_come_with_marft_can_be_run(name):
     found = read_plan(Path(str(PLANS.joinpath(f"{name.removeprefix('bench/')}.toml"))))
     assert name == f"bench/{found.name}"
     assert cells_of(found)
+
+
+@pytest.mark.slow  # reads the tokenizer of SmolLM2
+@pytest.mark.parametrize("name", ["main", "tools", "routing", "probes", "routing_probe", "memory", "compaction"])
+def test_plans_keep_the_checksum_of_their_committed_cells(name):
+    cells = json.loads((RESULTS / f"{name}.json").read_text())["cells"]
+    found = read_plan(Path(str(PLANS.joinpath(f"{name}.toml"))))
+    assert found.checksum in {cell["plan_checksum"] for cell in cells}
+
+
+def test_a_plan_may_name_a_probe_game_by_its_former_module():
+    game = {"env": "baselines.bench.probe_games:probe/sum_quartet-v0", "data": "", "test_on_trained": True}
+    [task] = plan({**game, "teams": [], "solo": ""}, arms=["team"]).tasks
+    assert task.plan.env == "baselines.probes.digit_games:probe/sum_quartet-v0"
 
 
 def test_some_tasks_of_a_plan_can_run_alone():

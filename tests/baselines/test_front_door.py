@@ -72,6 +72,12 @@ def test_a_plain_experiment_has_the_settings_of_its_algorithm():
     assert Experiment(DUO, algorithm="grpo").learner.baseline == Experiment.of(DUO, algorithm="grpo").learner.baseline
 
 
+def test_a_recorded_run_of_a_probe_game_names_its_current_module():
+    record = Experiment.of("baselines.probes.digit_games:probe/copy_duo-v0", models="tiny").to_dict()
+    old = {**record, "env": "baselines.bench.probe_games:probe/copy_duo-v0"}
+    assert Experiment.from_dict(old) == Experiment.from_dict(record)
+
+
 def test_turns_are_replayed_by_a_reader_that_is_passed_in(tmp_path):
     (tmp_path / "turns.jsonl").write_text("{}")
     experiment = small(updates=1, replay_from=tmp_path / "turns.jsonl", replay_share=0.5)
