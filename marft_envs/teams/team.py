@@ -233,7 +233,7 @@ def check_preset(name: str, language: str, family: str) -> None:
     if name not in known:
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
         hint = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
-        names = ", ".join(known if folder.is_absolute() else PRESETS)
+        names = ", ".join(known if folder.is_absolute() else PRESETS) or f"none in language {language!r}"
         raise TeamError(f"no preset team {name!r}; there are {names}{hint}")
     if folder.is_absolute():
         return

@@ -68,5 +68,5 @@ def test_the_presets_of_a_plugin_are_in_its_folder(name):
     team = environment.read_team(name)
     assert team == environment.read_team(team.to_dict())
     assert any("*" in profile.tools for profile in team.profiles)  # all functions of a question
-    with pytest.raises(TeamError, match=rf"{name}_zh\.json: the team cannot be read"):
+    with pytest.raises(TeamError, match=rf"no preset team '{name}'; there are none in language 'zh'"):
         Team.preset(name, "zh", environment.family)
