@@ -89,7 +89,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         horizon: Number of rounds.
         reward: "success" (1.0 or 0.0), "outcome" (the task's own score), a pure function of the outcome, or a
             `TeamReward` over the joint trajectory: itself, its weights by term, or the name of a preset; its
-            terms come with the infos, as `term_NAME`.
+            terms come with the infos, as `term_NAME`. None is the `default_reward` of the task set, or else "success".
         feedback: "none": the verdict is never shown to agents; "verdict": it opens the next round.
         communication: Form of the actions on an edge: "full", "last", "record", "summary", "tail:N", "none", or a dict
             with "default" and "i->j".
@@ -127,7 +127,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         *,
         dependency: Dependency | Mapping[str, Any] | str | None = None,
         horizon: int = 1,
-        reward: Reward = "success",
+        reward: Reward | None = None,
         feedback: str = "none",
         communication: str | Mapping[str, str] = "full",
         max_action_chars: int = 16384,
@@ -142,7 +142,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.team = as_team(team)
         self.horizon = _positive(horizon, "horizon")
         self.max_action_chars = _positive(max_action_chars, "max_action_chars")
-        self.reward = self._read_reward(reward)
+        self.reward = self._read_reward(getattr(tasks, "default_reward", "success") if reward is None else reward)
         self.feedback = _one_of(feedback, ("none", "verdict"), "feedback")
         self.render_mode = _one_of(render_mode, (None, "human", "ansi"), "render_mode")
         slow = isinstance(tasks, SlowTasks) and bool(tasks.slow_step)

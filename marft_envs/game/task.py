@@ -9,9 +9,11 @@ only judge answers write `judge` and inherit `begin` from `JudgedTasks`, most of
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -38,6 +40,9 @@ class Task:
     answer: str
     split: str
     meta: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+Prompt = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -271,6 +276,73 @@ class TaskList(JudgedTasks):
             return self._places[task_id]
         except (KeyError, TypeError) as error:
             raise UnknownTaskError(task_id, self._places, self.name) from error
+
+    @classmethod
+    def from_prompts(
+        cls,
+        prompts: Iterable[Prompt],
+        reward: Callable[[Any, str], float],
+        *,
+        name: str = "prompts",
+        split: str = "train",
+        solved_at: float = 1.0,
+    ) -> RewardedPrompts:
+        """Make tasks of prompts and a function that returns a reward.
+
+        Args:
+            prompts: Texts; or rows with the text under "prompt" and anything that the function needs beside it.
+            reward: Pure function: `reward(prompt, answer)` returns a finite number; `prompt` is the text or row as it
+                was given. A game without an answer has reward 0.
+            name: Short name of the set.
+            split: Split of all tasks.
+            solved_at: Reward from which a task counts as solved.
+
+        Raises:
+            ValueError: A row has no text under "prompt".
+        """
+        return RewardedPrompts(name, prompts, reward, split=split, solved_at=solved_at)
+
+
+class RewardedPrompts(TaskList):
+    """Prompts whose answers a function rewards; made by `TaskList.from_prompts`, which describes the arguments."""
+
+    default_reward = "outcome"  # the game pays the function's value, not 1 for success
+
+    def __init__(
+        self,
+        name: str,
+        prompts: Iterable[Prompt],
+        reward: Callable[[Any, str], float],
+        *,
+        split: str = "train",
+        solved_at: float = 1.0,
+    ) -> None:
+        self._given = {f"{split}-{place}": prompt for place, prompt in enumerate(prompts)}
+        self._reward, self._solved_at = reward, solved_at
+        tasks = []
+        for id, given in self._given.items():
+            text = given.get("prompt") if isinstance(given, Mapping) else given
+            if not isinstance(text, str):
+                raise ValueError(
+                    f"task set {name!r}: {id} is {given!r}, wanted a text, or a row with a text as 'prompt'"
+                )
+            tasks.append(Task(id, text, "", split))
+        super().__init__(name, tasks)
+
+    def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
+        """Reward an answer.
+
+        Raises:
+            TypeError: The function returned something else than one finite number.
+        """
+        reward = 0.0 if answer is None else self._reward(self._given[task.id], answer)
+        if not isinstance(reward, Real) or not math.isfinite(reward):
+            raise TypeError(
+                f"task set {self.name!r}: the reward of task {task.id!r} is {reward!r}, wanted one finite number: "
+                "reward(prompt, answer) judges one answer"
+            )
+        solved = answer is not None and reward >= self._solved_at
+        return Outcome(float(reward), solved or (round == 0 and last_round), solved, answer is None)
 
 
 class JudgeFailure(RuntimeError):  # noqa: N818 - the judge failed, the answer is not in error

@@ -84,7 +84,7 @@ class TaskEnvironment:
         *,
         data: Any = "embedded",
         split: str = "train",
-        reward: Any = "success",
+        reward: Any = None,
         grader: Any = None,
         **kwargs: Any,
     ) -> FlexMG:
@@ -144,9 +144,37 @@ class TaskEnvironment:
                 )
 
 
+@dataclass(frozen=True)
+class FixedTasks:
+    """Factory of task sets that are made already.
+
+    Attributes:
+        name: Name of the task.
+        by_split: Task set of each split.
+    """
+
+    name: str
+    by_split: Mapping[str, Tasks]
+
+    def __call__(self, data: Any = "embedded", split: str = "train") -> Tasks:
+        """Return the task set of a split.
+
+        Raises:
+            ValueError: It has no such split, or other data are asked for.
+        """
+        if data != "embedded":
+            raise ValueError(f"task {self.name!r} was registered with its problems: found data={data!r}, leave it out")
+        if split not in self.by_split:
+            raise ValueError(
+                f"task {self.name!r} has no split {split!r}, it was registered with {', '.join(self.by_split)}: "
+                f"register_task({self.name!r}, {{'train': ..., {split!r}: ...}})"
+            )
+        return self.by_split[split]
+
+
 def register_task(
     name: str,
-    factory: Callable[..., Tasks],
+    factory: Callable[..., Tasks] | Tasks | Mapping[str, Tasks],
     *,
     teams: Mapping[str, Team | str] | Iterable[str] = PRESETS,
     language: str = "en",
@@ -166,7 +194,7 @@ def register_task(
     Args:
         name: Name of the task.
         factory: `factory(data=..., split=...)` returns the task set; `data` is "embedded" unless the user says
-            otherwise.
+            otherwise. Or the task set of the split "train" itself, or task sets by split.
         teams: Names of presets, or own teams (or paths of their files) by name.
         language: Language of the presets.
         family: Family of the presets: "math", "code" or "tools", or the absolute path of a folder with own presets,
@@ -188,6 +216,8 @@ def register_task(
         ValueError: An id is of another form or taken, a team is no preset of this language and family, or a keyword is
             one of the game or of the rules; then nothing is registered.
     """
+    if not callable(factory):
+        factory = FixedTasks(name, factory if isinstance(factory, Mapping) else {"train": factory})
     own = frozenset(keywords)
     if taken := sorted(own & (_OF_ANY_TASK | _OF_THE_GAME | set(rules or {}))):
         raise ValueError(f"task {name!r}: keywords {taken} belong to every game, or are rules; wanted others")

@@ -13,7 +13,7 @@ import difflib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -115,6 +115,44 @@ class Team:
             plain = {"name": self.name, "profiles": [profile_to_dict(profile) for profile in self.profiles]}
         text = json.dumps(plain, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @classmethod
+    def from_prompts(
+        cls,
+        prompts: Mapping[str, str] | Iterable[str],
+        *,
+        name: str = "team",
+        dependency: Dependency | Mapping[str, Any] | str = "chain",
+        answers: Iterable[str] | None = None,
+        language: str = "en",
+    ) -> Team:
+        """Make a team of system prompts, one for each agent.
+
+        Args:
+            prompts: System prompts by agent name, in team order; or prompts alone, of agents `agent_0`, `agent_1`, ...
+            name: Short name of the team.
+            dependency: Dependency function, the name of a preset, or its JSON form.
+            answers: Names of the agents whose action is the team's answer; None is the last agent.
+            language: As in the attributes of the class.
+
+        Raises:
+            TeamError: No prompts, a bad name, or a dependency or agents that answer that do not fit.
+
+        Examples:
+            >>> Team.from_prompts({"writer_0": "Write one word.", "editor_0": "Correct it."}).roster.answering
+            frozenset({'editor_0'})
+        """
+        told = prompts if isinstance(prompts, Mapping) else {f"agent_{i}": text for i, text in enumerate(prompts)}
+        answering = list(told)[-1:] if answers is None else list(answers)
+        if unknown := [agent for agent in answering if agent not in told]:
+            raise TeamError(f"team {name!r}: answers: unknown agent {unknown[0]!r}; the team has {', '.join(told)}")
+        profiles = tuple(Profile(agent, text, answers=agent in answering) for agent, text in told.items())
+        team = cls(name, profiles, as_dependency(dependency), language)
+        try:
+            team.check(_ANY_HORIZON)
+        except DependencyError as error:
+            raise TeamError(f"team {name!r}: {error}") from error
+        return team
 
     @classmethod
     def from_dict(cls, value: Any, where: str = "team") -> Team:
