@@ -81,7 +81,7 @@ class Surface:
             finish: True if agents may end the episode.
 
         Raises:
-            TeamError: A profile names a tool that no world has, or no agent has any tool.
+            TeamError: A profile names a tool that no world has, no agent has any tool, or none has `finish`.
             ValueError: Another word for `listing`.
         """
         if listing not in LISTINGS:
@@ -93,6 +93,11 @@ class Surface:
                 _require(name, known, f"team {team.name!r}: {profile.name}.tools")
         if not any(profile.tools for profile in team.profiles):
             raise TeamError(f"team {team.name!r}: no agent has tools; name them in its profiles (`tools`)")
+        if finish and not any({ALL, FINISH.name} & set(profile.tools) for profile in team.profiles):
+            raise TeamError(
+                f"team {team.name!r}: no agent can end an episode; name {FINISH.name!r} (or {ALL!r}, all tools) in the "
+                "`tools` of the profile that does"
+            )
         passes = isinstance(team.dependency if dependency is None else dependency, Handoff) and len(agents) > 1
         owned: dict[str, dict[str, dict[str, Tool]]] = {}
         for world in worlds:

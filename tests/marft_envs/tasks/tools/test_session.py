@@ -180,7 +180,7 @@ def test_a_hanging_tool_costs_an_error_and_not_the_run():
 
 def test_the_surface_is_frozen_by_its_hash():
     def digest(*profiles: tuple[str, ...], world: type[World] = Bank) -> str:
-        team = team_of(**{f"a_{place}": own for place, own in enumerate(profiles)})
+        team = team_of(**{f"a_{place}": (*own, "finish") for place, own in enumerate(profiles)})
         return ToolTasks("bank", [world], [bank_task()]).for_team(team).settings["tool_surface"]
 
     class Reworded(Bank):
@@ -207,6 +207,10 @@ def test_mistyped_tools_are_refused_when_the_team_comes():
         tasks.for_team(team_of(a_0=("ballance",)))
     with pytest.raises(TeamError, match="no agent has tools"):
         tasks.for_team(team_of(a_0=()))
+    with pytest.raises(
+        TeamError, match=r"no agent can end an episode; name 'finish' \(or '\*', all tools\) in the `tools`"
+    ):
+        tasks.for_team(team_of(a_0=("balance",), b_0=("pay",)))
     with pytest.raises(ValueError, match="whose tools"):
         FlexMG(tasks, SOLO).reset(seed=0)
     with pytest.raises(ValueError, match="another team"):
