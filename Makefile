@@ -134,7 +134,7 @@ data: $(STAMP)  ## rebuild the embedded data sets and check them
 	$(BIN)/marft data check
 
 docs: $(STAMP)  ## build the documentation site strictly, into build/documentation/site (VERSION=0.2 for a folder of its own)
-	$(BIN)/python -m baselines.documentation $(if $(VERSION),--version $(VERSION))
+	$(BIN)/python -m docs_generator $(if $(VERSION),--version $(VERSION))
 
 dist: $(STAMP)  ## build wheel and sdist into dist/, install each in a fresh environment, and use it
 	$(PIP) --quiet -c constraints.txt build

@@ -25,6 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+REPOSITORY_ONLY = ("tests/", "docs/", "examples/", "runs/", "benchmarks/", "docs_generator/")
 ENV = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories"]
 TINY = ["--model", "tiny", "--groups", "2", "--group-size", "2", "--max-new-tokens", "4", "--device", "cpu"]
 USES = (
@@ -84,9 +85,7 @@ def check_content(distribution: Path) -> None:
     ours = tuple(f"{name}/" for name in SETUP["package-data"])
     known = packaged_files()
     wrong = sorted(
-        name
-        for name in found
-        if name.startswith(("tests/", "docs/", "examples/", "runs/")) or (name.startswith(ours) and name not in known)
+        name for name in found if name.startswith(REPOSITORY_ONLY) or (name.startswith(ours) and name not in known)
     )
     if wrong:
         raise DistributionError(f"{distribution.name} holds {len(wrong)} files that it must not, first {wrong[:5]}")

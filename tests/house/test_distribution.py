@@ -8,7 +8,7 @@ import sys
 import zipfile
 
 import pytest
-from distribution import DistributionError, check_content, main, packaged_files
+from distribution import REPOSITORY_ONLY, DistributionError, check_content, main, packaged_files
 from house_pages import ROOT
 
 
@@ -25,7 +25,7 @@ def test_a_wheel_must_hold_modules_data_presets_templates_and_pages():
         "marft_envs/teams/presets/math_duo_en.json",
     } <= wanted
     assert any(name.startswith("baselines/scaffold/template/") for name in wanted)
-    assert not any(name.startswith(("envs_data/build/", "baselines/documentation/")) for name in wanted)
+    assert not any(name.startswith((*REPOSITORY_ONLY, "envs_data/build/", "baselines/third_party/")) for name in wanted)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("marft_envs", "marft_agents", "baselines", "benchmarks", "envs_data", "marft_common")
+PACKAGES = ("marft_envs", "marft_agents", "baselines", "benchmarks", "docs_generator", "envs_data", "marft_common")
 MODULES = sorted(
     path.relative_to(ROOT).as_posix()
     for package in PACKAGES

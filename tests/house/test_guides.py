@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 from house_pages import ROOT, blocks
 
-PACKAGES = ("marft_envs", "marft_agents", "marft_common", "baselines", "benchmarks", "envs_data")
+PACKAGES = ("marft_envs", "marft_agents", "marft_common", "baselines", "benchmarks", "docs_generator", "envs_data")
 GUIDES = ("CONTRIBUTING.md", "SECURITY.md", "docs/glossary.md", "docs/architecture.md")
 PATH = re.compile(rf"`((?:{'|'.join(PACKAGES)}|tests|docs|\.ci|\.github)/[\w./]*)`")
 DOTTED = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`")

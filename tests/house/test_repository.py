@@ -20,7 +20,7 @@ from house_pages import ROOT
 
 import marft_envs
 
-PACKAGES = ("marft_envs", "marft_agents", "baselines", "benchmarks", "envs_data", "marft_common")
+PACKAGES = ("marft_envs", "marft_agents", "baselines", "benchmarks", "docs_generator", "envs_data", "marft_common")
 PUBLIC = """
     Dependency DependencyError Ended EnvSpec Episode FlexMG JudgeFailure JudgedTasks Outcome Profile Session
     SharedPolicyEnv Task TaskList TaskSet Tasks Team TeamError TeamReward TextObservation Turn TurnParallel UnicodeText

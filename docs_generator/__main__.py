@@ -1,4 +1,4 @@
-"""Build the documentation site: `python -m baselines.documentation`, or `make docs`.
+"""Build the documentation site: `python -m docs_generator`, or `make docs`.
 
 The source is assembled in build/documentation/source, the site lies in build/documentation/site. With `--version` it
 lies in a folder of its own there, and pages have a selector of versions. The build is strict: a link or an anchor that
@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
-from baselines.documentation import reference_pages
-from baselines.documentation.source_tree import MERMAID, ROOT, assemble
-from baselines.documentation.versions import read_version, write_list
+from docs_generator import reference_pages
+from docs_generator.source_tree import MERMAID, ROOT, assemble
+from docs_generator.versions import read_version, write_list
 
 BUILD = ROOT / "build" / "documentation"
 PACKAGE = "mermaid@12"  # the version that the theme would load from the network
@@ -28,7 +28,7 @@ PACKAGE = "mermaid@12"  # the version that the theme would load from the network
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Assemble the source and build the site; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m baselines.documentation", description="Build the site.")
+    parser = argparse.ArgumentParser(prog="python -m docs_generator", description="Build the site.")
     parser.add_argument("--source-only", action="store_true", help="assemble the source and do not build")
     parser.add_argument("--version", type=read_version, help="build into a folder of this version, like 0.2 or dev")
     parsed = parser.parse_args(arguments)

@@ -9,12 +9,12 @@ import re
 import pytest
 
 from baselines.cli.main import COMMANDS
-from baselines.documentation import reference_pages
-from baselines.documentation.formulas import math_block
-from baselines.documentation.markdown_dialect import python_markdown, relinked
-from baselines.documentation.source_tree import ROOT, assemble, place_of
-from baselines.documentation.versions import read_version, write_list
-from baselines.environment_pages import teams_of
+from docs_generator import reference_pages
+from docs_generator.environment_pages import teams_of
+from docs_generator.formulas import math_block
+from docs_generator.markdown_dialect import python_markdown, relinked
+from docs_generator.source_tree import ROOT, assemble, place_of
+from docs_generator.versions import read_version, write_list
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import LEDGER
 
@@ -50,7 +50,7 @@ def test_links_are_replaced_but_not_in_code():
 
 
 def test_a_link_to_no_file_is_refused(monkeypatch, tmp_path):
-    from baselines.documentation import source_tree
+    from docs_generator import source_tree
 
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/a.md").write_text("[b](b.md)", encoding="utf-8")
@@ -72,7 +72,7 @@ def test_every_page_of_the_repository_is_on_the_site_and_in_the_navigation(tree)
 
 
 def test_a_page_without_a_row_in_the_index_is_shown_under_more(tree):
-    from baselines.documentation.source_tree import navigation
+    from docs_generator.source_tree import navigation
 
     tree.pages["new_page.md"] = "# A new page\n"
     try:

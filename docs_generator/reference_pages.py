@@ -22,7 +22,7 @@ from baselines.experiment.presets import PRESETS
 from marft_agents import metric_names
 
 OF_PRESETS = [kind for kind, _ in SETTINGS.values()]  # others may have a field of the same name
-SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+SCHEMAS = Path(__file__).parents[1] / "docs" / "schemas"
 PACKAGES = ("marft_envs", "marft_agents", "baselines")
 MOST_CHOICES = 60  # characters; longer lists of choices stand in the help text
 API = {  # page -> modules whose `__all__` it documents

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
-from baselines.documentation.markdown_dialect import python_markdown, relinked
-from baselines.environment_pages import teams_of
+from docs_generator.environment_pages import teams_of
+from docs_generator.markdown_dialect import python_markdown, relinked
 from marft_envs.dependency import drawing
 from marft_envs.dependency.base import Roster
 from marft_envs.environment_capabilities import dependency_game
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 MOVED = {  # pages of the repository outside of docs/ -> their place on the site
     "README.md": "overview.md",
     "CONTRIBUTING.md": "project/contributing.md",

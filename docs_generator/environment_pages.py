@@ -1,7 +1,7 @@
 """Generate the environment pages, docs/environments/*.md, from the environments and their docstrings.
 
-python -m baselines.environment_pages            write the pages
-python -m baselines.environment_pages --check    list the pages that are out of date
+python -m docs_generator.environment_pages            write the pages
+python -m docs_generator.environment_pages --check    list the pages that are out of date
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ DRAWN = ("trio", "duo")  # the first of these that a task has
 _OMITTED = "(problem)"
 _PRIVATE = "(private context)"
 _INTERNAL = {"name", "tasks", "kwargs"}
-_MADE = "<!-- Written by `python -m baselines.environment_pages`; change the docstrings, not this page. -->"
+_MADE = "<!-- Written by `python -m docs_generator.environment_pages`; change the docstrings, not this page. -->"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or compare the pages; return exit code 1 where `--check` finds a difference, else 0."""
     parser = argparse.ArgumentParser(
-        prog="python -m baselines.environment_pages", description="Write the environments' pages."
+        prog="python -m docs_generator.environment_pages", description="Write the environments' pages."
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page would change")
     parser.add_argument("--dir", type=Path, default=FOLDER, help="where they lie (default: docs/environments)")
@@ -70,9 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not page.is_file() or page.read_text(encoding="utf-8") != text:
             stale.append(name)
     if parsed.check:
-        print(
-            "\n".join(f"{parsed.dir / name} would change: run python -m baselines.environment_pages" for name in stale)
-        )
+        for name in stale:
+            print(f"{parsed.dir / name} would change: run python -m docs_generator.environment_pages")
         return 1 if stale else 0
     parsed.dir.mkdir(parents=True, exist_ok=True)
     for name in stale:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import marft_envs
-from baselines import environment_pages as pages
+from docs_generator import environment_pages as pages
 from marft_envs.registration.plugins import UNLISTED
 
 WRITTEN = ["README.md", *(f"{task}.md" for task in pages.FAMILIES)]
@@ -21,7 +21,9 @@ def made():
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_the_committed_page_is_what_the_command_makes(name, made):
-    assert (pages.FOLDER / name).read_text(encoding="utf-8") == made[name], "run python -m baselines.environment_pages"
+    assert (pages.FOLDER / name).read_text(encoding="utf-8") == made[name], (
+        "run python -m docs_generator.environment_pages"
+    )
 
 
 def test_no_page_is_left_over():
@@ -57,7 +59,10 @@ def test_a_page_says_what_a_user_must_know(name, made):
 def test_check_says_what_would_change_and_writing_mends_it(tmp_path, capsys, monkeypatch, made):
     monkeypatch.setattr(pages, "pages", lambda: made)  # made once: it takes a second
     assert pages.main(["--check", "--dir", str(tmp_path)]) == 1
-    assert f"{tmp_path / 'math.md'} would change: run python -m baselines.environment_pages" in capsys.readouterr().out
+    assert (
+        f"{tmp_path / 'math.md'} would change: run python -m docs_generator.environment_pages"
+        in capsys.readouterr().out
+    )
     assert pages.main(["--dir", str(tmp_path)]) == 0
     assert pages.main(["--check", "--dir", str(tmp_path)]) == 0
     stale = Path(tmp_path / "math.md")

@@ -1,1 +1,0 @@
-"""Build of the documentation site; part of the repository, not of the wheel."""
