@@ -46,6 +46,18 @@ def saved(folder, *, updates=1, **knobs):
     return team, learner, path
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Checkpoint of one update, which no test changes."""
+    return saved(tmp_path_factory.mktemp("written"))[2]
+
+
+@pytest.fixture
+def path(written, tmp_path):
+    """Copy of that checkpoint, to be damaged."""
+    return Path(shutil.copytree(written, tmp_path / "run" / written.name))
+
+
 def fresh():
     team = word_team(MARKET)
     return team, Learner(team, LearnerSettings(policy_lr=1e-2))
@@ -251,8 +263,7 @@ def test_a_frozen_agent_may_play_where_the_checkpoint_has_an_adapter_but_the_run
     assert all(torch.equal(trained[name], loaded[name]) for name in trained)
 
 
-def test_other_settings_name_both(tmp_path):
-    _, _, path = saved(tmp_path)
+def test_other_settings_name_both(path):
     team = word_team(MARKET)
     learner = Learner(team, LearnerSettings(policy_lr=0.5, kl_stop=0.1))
     message = r"other settings: policy_lr: found 0\.01, wanted 0\.5; kl_stop: found None, wanted 0\.1; resume with"
@@ -306,15 +317,13 @@ def test_a_checkpoint_of_a_version_that_knew_fewer_settings_resumes(tmp_path, ch
             checkpoint.load(path, third, Learner(third, LearnerSettings(policy_lr=1e-2, **knobs)))
 
 
-def test_infinite_settings_of_the_old_form_are_read(tmp_path):
-    _, _, path = saved(tmp_path)
+def test_infinite_settings_of_the_old_form_are_read(path):
     with_settings(path, lambda settings: OLD_SETTINGS.replace("importance_cap=2.0", "importance_cap=inf"))
     team = word_team(MARKET)
     assert checkpoint.load(path, team, Learner(team, LearnerSettings(policy_lr=1e-2, importance_cap=math.inf))) == 1
 
 
-def test_a_checkpoint_of_a_version_that_knew_more_settings_says_so(tmp_path):
-    _, _, path = saved(tmp_path)
+def test_a_checkpoint_of_a_version_that_knew_more_settings_says_so(path):
     with_settings(path, lambda settings: {**settings, "momentum": 0.5})
     with pytest.raises(CheckpointError, match=r"does not know: momentum; resume with the version that wrote it"):
         checkpoint.load(path, *fresh())
@@ -323,8 +332,7 @@ def test_a_checkpoint_of_a_version_that_knew_more_settings_says_so(tmp_path):
 @pytest.mark.parametrize(
     "record", ["LearnerSettings(", "7", "LearnerSettings(policy_lr=open('x'))", "LearnerSettings(level=x)", None, [1]]
 )
-def test_settings_that_are_no_settings_are_damage(tmp_path, record):
-    _, _, path = saved(tmp_path)
+def test_settings_that_are_no_settings_are_damage(path, record):
     with_settings(path, lambda settings: record)
     with pytest.raises(CheckpointError, match=r"state\.json is damaged: its settings are"):
         checkpoint.load(path, *fresh())
@@ -376,8 +384,7 @@ def _add_tensor(path):
     ],
 )
 @pytest.mark.parametrize("hashed", [True, False])
-def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, file, damage, hashed):
-    _, _, path = saved(tmp_path)
+def test_a_damaged_checkpoint_is_an_error_that_names_the_file(path, file, damage, hashed):
     if not hashed:  # as checkpoints were written before
         state = json.loads((path / "state.json").read_text())
         del state["sha256"]
@@ -392,8 +399,7 @@ def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, file, da
     ("key", "value"),
     [("updates", 7), ("notes", {"tool_surface": "0" * 64}), ("folders", {"buyer_0": "seller_0"}), ("sha256", {})],
 )
-def test_a_changed_state_is_found_and_an_older_one_has_no_hash(tmp_path, key, value):
-    _, _, path = saved(tmp_path)
+def test_a_changed_state_is_found_and_an_older_one_has_no_hash(path, key, value):
     state = json.loads((path / "state.json").read_text())
     kept = {"state.json": state["sha256"]["state.json"]}
     changed = {**state, key: value | kept if key == "sha256" else value}
@@ -420,8 +426,7 @@ OUTSIDE = ["../outside", "../../outside", "a/../../outside", "/etc", "..", ".", 
 
 @pytest.mark.parametrize("hashed", [True, False])
 @pytest.mark.parametrize("folder", OUTSIDE)
-def test_an_adapter_lies_in_a_folder_of_the_checkpoint(tmp_path, folder, hashed):
-    _, _, path = saved(tmp_path / "run")
+def test_an_adapter_lies_in_a_folder_of_the_checkpoint(tmp_path, path, folder, hashed):
     shutil.copytree(path / "seller_0", tmp_path / "run" / "outside")
     shutil.copytree(path / "seller_0", tmp_path / "outside")
 
@@ -440,8 +445,7 @@ def test_an_adapter_lies_in_a_folder_of_the_checkpoint(tmp_path, folder, hashed)
 
 
 @pytest.mark.parametrize("hashed", [True, False])
-def test_a_link_leads_to_no_other_place(tmp_path, hashed):
-    _, _, path = saved(tmp_path / "run")
+def test_a_link_leads_to_no_other_place(tmp_path, path, hashed):
     if not hashed:
         (path / "state.json").write_text(json.dumps(json.loads((path / "state.json").read_text()) | {"sha256": {}}))
     (path / "seller_0").rename(tmp_path / "elsewhere")
@@ -463,8 +467,7 @@ def test_a_link_leads_to_no_other_place(tmp_path, hashed):
 
 
 @pytest.mark.parametrize("file", ["learner.pt", "seller_0/adapter_model.safetensors"])
-def test_one_flipped_bit_of_the_weights_is_found(tmp_path, file):
-    _, _, path = saved(tmp_path)
+def test_one_flipped_bit_of_the_weights_is_found(path, file):
     content = bytearray((path / file).read_bytes())
     content[-100] ^= 1  # within a number: both formats would be read without an error
     (path / file).write_bytes(content)
@@ -491,8 +494,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, size):
     assert checkpoint.save(tmp_path, team, learner).name == "update-00002"  # with space again it goes on
 
 
-def test_state_is_plain_json(tmp_path):
-    _, _, path = saved(tmp_path)
+def test_state_is_plain_json(path):
     state = json.loads((path / "state.json").read_text())
     assert state["updates"] == 1
     assert list(state["team"]) == list(MARKET)
