@@ -19,6 +19,7 @@ from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for
 from marft_agents.learning.learner import Learner
+from marft_agents.learning.pass_size import fitted
 from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
 from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.settings import LearnerSettings
@@ -341,6 +342,7 @@ class Experiment:
         team = self.build_team(env.possible_agents, device, in_host_memory=sharded)
         if sharded:
             shard(team.bases, ranks)
+        settings = ranks.broadcast(fitted(settings, team))  # sizes of rank 0: other GPUs may have other memory
         updates = self.scheduled(env).schedule.max_updates
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
         if self.replay_from is not None:

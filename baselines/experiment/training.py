@@ -206,7 +206,8 @@ class TrainingRun:
                 release(learner.ranks)
 
     def _train(self, team: LanguageModelTeam, learner: Learner, stack: contextlib.ExitStack) -> None:
-        experiment = dataclasses.replace(self.experiment, learner=learner.settings)  # sizes resolved for this device
+        # sizes resolved for this device
+        experiment = dataclasses.replace(self.experiment, learner=learner.settings, engine=team.engine)
         out, env = self.out, self.env
         validator = None
         if self.held_out is not None:

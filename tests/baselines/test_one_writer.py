@@ -1,22 +1,30 @@
 """Every command that writes a results folder is its only writer, and says who is where it is not."""
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 from bench_plan import write_plan
 from folder_owner import owner
+from rank_runs import by_threads
 
 from baselines.cli.main import main
+from baselines.experiment import experiment
 from baselines.experiment.experiment import Experiment
 from baselines.experiment.training import TrainingRun
+from marft_agents.generation.engine_settings import EngineSettings
+from marft_agents.learning.learner import Learner
+from marft_agents.learning.ranks import RankSettings
 from marft_agents.policies import language_model
+from marft_agents.rollouts.rollout_workers import RolloutSettings
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError
 from marft_agents.runs.run_folder import read_metrics
 
@@ -91,6 +99,35 @@ def test_of_several_learners_rank_0_owns_the_folder(made, tmp_path, unloaded):
             run.work(SimpleNamespace(rank=0, count=2))
         with pytest.raises(AssertionError, match="a model was loaded"):
             run.work(SimpleNamespace(rank=1, count=2))
+
+
+def test_several_learners_take_the_sizes_of_rank_0_and_record_them(made, tmp_path, monkeypatch):
+    def sized(settings, team):
+        return replace(settings, micro_batch=next(sizes))
+
+    sizes, learners = itertools.count(3), []
+    monkeypatch.setattr(experiment, "fitted", sized)
+    plain = Learner.__init__
+
+    def watched(self, *given, **named):
+        plain(self, *given, **named)
+        learners.append(self)
+
+    monkeypatch.setattr(Learner, "__init__", watched)
+    plan = replace(Experiment.load(made / "run"), engine=EngineSettings(), ranks=RankSettings(learners=2))
+    plan = replace(plan, rollouts=RolloutSettings(ray="local", rollout_workers=0))
+    monkeypatch.setattr(experiment, "check_ray", lambda rollouts: None)
+    monkeypatch.setattr(experiment, "check_ranks", lambda ranks, rollouts: None)
+    run = TrainingRun(plan, tmp_path / "out", None, resume=False)
+    by_threads(2, lambda ranks: ranks, run.work)
+    of_rank_0 = next(learner for learner in learners if not learner.ranks.rank)
+    assert {learner.settings.micro_batch for learner in learners} == {of_rank_0.settings.micro_batch}
+    assert next(sizes) == 5  # each rank has its own proposal
+    recorded = Experiment.load(tmp_path / "out")
+    assert recorded.learner.micro_batch == of_rank_0.settings.micro_batch
+    assert recorded.engine == of_rank_0.team.engine
+    assert recorded.engine.max_batch
+    assert recorded.engine.kv_cache_gib
 
 
 @pytest.mark.long
