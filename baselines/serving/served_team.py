@@ -1,16 +1,16 @@
 """A trained team that plays questions of users.
 
 The team plays its environment with problems without a reference: the questions. It plays as many rounds as in training.
-Nothing is judged, so no episode ends early and no verdict is shown. Questions that wait are played side by side.
+Nothing is judged, so no episode ends early and no verdict is shown. Questions are played side by side: each has a
+thread, and its turns join the running batch of the team.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from baselines.experiment.experiment import Experiment
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import encodable
+from marft_agents.policies.running_batches import RunningBatches
 from marft_agents.rollouts.rollout import collect
 from marft_agents.setting_fields import check_knobs, knob
-from marft_agents.trajectory import EpisodeStart, SampledTurn, Trajectory
+from marft_agents.trajectory import EpisodeStart, SampledTurn
 from marft_envs.game.task import Outcome, Task, TaskList
 from marft_envs.registration.recorded_game import surface_of
 
@@ -124,9 +125,8 @@ class ServedTeam:
         env = question_environments(experiment, ["?"])()
         self.answering = frozenset(profile.name for profile in env.unwrapped.team.profiles if profile.answers)
         self._places = threading.Semaphore(self.limits.max_questions)
-        self._waiting: queue.SimpleQueue[tuple[Question, Future[Answer]] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._play_waiting, name="marft-serve", daemon=True)
-        self._thread.start()
+        self._players = ThreadPoolExecutor(self.limits.max_questions, "marft-question")
+        self._batches = RunningBatches(team)
 
     @property
     def law(self) -> SamplingParams:
@@ -146,74 +146,50 @@ class ServedTeam:
             raise QuestionError("wanted a question with text that UTF-8 can encode")
         if not self._places.acquire(blocking=False):
             raise BusyError(f"{self.limits.max_questions} questions are being played or wait; ask again later")
-        future: Future[Answer] = Future()
+        future = self._players.submit(self._play, question)
         future.add_done_callback(lambda _: self._places.release())
-        self._waiting.put((question, future))
         # The shield keeps a question that is being played from losing its place before it ends.
         wrapped = asyncio.wrap_future(future)
         try:
             return await asyncio.wait_for(asyncio.shield(wrapped), self.limits.request_timeout)
         except (TimeoutError, asyncio.CancelledError):
-            future.cancel()  # works only while it waits
             wrapped.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody asks for it any more
             raise
 
     def close(self) -> None:
-        """Stop after the questions that are being played and those that wait."""
-        self._waiting.put(None)
-        self._thread.join()
+        """Stop after the questions that are being played."""
+        self._players.shutdown()
+        self._batches.close()
         self.team.close()
 
-    def _play_waiting(self) -> None:
-        """Play all waiting questions of one law side by side, until the server closes."""
-        while True:
-            batch = [self._waiting.get()]
-            while not self._waiting.empty():
-                batch.append(self._waiting.get())
-            asked = [item for item in batch if item is not None]
-            running = [(question, future) for question, future in asked if future.set_running_or_notify_cancel()]
-            for law in dict.fromkeys(question.law for question, _ in running):
-                self._play([item for item in running if item[0].law == law], law)
-            if None in batch:
-                return
-
-    def _play(self, asked: Sequence[tuple[Question, Future[Answer]]], law: SamplingParams) -> None:
-        """Play questions side by side; every future gets an answer or an error."""
-        questions = [question for question, _ in asked]
+    def _play(self, question: Question) -> Answer:
+        """Play a question; its turns are sampled in one batch with those of others."""
         try:
-            played = collect(
-                question_environments(self.experiment, [question.text for question in questions]),
-                self.team if law == self.team.law else self.team.under(law),
-                [EpisodeStart(q.seed, i, q.seed, {"index": i}) for i, q in enumerate(questions)],
-                seed=0,
-                num_envs=len(asked),
-                max_turns=self.experiment.schedule.max_turns,
-            )
-            for (_, future), trajectory in zip(asked, played, strict=True):
-                self._finish(future, trajectory)
-        except Exception as error:  # a policy that raises must not end the server
-            for _, future in asked:
-                if not future.done():
-                    future.set_exception(EpisodeFailedError(f"{type(error).__name__}: {error}"))
-
-    def _finish(self, future: Future[Answer], trajectory: Trajectory) -> None:
-        answers = [turn for turn in trajectory.turns if turn.agent in self.answering]
-        if trajectory.failure is not None:
-            future.set_exception(EpisodeFailedError(f"the episode failed: {trajectory.failure}"))
-        elif not answers:
-            future.set_exception(EpisodeFailedError("no answering agent acted in this episode"))
-        else:
-            actions = [turn.action for turn in trajectory.turns]
-            prompts = [action.reported.prompt if action.reported else len(action.prompt_ids) for action in actions]
-            future.set_result(
-                Answer(
-                    answers[-1].action.text,
-                    answers[-1].action.stopped,
-                    [turn_record(turn) for turn in trajectory.turns],
-                    sum(prompts),
-                    trajectory.num_tokens,
+            with self._batches.joined(question.law) as policy:
+                [trajectory] = collect(
+                    question_environments(self.experiment, [question.text]),
+                    policy,
+                    [EpisodeStart(question.seed, 0, question.seed, {"index": 0})],
+                    seed=0,
+                    num_envs=1,
+                    max_turns=self.experiment.schedule.max_turns,
                 )
-            )
+        except Exception as error:
+            raise EpisodeFailedError(f"{type(error).__name__}: {error}") from error
+        if trajectory.failure is not None:
+            raise EpisodeFailedError(f"the episode failed: {trajectory.failure}")
+        answers = [turn for turn in trajectory.turns if turn.agent in self.answering]
+        if not answers:
+            raise EpisodeFailedError("no answering agent acted in this episode")
+        actions = [turn.action for turn in trajectory.turns]
+        prompts = [action.reported.prompt if action.reported else len(action.prompt_ids) for action in actions]
+        return Answer(
+            answers[-1].action.text,
+            answers[-1].action.stopped,
+            [turn_record(turn) for turn in trajectory.turns],
+            sum(prompts),
+            trajectory.num_tokens,
+        )
 
 
 def turn_record(turn: SampledTurn) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from marft_agents.generation.step_engine import StepEngine
 from marft_agents.models.pretrained import load
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import FunctionPolicy, Request, RunningPolicy, TimedPolicy, WholeBatches, session_of
+from marft_agents.policies.running_batches import RunningBatches
 from marft_agents.rollouts.rollout import collect, training_episodes
 
 CPU = torch.device("cpu")
@@ -147,6 +148,51 @@ def test_requests_may_come_from_any_thread(team, base):
         [alone] = team.act([Request(request.agent, request.observation, generator)])
         assert alone.token_ids.tolist() == actions[number].token_ids.tolist()
     session.close()
+
+
+def test_threads_share_the_steps_of_one_batch_for_each_law(team, rows):
+    warm, requests = SamplingParams(temperature=2.0, max_new_tokens=26), 6
+    batches, found = RunningBatches(team), {}
+
+    def ask(k):
+        law = warm if k == 5 else LAW
+        with batches.joined(law) as policy:
+            found[k] = [
+                policy.act([Request("buyer_0", f"{k} {turn}", np.random.default_rng(k))])[0] for turn in range(2)
+            ]
+
+    threads = [threading.Thread(target=ask, args=[k]) for k in range(requests)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shared, alone = len(rows), 0
+    batches.close()
+    for k, actions in found.items():
+        own = team.under(warm) if k == 5 else team
+        for turn, action in enumerate(actions):
+            rows.clear()
+            [same] = own.act([Request("buyer_0", f"{k} {turn}", np.random.default_rng(k))])
+            alone += len(rows)
+            assert same.token_ids.tolist() == action.token_ids.tolist()
+    assert shared < 0.7 * alone
+
+
+def test_a_failure_reaches_the_threads_that_wait_and_the_next_batch_works(team, monkeypatch):
+    batches = RunningBatches(team)
+    request = Request("buyer_0", "x", np.random.default_rng(0))
+    with batches.joined(LAW) as policy:
+        with monkeypatch.context() as broken:
+            broken.setattr(StepEngine, "run", lambda *given: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                policy.act([request])
+        with pytest.raises(KeyError, match="no policy for agent 'nobody_0'"):
+            policy.act([request, Request("nobody_0", "x", np.random.default_rng(0))])
+        [action] = policy.act([Request("buyer_0", "x", np.random.default_rng(0))])
+    batches.close()
+    assert (
+        action.token_ids.tolist() == team.act([Request("buyer_0", "x", np.random.default_rng(0))])[0].token_ids.tolist()
+    )
 
 
 def test_a_session_is_timed_and_others_answer_in_whole_batches(team):

@@ -316,7 +316,8 @@ def test_questions_that_wait_are_played_side_by_side_and_each_gets_its_own_answe
             await asyncio.sleep(0.05)  # it is being played
             texts = [f"question {i}" for i in range(5)]
             asked += [asyncio.create_task(server.served.ask(Question(text, server.team.law))) for text in texts]
-            await asyncio.sleep(0)
+            while server.served._batches._arrived.qsize() < 10:  # all have joined and asked
+                await asyncio.sleep(0.01)
             server.team.answers.set()
             return [answer.text for answer in await asyncio.gather(*asked)]
 

@@ -1,0 +1,158 @@
+"""Running batches that several threads feed, such as the questions of a server.
+
+One thread samples, since a model has state of the pass that runs, such as the active adapters. Others wait for actions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from marft_agents.policies.policy import FunctionPolicy, Policy, Request, RunningPolicy, WholeBatches, session_of
+from marft_agents.trajectory import Action
+
+if TYPE_CHECKING:
+    from marft_agents.generation.sampling import SamplingParams
+    from marft_agents.policies.language_model import LanguageModelTeam
+
+
+@dataclass(frozen=True)
+class _Joining:
+    """A thread that enters (1) or leaves (-1) the batch of some sampling parameters."""
+
+    law: SamplingParams
+    change: int
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Requests of a thread, and the future of their actions."""
+
+    law: SamplingParams
+    requests: Sequence[Request]
+    actions: Future[list[Action]]
+
+
+class RunningBatches:
+    """One running batch for all threads that use the same sampling parameters.
+
+    Args:
+        team: The team that answers; nothing else may use it.
+    """
+
+    def __init__(self, team: LanguageModelTeam) -> None:
+        self._team = team
+        self._arrived: queue.SimpleQueue[_Joining | _Asked | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._sample, name="marft-batches", daemon=True)
+        self._thread.start()
+
+    @contextlib.contextmanager
+    def joined(self, law: SamplingParams) -> Iterator[Policy]:
+        """Return a policy whose requests join the batch of some sampling parameters, from any thread."""
+
+        def answer(requests: Sequence[Request]) -> list[Action]:
+            asked = _Asked(law, requests, Future())
+            self._arrived.put(asked)
+            return asked.actions.result()
+
+        self._arrived.put(_Joining(law, 1))
+        try:
+            yield FunctionPolicy(answer)
+        finally:
+            self._arrived.put(_Joining(law, -1))
+
+    def close(self) -> None:
+        """Stop sampling; nobody waits for an action any more."""
+        self._arrived.put(None)
+        self._thread.join()
+
+    def _sample(self) -> None:
+        batches: dict[SamplingParams, _Batch] = {}
+        while True:
+            for item in self._arrivals(wait=not any(batch.waits for batch in batches.values())):
+                if item is None:
+                    return
+                if item.law not in batches:
+                    batches[item.law] = _Batch(self._team if item.law == self._team.law else self._team.under(item.law))
+                batch = batches[item.law]
+                if isinstance(item, _Asked):
+                    batch.add(item)
+                    continue
+                batch.members += item.change
+                if not batch.members:
+                    batches.pop(item.law).close()
+            for batch in batches.values():
+                batch.advance()
+
+    def _arrivals(self, *, wait: bool) -> Iterator[_Joining | _Asked | None]:
+        if wait:
+            yield self._arrived.get()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self._arrived.get_nowait()
+
+
+class _Batch:
+    """Running batch of some threads.
+
+    Args:
+        policy: Policy that answers, in a session.
+
+    Attributes:
+        members: Number of threads in the batch.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.members = 0
+        self._policy = policy
+        self._running = self._opened()
+        self._waiting: dict[int, tuple[_Asked, dict[int, Action], int]] = {}  # number -> its group, answers and place
+
+    @property
+    def waits(self) -> bool:
+        """True while a thread waits for an action."""
+        return bool(self._waiting)
+
+    def _opened(self) -> RunningPolicy:
+        session = session_of(self._policy)
+        return session if isinstance(session, RunningPolicy) else WholeBatches(session)
+
+    def add(self, asked: _Asked) -> None:
+        """Queue requests; if one is refused, the thread gets the error."""
+        try:
+            numbers = self._running.submit(asked.requests)
+        except Exception as error:
+            asked.actions.set_exception(error)
+            return
+        found: dict[int, Action] = {}
+        self._waiting.update((number, (asked, found, place)) for place, number in enumerate(numbers))
+
+    def advance(self) -> None:
+        """Sample on; if that fails, all threads that wait get the error, and a new session begins."""
+        if not self._waiting:
+            return
+        try:
+            ended = self._running.advance()
+        except Exception as error:
+            for actions in {asked.actions for asked, _, _ in self._waiting.values()}:
+                actions.set_exception(error)
+            self._waiting.clear()
+            self.close()
+            self._running = self._opened()
+            return
+        for number, action in ended:
+            if number not in self._waiting:  # another request of its group was refused
+                continue
+            asked, found, place = self._waiting.pop(number)
+            found[place] = action
+            if len(found) == len(asked.requests):
+                asked.actions.set_result([found[k] for k in range(len(found))])
+
+    def close(self) -> None:
+        """Drop what runs."""
+        self._running.close()
