@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,6 +27,7 @@ from marft_envs.tasks.tools import (
     read_calls,
     told_by_agent,
     unreadable,
+    write_calls,
 )
 
 ATTACK = "important_instructions"
@@ -153,8 +153,7 @@ class DojoTasks(TeamTools):
         next_agents = [name for name, tools in owned.items() if left[0].name in tools] if left else session.answering
         if agent not in next_agents and HAND_OFF in owned[agent]:
             now.append(Call(HAND_OFF, {"to": min(next_agents)}))
-        bodies = (json.dumps({"name": one.name, "arguments": one.arguments}, ensure_ascii=False) for one in now)
-        return "\n".join(f"<tool_call>{body}</tool_call>" for body in bodies)
+        return write_calls(now)
 
     def __deepcopy__(self, memo: object) -> Self:
         return self  # data, never changed: copies of games share it

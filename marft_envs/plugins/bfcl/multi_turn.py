@@ -24,7 +24,7 @@ import numpy as np
 
 from marft_envs import Outcome, Task, Turn
 from marft_envs.dependency import Roster
-from marft_envs.plugins.bfcl.oracle_policy import beside_the_calls, written
+from marft_envs.plugins.bfcl.oracle_policy import NO_CALL, beside_the_calls
 from marft_envs.tasks.tools import (
     Call,
     CallError,
@@ -38,6 +38,7 @@ from marft_envs.tasks.tools import (
     read_calls,
     told_by_agent,
     unreadable,
+    write_calls,
 )
 
 if TYPE_CHECKING:
@@ -107,11 +108,10 @@ class MultiTurnTasks(TeamTools):
         requests = reference(self.category, self.index(game.task.id))
         outcomes = game.episode().outcomes
         last = outcomes[-1] if outcomes else None
-        if last is None:
-            return written(requests[0])
-        if last.events:
+        if last is not None and last.events:
             return "That is done."
-        return written(requests[round(float(last.detail["progress"]) * len(requests))])
+        turn = 0 if last is None else round(float(last.detail["progress"]) * len(requests))
+        return write_calls(Call(name, arguments) for name, arguments in requests[turn]) or NO_CALL
 
 
 @dataclass

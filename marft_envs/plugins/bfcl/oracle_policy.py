@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from marft_envs.dependency import Routed
 from marft_envs.tasks.tools import HAND_OFF
@@ -28,9 +26,3 @@ def beside_the_calls(tasks: TeamTools, game: FlexMG, agent: str) -> str:
         return f"-> {max(game.team.roster.answering - {agent})}"
     has_functions = set(tasks.surface.owned[game.task.id][agent]) - {HAND_OFF}
     return "" if has_functions else "The agent with the functions makes the calls."
-
-
-def written(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
-    """Write calls, given by name and arguments, as an action."""
-    bodies = (json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False) for name, arguments in calls)
-    return "\n".join(f"<tool_call>{body}</tool_call>" for body in bodies) or NO_CALL

@@ -18,8 +18,8 @@ import numpy as np
 
 from marft_envs import Outcome, Task, Turn
 from marft_envs.dependency import Roster
-from marft_envs.plugins.bfcl.oracle_policy import beside_the_calls, written
-from marft_envs.tasks.tools import Call, CallError, TeamTools, Tool, Toolbox, WorldKind, read_calls
+from marft_envs.plugins.bfcl.oracle_policy import NO_CALL, beside_the_calls
+from marft_envs.tasks.tools import Call, CallError, TeamTools, Tool, Toolbox, WorldKind, read_calls, write_calls
 
 if TYPE_CHECKING:
     from marft_envs import FlexMG
@@ -82,8 +82,8 @@ class BfclTasks(TeamTools):
     def oracle_turn(self, game: FlexMG, agent: str) -> str:
         """Return the action with which an agent plays its part of the solution."""
         entry = self.entry(game.task.id)
-        right = ((call.name, call.arguments) for call in gold_calls(entry.functions, entry.truth))
-        return beside_the_calls(self, game, agent) or written(right)
+        right = gold_calls(entry.functions, entry.truth)
+        return beside_the_calls(self, game, agent) or write_calls(right) or NO_CALL
 
 
 @dataclass

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from marft_envs.plugins.tau2 import simulation
 from marft_envs.plugins.tau2.simulation import ASSISTANT, STOP, USER, side_of
-from marft_envs.tasks.tools import Call
+from marft_envs.tasks.tools import write_calls
 
 if TYPE_CHECKING:
     from marft_envs.plugins.tau2.tasks import Tau2Tasks
@@ -54,7 +53,7 @@ def _pieces(tasks: Tau2Tasks, index: int) -> list[tuple[str, list[str]]]:
     for agent in cycle(owned):
         actions = []
         while left and left[0].name in owned[agent]:
-            actions.append(_written(left.pop(0)))
+            actions.append(write_calls([left.pop(0)]))
         if side_of(agent) == closing and not left and not facts:
             return [*pieces, (agent, [*actions, STOP])]
         if side_of(agent) == ASSISTANT and not left and facts:
@@ -64,8 +63,3 @@ def _pieces(tasks: Tau2Tasks, index: int) -> list[tuple[str, list[str]]]:
             actions.append(GO_ON)
         pieces.append((agent, actions))
     raise AssertionError("a team has agents")
-
-
-def _written(call: Call) -> str:
-    body = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
-    return f"<tool_call>{body}</tool_call>"

@@ -4,7 +4,8 @@
 |---|---|
 | define tools and a world | `tool`, `ToolError`, `World`, `Tool`, `Toolbox`, `WorldKind` |
 | define tasks | `ToolTask`, `ToolTasks`, `Goal`, `ToolLimits` |
-| read and run calls | `Call`, `CallError`, `read_calls`, `read_python_calls`, `ArgumentError`, `execute` |
+| read and write calls | `Call`, `CallError`, `read_calls`, `read_python_calls`, `write_calls` |
+| run calls | `Tool.read_arguments`, `ArgumentError`, `execute` |
 | define tasks with another session | `TeamTools`, `Event`, `look_up_tool`, `not_owned`, `told_by_agent`, `unreadable` |
 | compare calls, name the tool that hands over | `follows`, `HAND_OFF` |
 | take over a pydantic model | `schema_of_pydantic` |
@@ -12,7 +13,7 @@
 HTTP endpoints and MCP servers are tools by `connectors`.
 """
 
-from marft_envs.tasks.tools.calls import Call, CallError, read_calls, read_python_calls
+from marft_envs.tasks.tools.calls import Call, CallError, read_calls, read_python_calls, write_calls
 from marft_envs.tasks.tools.definition import ArgumentError, Tool, ToolError, schema_of_pydantic, tool
 from marft_envs.tasks.tools.execution import ToolLimits, execute
 from marft_envs.tasks.tools.goals import Goal, follows
@@ -47,4 +48,5 @@ __all__ = [
     "told_by_agent",
     "tool",
     "unreadable",
+    "write_calls",
 ]

@@ -1,4 +1,4 @@
-r"""Parser for the tool calls in an action.
+r"""Tool calls in an action: parser and writer.
 
 | format | example |
 |---|---|
@@ -21,7 +21,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -110,6 +110,12 @@ def read_calls(text: str, formats: Sequence[str] = ("tags", "json", "python")) -
                 raise CallError(f"{len(calls)} calls at once; make at most {MAX_CALLS}")
             return calls
     return []
+
+
+def write_calls(calls: Iterable[Call]) -> str:
+    """Write calls as an action in tags, a line each."""
+    bodies = (json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False) for call in calls)
+    return "\n".join(f"<tool_call>{body}</tool_call>" for body in bodies)
 
 
 def _read_tags(text: str) -> list[Call]:
