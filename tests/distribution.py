@@ -32,6 +32,8 @@ USES = (
     ["marft", "envs"],
     ["marft", "data", "check"],
     ["marft", "play", "marft/tools_duo-v0", "--policy", "scripted"],
+    ["marft", "check", "marft/math_duo-v0", "--quick"],
+    ["marft", "sandbox", "check", "--backend", "landlock"],
     ["marft", "new", "word_games"],
     ["marft", "train", *ENV, *TINY, "--updates", "1", "--out", "run"],
     ["marft", "train", "--config", "laptop/figure3_marft_a_duo", "--print-config"],

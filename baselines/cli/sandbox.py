@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.table import Table
@@ -36,7 +37,11 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="attack the sandbox and print what held")
     check.add_argument("--backend", default="all", choices=("all", "auto", *ISOLATING), help="(default: %(default)s)")
     check.add_argument("--image", default=DEFAULT_IMAGE, help="of the Docker backend (default: %(default)s)")
-    check.add_argument("--full", action="store_true", help="run the whole attack suite: a minute for each backend")
+    check.add_argument(
+        "--full",
+        action="store_true",
+        help="run the whole attack suite, in a checkout of the repository: a minute for each backend",
+    )
     check.set_defaults(run=check_sandbox)
 
     judge_agreement.add_action(actions)
@@ -57,8 +62,13 @@ def check_sandbox(arguments: argparse.Namespace) -> int:
     """Run `marft sandbox check`; return 0 if all available backends stopped every attack, else 1.
 
     Raises:
-        SandboxError: No backend is available on this machine.
+        SandboxError: No backend is available on this machine, or `--full` is asked of an installed package.
     """
+    if arguments.full and find_spec("marft_envs.sandbox.attacks") is None:
+        raise SandboxError(
+            "--full: found an installed package, which has no attack suite, wanted a checkout of the repository; "
+            "run it in one, or leave --full out for the handful of attacks that the judge starts with"
+        )
     num_checked = num_broken = 0
     for name in ISOLATING if arguments.backend == "all" else (arguments.backend,):
         try:

@@ -157,6 +157,13 @@ def test_an_installed_package_cannot_rebuild_the_data(capsys, monkeypatch):
     assert "make data" in error
 
 
+def test_an_installed_package_has_no_attack_suite(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "marft_envs.sandbox.attacks", None)
+    code, out, error = run(capsys, "sandbox", "check", "--full", "--backend", "landlock")
+    assert (code, out) == (1, "")
+    assert "found an installed package, which has no attack suite, wanted a checkout of the repository" in error
+
+
 def test_every_command_has_complete_help():
     [subparsers] = [a for a in build_parser()._actions if hasattr(a, "choices") and isinstance(a.choices, dict)]
     assert set(subparsers.choices) == {
