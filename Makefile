@@ -13,6 +13,7 @@ VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check
 # Two workers are faster than one only if each keeps to one thread. Compiled modules are kept, also where containers
 # forbid it: tests start processes, and each would compile all that it imports.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+WORKERS ?= 2
 
 # An update allocates and frees gigabytes. tcmalloc does that in less memory than the C library, which takes less with
 # huge pages (docs/benchmarks/training.md). TCMALLOC= leaves it out.
@@ -45,22 +46,22 @@ endef
 # COVERAGE=1 measures coverage too, which takes half as long again; CI does so with one version of Python.
 test: lint  ## lint, then all quick tests
 	@marks="$(QUICK)"; $(LEAVE_OUT); \
-	$(PYTEST) -n 2 --dist worksteal -m "$$marks" $(if $(COVERAGE),--cov --cov-report=term) --durations=15
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "$$marks" $(if $(COVERAGE),--cov --cov-report=term) --durations=15
 
 test-backends: $(STAMP)  ## the quick tests of the Docker judge, the bubblewrap judge and TextWorldExpress alone
 	@marks="(docker or bubblewrap or java) and $(QUICK)"; $(LEAVE_OUT); \
-	$(PYTEST) -n 2 --dist worksteal -m "$$marks"
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "$$marks"
 
 test-long: $(STAMP)  ## runs killed in the middle, and pages and notebooks that train: seconds each
 	@marks="long and not slow"; $(LEAVE_OUT); \
-	$(PYTEST) -n 2 --dist worksteal -m "$$marks" $$(grep -rl --include=*.py mark.long tests)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "$$marks" $$(grep -rl --include=*.py mark.long tests)
 
 test-attacks: $(STAMP)  ## the attack suite, and all tests of the judge, in each backend and each kind of isolation
 	@marks="attacks and not slow"; $(LEAVE_OUT); \
-	$(PYTEST) -n 2 -m "$$marks" tests/marft_envs/sandbox
+	$(PYTEST) -n $(WORKERS) -m "$$marks" tests/marft_envs/sandbox
 
 test-probes: $(STAMP)  ## the learning probes: what random weights must learn, and what they cannot without cooperation
-	$(PYTEST) -n 2 --dist worksteal -m probes $$(grep -rl --include=*.py mark.probes tests)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m probes $$(grep -rl --include=*.py mark.probes tests)
 
 test-ray: $(STAMP)  ## rollouts, learners, judges and benchmarks on a Ray cluster, which is started on this machine
 	$(PYTEST) -m ray $$(grep -rl --include=*.py mark.ray tests)
@@ -81,7 +82,7 @@ test-browser: $(STAMP)  ## the report in a headless Chromium (.ci/browser instal
 
 test-repeat: $(STAMP)  ## all quick tests ten times on a busy machine, with other random examples (ARGS="--runs 20")
 	@marks="$(QUICK)"; $(LEAVE_OUT); \
-	$(BIN)/python tests/repeat.py $(ARGS) -- -n 2 --dist worksteal -m "$$marks"
+	$(BIN)/python tests/repeat.py $(ARGS) -- -n $(WORKERS) --dist worksteal -m "$$marks"
 
 third-party: $(STAMP)  ## algorithms of other libraries in our games, each installed apart (ARGS="--only sb3")
 	$(BIN)/python -m baselines.third_party.run $(ARGS)
