@@ -37,6 +37,7 @@ from baselines.cli.terminal import say
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory, notes_of
+from baselines.experiment.experiment import trained_agents
 from baselines.experiment.gold_answers import check_oracle
 from baselines.experiment.source_commit import source_commit
 from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of
@@ -182,7 +183,7 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
         remote=trained.remote,
         checkpoint=path,
     )
-    players = read_players(arguments.agents, env.possible_agents, trained.learners(env.possible_agents))
+    players = read_players(arguments.agents, env.possible_agents, trained_agents(env.possible_agents, trained.models))
     method: Method = arguments.method or ("shapley" if len(players) <= MOST_EXACT else "loo")
     if method == "shapley" and len(players) > MOST_EXACT:
         raise ValueError(

@@ -239,10 +239,6 @@ class Experiment:
         engine = engine_for(agents, self.models, self.law, device, self.dtype, self.context, self.engine)
         return dataclasses.replace(self, engine=engine)
 
-    def learners(self, agents: Sequence[str]) -> list[str]:
-        """Return the agents of a team that are trained, neither frozen nor remote."""
-        return [agent for agent, model in models_of(agents, self.models).items() if not model.kind]
-
     def check(self, env: Any = None) -> LearnerSettings:
         """Check all that needs no model; return the learner's settings with those that the algorithm fixes.
 
@@ -260,7 +256,7 @@ class Experiment:
             check_fsdp()
         env = env or factory(self.env, self.keywords)()
         refuse_unsuitable(env)
-        learners = self.learners(env.possible_agents)
+        learners = trained_agents(env.possible_agents, self.models)
         if not learners:
             raise SettingsError(
                 f"all agents are frozen or remote ({', '.join(env.possible_agents)}): wanted at least one to train; "
@@ -318,9 +314,7 @@ class Experiment:
         """
         return train(self, Path(out), progress=progress or silent, device=device, resume=resume, replay=replay)
 
-    def build(
-        self, device: Devices = None, make_env: Any = None, ranks: Ranks = ALONE, replay: ReadPools | None = None
-    ) -> tuple[Any, LanguageModelTeam, Learner]:
+    def build(self, device: Devices = None, make_env: Any = None) -> tuple[Any, LanguageModelTeam, Learner]:
         """Build the environment factory, the team and the learner.
 
         All checks that need no model run before any model is loaded.
@@ -328,8 +322,6 @@ class Experiment:
         Args:
             device: Device of the models, see `build_team`.
             make_env: Existing environment factory; None makes one from `env` and `keywords`.
-            ranks: Processes that share the passes of each update.
-            replay: Reads the turn file of `replay_from`.
 
         Raises:
             SettingsError: The settings cannot be trained in this environment.
@@ -337,23 +329,45 @@ class Experiment:
         """
         make_env = make_env or factory(self.env, self.keywords)
         env = make_env()
-        settings = self.check(env)
+        team, learner = self.scheduled(env).load_models(env.possible_agents, self.check(env), device)
+        return make_env, team, learner
+
+    def load_models(
+        self,
+        agents: Sequence[str],
+        settings: LearnerSettings,
+        device: Devices = None,
+        ranks: Ranks = ALONE,
+        replay: ReadPools | None = None,
+    ) -> tuple[LanguageModelTeam, Learner]:
+        """Load the models of a checked experiment with a known number of updates; return the team and the learner.
+
+        Args:
+            agents: Agents of the environment, in order.
+            settings: Settings of the learner, see `check`.
+            device: Device of the models, see `build_team`.
+            ranks: Processes that share the passes of each update.
+            replay: Reads the turn file of `replay_from`.
+
+        Raises:
+            SettingsError: Turns are to be replayed, and there is no reader of their file.
+        """
+        if self.replay_from is not None and replay is None:
+            raise SettingsError(
+                f"replay_from = {self.replay_from!r}: no reader of turn files was given, wanted "
+                "replay=baselines.training_data.demonstrations.replay_pools"
+            )
         sharded = self.ranks.shard_base and ranks.count > 1
-        team = self.build_team(env.possible_agents, device, in_host_memory=sharded)
+        team = self.build_team(agents, device, in_host_memory=sharded)
         if sharded:
             shard(team.bases, ranks)
         settings = ranks.broadcast(fitted(settings, team))  # sizes of rank 0: other GPUs may have other memory
-        updates = self.scheduled(env).schedule.max_updates
+        updates = self.schedule.max_updates
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
-        if self.replay_from is not None:
-            if replay is None:
-                raise SettingsError(
-                    f"replay_from = {self.replay_from!r}: no reader of turn files was given, wanted "
-                    "replay=baselines.training_data.demonstrations.replay_pools"
-                )
+        if replay is not None and self.replay_from is not None:
             pools = replay(Path(self.replay_from), team)
             learner.replay = ReplayPools(settings.replay_share, pools, seed=self.schedule.seed)
-        return make_env, team, learner
+        return team, learner
 
     def build_team(
         self, agents: Sequence[str], device: Devices = None, *, in_host_memory: bool = False
@@ -390,6 +404,11 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def trained_agents(agents: Sequence[str], models: Mapping[str, str]) -> list[str]:
+    """Return the agents of a team that are trained, neither frozen nor remote; see `Experiment.models`."""
+    return [agent for agent, model in models_of(agents, models).items() if not model.kind]
 
 
 def read_models(given: list[str]) -> dict[str, str]:

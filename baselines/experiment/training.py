@@ -8,14 +8,14 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.data_checksums import refuse_changed, sha256_of, task_checksum
 from baselines.experiment.environments import factory, keep_grades, notes_of, tasks_of
-from baselines.experiment.held_out_validation import held_out_tasks
+from baselines.experiment.held_out_validation import HeldOut, held_out_tasks
 from baselines.experiment.learning_curve import draw_curve
 from baselines.experiment.progress import Ended, Noted, Progress, Started, Updated, silent
 from baselines.experiment.rollouts import identity, open_rollouts
@@ -141,6 +141,7 @@ class TrainingRun:
     ) -> None:
         self.out, self.device, self.resume, self.replay = out, device, resume, replay
         self.progress = progress
+        self.starts_anew = not resume or checkpoint.latest(out / "checkpoints") is None
         self.make_env = factory(experiment.env, experiment.keywords)
         self.env = self.make_env()
         keep_grades(self.env, out)
@@ -152,27 +153,15 @@ class TrainingRun:
         )
         if self.starts_anew and self.experiment.start_from is not None:
             checkpoint.check_agents(Path(self.experiment.start_from), self.env.possible_agents)
-        self.notes = self._notes()
+        self.notes = _notes(self.env, self.held_out, experiment.sampler, experiment.replay_from)
         if not self.starts_anew:
             self._refuse_changes(checkpoint.notes_of(out))
-        self.experiment.check(self.env)
+        self.settings = self.experiment.check(self.env)
         if experiment.ranks.learners == 1:
             self.experiment = self.experiment.sized(self.env.possible_agents, device)
 
     def _note(self, text: str) -> None:
         self.progress(Noted(text))
-
-    def _notes(self) -> dict[str, str]:
-        """Return what decides the run beside its configuration: tools, and checksums of its data."""
-        experiment = self.experiment
-        found: dict[str, str | None] = dict(notes_of(self.env))
-        found["sampler"] = None if experiment.sampler == OWN else experiment.sampler
-        found["tasks"] = task_checksum(self.env)
-        if self.held_out is not None:
-            found["held_out_tasks"] = task_checksum(self.held_out.make_env())
-        if experiment.replay_from is not None and Path(experiment.replay_from).is_file():
-            found["replayed_turns"] = f"sha256 {sha256_of(Path(experiment.replay_from))}"
-        return {name: value for name, value in found.items() if value is not None}
 
     def _refuse_changes(self, recorded: Mapping[str, str]) -> None:
         """Refuse to go on with other tools or other data than a checkpoint was trained with."""
@@ -187,17 +176,13 @@ class TrainingRun:
             if name in recorded:
                 refuse_changed(what, self.notes.get(name), recorded[name], self.out)
 
-    @property
-    def starts_anew(self) -> bool:
-        """True if the run has no checkpoint to continue from."""
-        return not self.resume or checkpoint.latest(self.out / "checkpoints") is None
-
     def work(self, ranks: Ranks) -> None:
         """Train as rank 0, or share the passes of its updates."""
         with contextlib.ExitStack() as stack:
             if not ranks.rank:
                 stack.enter_context(owned(self.out))
-            _, team, learner = self.experiment.build(self.device, self.make_env, ranks, self.replay)
+            agents = self.env.possible_agents
+            team, learner = self.experiment.load_models(agents, self.settings, self.device, ranks, self.replay)
             stack.enter_context(contextlib.closing(team))
             if ranks.rank:
                 follow(learner)
@@ -265,6 +250,18 @@ class TrainingRun:
             validator=validator,
         ).run()
         folder.close()
+
+
+def _notes(env: Any, held_out: HeldOut | None, sampler: str, replay_from: str | None) -> dict[str, str]:
+    """Return what decides a run beside its configuration: tools, and checksums of its data."""
+    found: dict[str, str | None] = dict(notes_of(env))
+    found["sampler"] = None if sampler == OWN else sampler
+    found["tasks"] = task_checksum(env)
+    if held_out is not None:
+        found["held_out_tasks"] = task_checksum(held_out.make_env())
+    if replay_from is not None and Path(replay_from).is_file():
+        found["replayed_turns"] = f"sha256 {sha256_of(Path(replay_from))}"
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def keep_as_own(run: Path, experiment: Experiment) -> None:

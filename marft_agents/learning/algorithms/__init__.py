@@ -126,7 +126,8 @@ def settings_for(
     chosen = algorithm(name)
     changed = {knob: value for knob, value in vars(settings).items() if value != DEFAULTS[knob]}
     _refuse_contradictions(name, chosen, changed)
-    fixed = dataclasses.replace(settings, **chosen.fixes)
+    missing = {knob: value for knob, value in chosen.fixes.items() if getattr(settings, knob) != value}
+    fixed = dataclasses.replace(settings, **missing) if missing else settings
     if chosen.single_agent and num_agents != 1:
         multi = name.replace("ppo", "marft")
         raise SettingsError(f"{name} trains one agent, the team has {num_agents}: use {multi} or a solo environment")
