@@ -1,4 +1,4 @@
-"""The layers of `marft_envs`: each folder has one, and no module imports itself by way of others."""
+"""The layers of `marft_envs` and the floors of `baselines`: each folder has one, and no module imports itself."""
 
 import tomllib
 from graphlib import TopologicalSorter
@@ -9,6 +9,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+
+
+def test_each_folder_of_baselines_has_a_floor():
+    [layers] = [contract["layers"] for contract in CONTRACTS if contract["name"] == "floors of baselines"]
+    listed = [name.strip() for layer in layers for name in layer.split("|")]
+    there = {path.stem for path in (ROOT / "baselines").glob("*.py")} - {"__init__"}
+    assert sorted(listed) == sorted(there | {path.parent.name for path in (ROOT / "baselines").glob("*/__init__.py")})
 
 
 def test_each_folder_and_module_has_a_layer():
