@@ -10,6 +10,7 @@
 | `rewards` | the team reward: a weighted sum of terms over the episode |
 """
 
-from marft_envs.game.flex_mg import INFO_KEYS, FlexMG, Reward
+from marft_envs.game.flex_mg import FlexMG, Reward
+from marft_envs.game.state import INFO_KEYS
 
 __all__ = ["INFO_KEYS", "FlexMG", "Reward"]

@@ -68,6 +68,16 @@ def visible_turns(viewer: str, rounds: Sequence[RoundHistory], window: Window = 
     return visible
 
 
+def visible_count(viewer: str, rounds: Sequence[RoundHistory], window: Window = ALL_ROUNDS) -> int:
+    """Count `visible_turns` without making the list."""
+    count, last = 0, len(rounds) - 1
+    for number in range(window.first(viewer, rounds), len(rounds)):
+        played = rounds[number]
+        authors = authors_seen(viewer, played.plan, is_over=number < last)
+        count += len(authors & played.said.keys())  # never the viewer itself: the diagonal of D is 0
+    return count
+
+
 def view(
     profile: Profile,
     rounds: Sequence[RoundHistory],

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
-from marft_envs.game.state import RoundHistory
-from marft_envs.game.task import Outcome
+from marft_envs.game.state import GameState
 from marft_envs.spaces import Message, TextObservation
 from marft_envs.teams.profile import ENVIRONMENT
 
 
-def transcript(rounds: Sequence[RoundHistory], briefings: Mapping[str, str]) -> TextObservation:
+def transcript(state: GameState) -> TextObservation:
     """Return the whole conversation without visibility limits."""
-    messages = [Message("user", _private_line(agent, text), ENVIRONMENT) for agent, text in briefings.items()]
-    for played in rounds:
+    messages = [Message("user", _private_line(agent, text), ENVIRONMENT) for agent, text in state.briefings.items()]
+    for played in state.rounds:
         if played.opening.content:
             messages.append(played.opening)
         for agent, message in played.private.items():
@@ -22,21 +21,22 @@ def transcript(rounds: Sequence[RoundHistory], briefings: Mapping[str, str]) -> 
     return TextObservation.of(tuple(messages))
 
 
-def picture(title: str, rounds: Sequence[tuple[RoundHistory, Outcome | None, float | None]], horizon: int) -> str:
+def picture(name: str, state: GameState, horizon: int) -> str:
     """Render a game as text for people.
 
     Args:
-        title: The first line.
-        rounds: Rounds with outcome and team reward; None for the reward of a round that is still being played.
+        name: Id of the environment, for the first line.
+        state: The game.
         horizon: Number of rounds of the game.
     """
-    lines = [title]
-    for number, (played, outcome, reward) in enumerate(rounds):
-        lines += [
-            f"--- round {number + 1} of {horizon} ---",
-            *([played.opening.content] if played.opening.content else []),
-        ]
-        lines += [_private_line(agent, message.content) for agent, message in played.private.items()]
+    lines = [f"{name}  task {state.task.id}"]
+    # The running round has neither an outcome nor a reward: None.
+    for number, (played, outcome, reward) in enumerate(zip_longest(state.rounds, state.outcomes, state.rewards)):
+        lines.append(f"--- round {number + 1} of {horizon} ---")
+        if played.opening.content:
+            lines.append(played.opening.content)
+        for agent, message in played.private.items():
+            lines.append(_private_line(agent, message.content))
         for turn in played.turns:
             fault = f"  [invalid: {turn.fault}]" if turn.fault else ""
             lines.append(f"<{turn.agent}>{fault} {turn.action}")

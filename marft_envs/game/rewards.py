@@ -25,6 +25,9 @@ Terms of your own are functions of the `Episode`, given by import path in the JS
 
 They run in this process, in any thread, and must return a finite number. One that raises or returns anything else fails
 the episode with its cause, like a grader that raises.
+
+A game may also be paid by the outcome of each round: "success" (1.0 or 0.0), "outcome" (the task's own score), or a
+function of the `Outcome`. `as_reward` makes a `RewardFunction` of each of these forms; the game knows no other.
 """
 
 from __future__ import annotations
@@ -34,12 +37,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from marft_common.hand_off_runs import FREE_PASSES, exchanges
 from marft_common.import_paths import imported
 from marft_envs.game.episode import Episode
-from marft_envs.game.task import JudgeFailure
+from marft_envs.game.task import JudgeFailure, Outcome
 
 Term = Callable[[Episode], float | None]
 OwnTerm = Callable[[Episode], float]
@@ -136,6 +139,68 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
 }
 
 
+@runtime_checkable
+class RewardFunction(Protocol):
+    """The reward R of a game."""
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Weights of the terms that infos and records name; empty for a reward without terms."""
+
+    def pay(
+        self, outcome: Outcome | None, episode: Callable[[], Episode], *, ended: bool
+    ) -> tuple[float, dict[str, float]]:
+        """Return the team reward of a round and the terms it is the sum of.
+
+        Args:
+            outcome: Outcome of the round; None if it was not judged.
+            episode: Makes the record of the game, this round included; called only where the reward needs it.
+            ended: The game ends with this round.
+        """
+
+    def to_json(self) -> Any:
+        """Return the form that the settings of a game record."""
+
+
+@dataclass(frozen=True)
+class OutcomeReward:
+    """A function of the outcome of each round; a round that was not judged pays 0.
+
+    Attributes:
+        name: Name for records.
+        function: The function; pure.
+    """
+
+    name: str
+    function: Callable[[Outcome], float]
+    weights: ClassVar[Mapping[str, float]] = {}
+
+    def pay(
+        self, outcome: Outcome | None, episode: Callable[[], Episode], *, ended: bool
+    ) -> tuple[float, dict[str, float]]:
+        """Return the function's value and no terms."""
+        return 0.0 if outcome is None else float(self.function(outcome)), {}
+
+    def to_json(self) -> str:
+        """Return the name."""
+        return self.name
+
+
+def _success(outcome: Outcome) -> float:
+    return float(outcome.success)
+
+
+def _own_score(outcome: Outcome) -> float:
+    return outcome.reward
+
+
+# Named functions, not lambdas: a game is pickled with its reward.
+OUTCOME_REWARDS: Mapping[str, OutcomeReward] = {
+    "success": OutcomeReward("success", _success),
+    "outcome": OutcomeReward("outcome", _own_score),
+}
+
+
 @dataclass(frozen=True)
 class TeamReward:
     """A weighted sum of terms.
@@ -209,6 +274,17 @@ class TeamReward:
         """Return the weighted sum of the terms returned by `terms`."""
         return math.fsum(self.weights[name] * value for name, value in terms.items())
 
+    def pay(
+        self, outcome: Outcome | None, episode: Callable[[], Episode], *, ended: bool
+    ) -> tuple[float, dict[str, float]]:
+        """Pay all at the end of the game: a term is a function of the whole trajectory."""
+        terms = self.terms(episode()) if ended else {}
+        return self.total(terms), terms
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the weights and own terms, see `to_dict`."""
+        return self.to_dict()
+
 
 class RecordedReward(TeamReward):
     """The reward of a record: its own terms are named and not imported, since the record has what was paid."""
@@ -219,6 +295,24 @@ class RecordedReward(TeamReward):
     def terms(self, episode: Episode) -> dict[str, float]:
         """Return no term: those of the episode are in the record."""
         return {}
+
+
+def as_reward(value: Any) -> RewardFunction:
+    """Convert a name, weights of terms or a function of the outcome to a reward; a reward stays itself.
+
+    Raises:
+        ValueError: It is none of these, or `TeamReward.of` refuses it.
+    """
+    if isinstance(value, RewardFunction):
+        return value
+    if callable(value):
+        return OutcomeReward(getattr(value, "__qualname__", "code"), value)
+    if isinstance(value, Mapping) or (isinstance(value, str) and value in PRESETS):
+        return TeamReward.of(value)
+    if isinstance(value, str) and value in OUTCOME_REWARDS:
+        return OUTCOME_REWARDS[value]
+    names = ", ".join(map(repr, (*OUTCOME_REWARDS, *PRESETS)))
+    raise ValueError(f"reward: found {value!r}, wanted one of {names}")
 
 
 def _own_term(name: str, term: Any) -> OwnTerm:

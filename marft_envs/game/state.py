@@ -1,4 +1,7 @@
-"""State of a running game: its rounds so far."""
+"""State of one game, from its reset to its end: the rounds so far, and what came of them.
+
+`FlexMG` holds the definition of the game, which never changes, and one `GameState`. A reset makes a new one.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from marft_envs.dependency.base import RoundPlan
+from marft_envs.dependency.base import Dependency, RoundPlan
+from marft_envs.game.episode import Episode
+from marft_envs.game.task import Outcome, Session, Task
 from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message
+
+INFO_KEYS: Mapping[str, str] = {
+    "success": "1 once the task is solved",
+    "invalid": "faults of the team so far: actions cut or repaired, routes refused, answers not readable",
+    "turn": "turns taken so far",
+    "round": "the round being played, from 0",
+    "layer": "of this agent in the round, from 0; -1 where it does not act",
+    "ready": "1 if this agent may act now: all actions that it sees in the round are taken, and its own is not",
+    "agent_index": "place of this agent in the team",
+    "visible": "actions of others that this agent may see now",
+    "task_index": "place of the task in its set",
+    "violation": "1 once the team broke a rule of a safety task; never part of success",
+    "phase": "phase of the task that the round belongs to, from 0; tasks without phases stay in 0",
+    "transcript": "characters of all texts and actions so far that no compaction has replaced",
+}
 
 
 @dataclass
@@ -17,21 +37,35 @@ class RoundHistory:
 
     Attributes:
         opening: The environment's message to all; without content it is shown to nobody.
-        plan: Turn order and visibility; that of a routed round grows with the orchestrator's action.
         private: The environment's messages to single agents.
+        dependency: D of this round, for the state in which it began.
+        plan: Turn order and visibility; that of a routed round grows with the orchestrator's action.
         turns: Turns taken, in the turn order.
         events: Events of the round, once it is over; see `Outcome.events`.
         said: Whole action of each agent that has acted, as the message that other agents get.
         in_order: False once an agent acted before one that comes first in the turn order.
+        characters: Characters of all messages and actions of the round.
     """
 
     opening: Message
-    plan: RoundPlan
     private: Mapping[str, Message] = field(default_factory=dict)
+    dependency: Dependency = field(init=False)
+    plan: RoundPlan = field(init=False)
     turns: list[Turn] = field(default_factory=list)
     events: tuple[Mapping[str, Any], ...] = ()
     said: dict[str, Message] = field(default_factory=dict)
     in_order: bool = True
+    characters: int = 0
+
+    def __post_init__(self) -> None:
+        self.characters = len(self.opening.content)
+        for message in self.private.values():
+            self.characters += len(message.content)
+
+    @property
+    def is_over(self) -> bool:
+        """True once every agent of the plan has acted."""
+        return len(self.turns) == len(self.plan.order)
 
     @property
     def next_agent(self) -> str:
@@ -40,10 +74,17 @@ class RoundHistory:
             return self.plan.order[len(self.turns)]
         return next(agent for agent in self.plan.order if agent not in self.said)
 
+    def is_ready(self, agent: str) -> bool:
+        """Return True if the agent may act now: all actions that it sees in the round are taken, and its own is not."""
+        if agent in self.said or agent not in self.plan.layer_of:
+            return False
+        return self.plan.sees[agent] <= self.said.keys()
+
     def add(self, turn: Turn) -> int:
         """Add a turn at its place in the turn order; return how many turns of the round stand after it."""
         self.in_order = self.in_order and self.next_agent == turn.agent
         self.said[turn.agent] = Message("user", turn.action, turn.agent)
+        self.characters += len(turn.action)
         if self.in_order:
             self.turns.append(turn)
             return 0
@@ -51,3 +92,104 @@ class RoundHistory:
         later = sum(place(other.agent) > place(turn.agent) for other in self.turns)
         self.turns.insert(len(self.turns) - later, turn)
         return later
+
+
+@dataclass
+class GameState:
+    """Everything that changes between the reset of a game and its end.
+
+    Attributes:
+        task: Task being played.
+        task_index: Its place in the set.
+        seed: Seed given to the reset; None if none was.
+        session: The task's side of the game.
+        briefings: Texts for the system prompts of single agents.
+        rounds: Rounds so far, the running one included.
+        turns: Turns of all rounds, each round in its turn order.
+        outcomes: Outcome of each finished round; None for one that was not judged.
+        rewards: Team reward of each finished round.
+        terms: Terms of the team reward; empty before the end, and for a reward without terms.
+        invalid: Faults of the team so far.
+        success: 1 once the task is solved.
+        violation: 1 once the team broke a rule of a safety task.
+        phase: Phase of the task that the running round belongs to.
+        compacted: Round of the last compaction, which replaced all rounds before it; 0 without one.
+    """
+
+    task: Task
+    task_index: int
+    seed: int | None
+    session: Session
+    briefings: Mapping[str, str]
+    rounds: list[RoundHistory] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    outcomes: list[Outcome | None] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    terms: dict[str, float] = field(default_factory=dict)
+    invalid: int = 0
+    success: int = 0
+    violation: int = 0
+    phase: int = 0
+    compacted: int = 0
+
+    def take(self, turn: Turn) -> None:
+        """Record the action of an agent in the running round."""
+        later = self.rounds[-1].add(turn)
+        self.turns.insert(len(self.turns) - later, turn)
+        if turn.fault:
+            self.invalid += 1
+
+    def finish(self, outcome: Outcome | None) -> None:
+        """Record the outcome of the running round; None if it was not judged."""
+        self.outcomes.append(outcome)
+        if outcome is None:
+            return
+        self.rounds[-1].events = outcome.events
+        if outcome.invalid:
+            self.invalid += 1
+        if outcome.success:
+            self.success = 1
+        if outcome.detail.get("violation"):
+            self.violation = 1
+
+    def numbers(self) -> dict[str, int]:
+        """Return the infos that are the same for all agents: the state that a dependency may depend on."""
+        shown = self.rounds[self.compacted :]
+        transcript = sum([played.characters for played in shown])
+        if self.compacted:  # the problem stays: it opened the game
+            transcript += len(self.rounds[0].opening.content)
+        return {
+            "success": self.success,
+            "invalid": self.invalid,
+            "turn": len(self.turns),
+            "round": len(self.rounds) - 1,
+            "task_index": self.task_index,
+            "violation": self.violation,
+            "phase": self.phase,
+            "transcript": transcript,
+        }
+
+    def episode(self, env_id: str, settings: Mapping[str, Any], team: str) -> Episode:
+        """Return the record of the game so far.
+
+        Args:
+            env_id: Id of the environment.
+            settings: Settings of the game as data.
+            team: Fingerprint of the team.
+        """
+        ended = len(self.rewards) == len(self.rounds)
+        last = self.outcomes[-1] if self.outcomes else None
+        terminated = last is not None and last.terminated
+        return Episode(
+            env_id=env_id,
+            settings=settings,
+            seed=self.seed,
+            task_id=self.task.id,
+            team=team,
+            turns=tuple(self.turns),
+            outcomes=tuple(self.outcomes),
+            rewards=tuple(self.rewards),
+            terms=dict(self.terms),
+            terminated=ended and terminated,
+            truncated=ended and not terminated,
+        )

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
-from typing import Any, Protocol, Self, runtime_checkable
+from operator import index as as_index
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -71,13 +72,26 @@ class Outcome:
     private: Mapping[str, str] = field(default_factory=dict)
     events: tuple[Mapping[str, Any], ...] = ()
 
+    @property
+    def phase(self) -> int:
+        """Phase of the next round, from `detail`; 0 for tasks without phases."""
+        return int(self.detail.get("phase", 0))
+
 
 class Session(Protocol):
     """The task's side of one running game; can be deep-copied and pickled between rounds.
 
-    A session may have an attribute `start`, an `Outcome` of which `observation` and `private` open the first round in
-    place of the task's prompt. A number `phase` in the `detail` of an outcome, or of `start`, is the phase of the next
-    round: a dependency may go by it.
+    A session may have these attributes, too. They are no members of the protocol, so that a session without them is
+    one; the game reads them with `getattr`.
+
+    | attribute | meaning | without it |
+    |---|---|---|
+    | `start` | an `Outcome` of which `observation` and `private` open the first round | the task's prompt opens it |
+    | `announces_rounds` | True: each later round opens with its number | False: the session's own texts open it |
+    | `inner` | the session that this one passes everything on to | it stands alone |
+
+    A number `phase` in the `detail` of an outcome, or of `start`, is the phase of the next round: a dependency may go
+    by it.
     """
 
     @property
@@ -177,6 +191,24 @@ class SlowTasks(Protocol):
 
 
 @runtime_checkable
+class RewardedTasks(Protocol):
+    """A set of tasks that says how its games pay where nobody else says it."""
+
+    @property
+    def default_reward(self) -> str:
+        """Name of a reward."""
+
+
+@runtime_checkable
+class LongTasks(Protocol):
+    """A set of tasks whose games need a number of rounds."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that a game needs at least."""
+
+
+@runtime_checkable
 class TeamBound(Protocol):
     """A set of tasks that must know its team before it is played, e.g. to give each agent its tools."""
 
@@ -215,6 +247,7 @@ class JudgedSession:
     task: Task
     answering: frozenset[str]
     opening: Mapping[str, str] = field(default_factory=dict)
+    announces_rounds: ClassVar[bool] = True
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
         """Judge the last answering agent's action; a round without one is judged only if it is the last."""
@@ -228,6 +261,38 @@ class JudgedSession:
                 "wanted an Outcome(reward, terminated, success, invalid)"
             )
         return outcome
+
+
+@dataclass
+class RecordedSession:
+    """A session that gives the outcomes of a record: nothing is judged, and no tool is called.
+
+    Attributes:
+        inner: Session that opens the game; it is never advanced.
+        outcomes: Recorded outcome of each round.
+    """
+
+    inner: Session
+    outcomes: Sequence[Outcome | None]
+
+    @property
+    def opening(self) -> Mapping[str, str]:
+        """Texts for the system prompts of single agents."""
+        return self.inner.opening
+
+    @property
+    def start(self) -> Outcome | None:
+        """Start of the inner session, if it has one."""
+        return getattr(self.inner, "start", None)
+
+    @property
+    def announces_rounds(self) -> bool:
+        """True if the inner session announces rounds."""
+        return getattr(self.inner, "announces_rounds", False)
+
+    def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
+        """Return the recorded outcome of the round."""
+        return self.outcomes[round]
 
 
 class JudgedTasks:
@@ -366,3 +431,35 @@ class UnknownTaskError(KeyError):
 def session_starter(tasks: Tasks) -> Callable[[Task, Roster, np.random.Generator], Session]:
     """Return the `begin` of a set of tasks; the default one for a set that only has `judge`."""
     return tasks.begin if isinstance(tasks, TaskSet) else partial(JudgedTasks.begin, tasks)
+
+
+def choose_task(tasks: Tasks, options: Mapping[str, Any], generator: np.random.Generator, where: str) -> int:
+    """Return the index of the task of a game.
+
+    Args:
+        tasks: The tasks.
+        options: Options of a reset: "task_id" (takes precedence) or "index" selects the task.
+        generator: Draws the task where the options select none.
+        where: Name of the environment, for messages.
+
+    Raises:
+        UnknownTaskError: No task of that id; the message names close ones.
+        IndexError: No task at that place.
+        TypeError: The index is no whole number.
+    """
+    count = len(tasks)
+    if (task_id := options.get("task_id")) is not None:
+        try:
+            return tasks.index(task_id)
+        except KeyError as error:
+            ids = (tasks[place].id for place in range(count))
+            raise UnknownTaskError(task_id, ids, where) from error
+    if (place := options.get("index")) is None:
+        return int(generator.integers(count))
+    try:
+        place = as_index(place)
+    except TypeError as error:
+        raise TypeError(f"{where}: the index {place!r} is no whole number") from error
+    if not 0 <= place < count:
+        raise IndexError(f"{where}: no task at index {place}; there are 0 to {count - 1}")
+    return place

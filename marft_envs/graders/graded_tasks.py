@@ -23,6 +23,7 @@ from marft_envs.dependency.base import Roster
 from marft_envs.game.task import (
     DescribedTasks,
     JudgedSession,
+    LongTasks,
     Outcome,
     Session,
     SlowTasks,
@@ -126,7 +127,7 @@ class GradedTasks:
     @property
     def rounds(self) -> int:
         """Rounds that a game needs at least."""
-        return int(getattr(self.graded, "rounds", 1))
+        return self.graded.rounds if isinstance(self.graded, LongTasks) else 1
 
     def keep_grades(self, path: Path) -> None:
         """Keep the grades in a file: see `MeteredGrader.keep`."""
@@ -201,6 +202,11 @@ class GradedSession:
     def start(self) -> Outcome | None:
         """Start of the tasks' own session, if it has one."""
         return getattr(self.inner, "start", None)
+
+    @property
+    def announces_rounds(self) -> bool:
+        """True if the tasks' own session announces rounds."""
+        return getattr(self.inner, "announces_rounds", False)
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
         """Let the task and the grader decide a round, as `GraderSettings.mode` says.

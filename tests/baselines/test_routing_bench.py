@@ -61,7 +61,7 @@ def test_no_team_wins_more_than_chance_without_using_the_topic(mute):
             env.step(route)
             expert = env.agent_selection
             assert expert == ("b_0" if "b" in route else "a_0")
-            answers[env.observe(expert)][env.unwrapped._session.answer] += 1
+            answers[env.observe(expert)][env.unwrapped.session.answer] += 1
         best = max(best, sum(max(counts.values()) for counts in answers.values()) / 512)
     assert best == pytest.approx(CHANCE, abs=0.05)
     env.reset(seed=0, options={"index": 0})

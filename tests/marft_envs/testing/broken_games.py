@@ -12,6 +12,7 @@ from gymnasium import spaces
 from toy_games import toy_grader, toy_tasks, toy_team
 
 from marft_envs import FlexMG, TextObservation, UnicodeText
+from marft_envs.game.rewards import as_reward
 from marft_envs.tasks.math import MathTasks
 
 
@@ -45,7 +46,7 @@ class Lost(FlexMG):
 
     def observe(self, agent):
         seen = super().observe(agent)
-        return seen if not self._turns else TextObservation(seen + "\ud800")
+        return seen if not self._state.turns else TextObservation(seen + "\ud800")
 
 
 class Silent(FlexMG):
@@ -90,8 +91,8 @@ class Wasteful(FlexMG):
 class Uneven(FlexMG):
     """Agents end with different flags."""
 
-    def _finish_round(self, played):
-        super()._finish_round(played)
+    def _finish_round(self):
+        super()._finish_round()
         first = self.possible_agents[0]
         self.truncations[first], self.terminations[first] = self.terminations[first], False
 
@@ -99,8 +100,8 @@ class Uneven(FlexMG):
 class Unfair(FlexMG):
     """Pays one agent more."""
 
-    def _finish_round(self, played):
-        super()._finish_round(played)
+    def _finish_round(self):
+        super()._finish_round()
         self.rewards[self.possible_agents[0]] += 1.0
 
 
@@ -113,8 +114,8 @@ class Individual(Unfair):
 class Boundless(FlexMG):
     """Pays no finite number."""
 
-    def _finish_round(self, played):
-        super()._finish_round(played)
+    def _finish_round(self):
+        super()._finish_round()
         self.rewards = dict.fromkeys(self.rewards, float("nan"))
 
 
@@ -129,7 +130,7 @@ class Late(FlexMG):
     """A key in the infos that comes later."""
 
     def _info(self, agent):
-        return super()._info(agent) | ({"late": 1} if self._turns else {})
+        return super()._info(agent) | ({"late": 1} if self._state.turns else {})
 
 
 class Worn(FlexMG):
@@ -173,7 +174,7 @@ class Sticky(FlexMG):
     left = 0
 
     def reset(self, seed=None, options=None):
-        self.left = len(self._turns)
+        self.left = len(self._state.turns) if hasattr(self, "_state") else 0
         super().reset(seed, options)
 
     def observe(self, agent):
@@ -239,14 +240,14 @@ class Blind(FlexMG):
     """Shows nothing of the others."""
 
     def observe(self, agent):
-        return TextObservation("\n".join(turn.action for turn in self._turns if turn.agent == agent))
+        return TextObservation("\n".join(turn.action for turn in self._state.turns if turn.agent == agent))
 
 
 class Whispering(FlexMG):
     """Shows to everybody how much was said, though not what."""
 
     def observe(self, agent):
-        return TextObservation(f"{super().observe(agent)} {sum(len(turn.action) for turn in self._turns)}")
+        return TextObservation(f"{super().observe(agent)} {sum(len(turn.action) for turn in self._state.turns)}")
 
 
 class Moody(FlexMG):
@@ -257,10 +258,8 @@ class Moody(FlexMG):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.made[0] += 1
-        self.mood = self.made[0]
-
-    def _score(self, outcome, ended):
-        return float(self.mood)
+        mood = float(self.made[0])
+        self.reward = as_reward(lambda outcome: mood)
 
 
 class Slow(FlexMG):

@@ -123,7 +123,7 @@ def test_the_grade_is_that_of_tau2_with_its_own_databases(domain):
     task = env.unwrapped.tasks.tau2_task(changing)
     before = [original.get_hash() for original in simulation._databases(domain)]
     for leave_out in (1,) if domain == "airline" else (None, 1):  # its own take half a second each there
-        session = solved(env, changing, leave_out=leave_out)._session
+        session = solved(env, changing, leave_out=leave_out).session
         theirs = simulation.EnvironmentEvaluator.calculate_reward(environment, task, simulation._messages(session.said))
         ours = simulation.EnvironmentEvaluator.calculate_reward(
             lambda **_: simulation.world_of(domain), task, simulation._messages(session.said)

@@ -86,7 +86,7 @@ def test_a_call_of_another_agents_tool_is_refused_and_changes_nothing():
     for name in LARGER[: LARGER.index("routed")]:  # one turn is a round
         game = new_game(name, "shop", "test")
         game.reset(seed=0, options={"index": 0})
-        first, start = game.agent_selection, game.unwrapped._session.state
+        first, start = game.agent_selection, game.unwrapped.session.state
         for tool in set(KINDS["shop"].tools()) - set(owned(name, "shop")[first]):
             game.reset(seed=0, options={"index": 0})
             example = dict.fromkeys(KINDS["shop"].tools()[tool].parameters["properties"], "x")
@@ -94,7 +94,7 @@ def test_a_call_of_another_agents_tool_is_refused_and_changes_nothing():
             event = game.unwrapped.episode().outcomes[0].events[0]
             assert event["status"] == "unknown"
             assert "no such tool" in game.observe(first)
-            assert game.unwrapped._session.state == start
+            assert game.unwrapped.session.state == start
 
 
 def test_results_are_seen_by_their_caller_alone():
