@@ -73,9 +73,8 @@ class TextObservation(str):
     @classmethod
     def of(cls, messages: tuple[Message, ...], fixed_messages: int | None = None) -> TextObservation:
         """Join the messages, each under the name of its author (or its role)."""
-        observation = super().__new__(
-            cls, "\n\n".join([f"[{name or role}]\n{content}" for role, content, name in messages])
-        )
+        text = "\n\n".join([f"[{name or role}]\n{content}" for role, content, name in messages])
+        observation = str.__new__(cls, text)
         observation._messages = messages
         observation.fixed_messages = fixed_messages
         return observation

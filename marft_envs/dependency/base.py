@@ -77,6 +77,12 @@ class RoundPlan:
             groups.setdefault(layer, []).append(agent)
         return tuple(tuple(groups[layer]) for layer in sorted(groups))
 
+    @cached_property
+    def sees_after(self) -> Mapping[str, frozenset[str]]:
+        """For each agent the agents whose actions of this round it sees once the round is over."""
+        acting = frozenset(self.order)
+        return {agent: (seen | self.later[agent]) & acting for agent, seen in self.sees.items()}
+
     @property
     def edges(self) -> tuple[Edge, ...]:
         """All (i, j) among acting agents with D_t(i, j) = 1, in turn order."""

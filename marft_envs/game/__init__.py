@@ -4,13 +4,13 @@
 |---|---|
 | `flex_mg` | the game loop, as a PettingZoo AEC environment |
 | `state` | the state of one game |
-| `observation`, `render` | the texts that agents and people read |
+| `observation`, `infos`, `render` | what agents, learners and people see of it |
 | `task` | protocol of tasks: task sets (data), sessions and outcomes |
 | `turn`, `episode` | the record of a game |
 | `rewards` | the team reward: a weighted sum of terms over the episode |
 """
 
 from marft_envs.game.flex_mg import FlexMG, Reward
-from marft_envs.game.state import INFO_KEYS
+from marft_envs.game.infos import INFO_KEYS
 
 __all__ = ["INFO_KEYS", "FlexMG", "Reward"]

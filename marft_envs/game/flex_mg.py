@@ -13,7 +13,7 @@ good), else *truncated* when the horizon is reached.
 | Actions | any `str`; too long is cut, lone surrogates are replaced (both count as invalid), empty is valid |
 | Observations | `TextObservation`: text, and the same as chat `messages` |
 | Rewards | of a judged round: 1.0 for success, else 0.0; or the value of the given `reward` of outcome or episode |
-| Infos | numbers only, the same keys for all agents from reset on: see `INFO_KEYS` in `state` |
+| Infos | numbers only, the same keys for all agents from reset on: see `INFO_KEYS` in `infos` |
 | Agents | those of the team; an agent that no plan lets act stays idle |
 
 Version history: v0, first version.
@@ -35,9 +35,10 @@ from pettingzoo import AECEnv
 
 from marft_common.visible_text import visible
 from marft_envs.communication.action_views import Communication
-from marft_envs.dependency import Dependency, DependencyError, RoundPlan, as_dependency
+from marft_envs.dependency import Dependency, DependencyError, Roster, RoundPlan, as_dependency
 from marft_envs.game.episode import Episode
-from marft_envs.game.observation import Window, view, visible_count, visible_turns
+from marft_envs.game.infos import own_info, shared_info
+from marft_envs.game.observation import View, Window, view
 from marft_envs.game.render import picture, transcript
 from marft_envs.game.rewards import RewardFunction, TeamReward, as_reward
 from marft_envs.game.state import GameState, RoundHistory
@@ -56,7 +57,7 @@ from marft_envs.game.task import (
 )
 from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message, TextObservation, UnicodeText, clean, fit
-from marft_envs.teams.profile import ENVIRONMENT
+from marft_envs.teams.profile import ENVIRONMENT, Profile
 from marft_envs.teams.team import Team, as_team
 
 Reward = str | Mapping[str, Any] | TeamReward | Callable[[Outcome], float]
@@ -103,32 +104,36 @@ class FlexMG(AECEnv[str, Any, Any]):
         "render_fps": 1,
     }
 
-    # The definition of the game, which never changes.
-    tasks: Tasks  # Initial states S_0: the set that a task is drawn from; it starts the session, which is T
-    team: Team  # V: the agents with their profiles
-    possible_agents: list[str]  # Names of the agents, in team order
+    # The definition of the game, which never changes. V is Unicode; γ is the learner's.
+    possible_agents: list[str]  # N: the agents, in team order
+    team: Team  # Their profiles: system prompts, who answers, tools
+    state_space: UnicodeText  # S as text: the whole conversation
+    observation_spaces: dict[str, spaces.Space[Any]]  # O: any text, by agent
+    action_spaces: dict[str, spaces.Space[Any]]  # A: any text of up to `max_action_chars`, by agent
+    tasks: Tasks  # Initial states; a task's session is T
+    reward: RewardFunction  # R: the team reward of a round
     dependency: Dependency  # D: who sees whose action within a round
     communication: Communication  # Form of the actions on an edge of D
+    horizon: int  # Number of rounds
     window: Window  # Rounds that observations show
-    horizon: int  # Number of rounds N
-    reward: RewardFunction  # R: the team reward of a round or of the whole game
     feedback: str  # "verdict" if the verdict opens the next round, else "none"
-    max_action_chars: int  # Most characters of an action
-    observation_spaces: dict[str, spaces.Space[Any]]  # O: any text, by agent
-    action_spaces: dict[str, spaces.Space[Any]]  # A: any text up to `max_action_chars`, by agent
-    state_space: UnicodeText  # S as text: the whole conversation
+    max_action_chars: int  # Longer actions are cut
     render_mode: str | None  # None, "human" or "ansi"
+    _begin_session: Callable[[Task, Roster, np.random.Generator], Session]  # `begin` of the tasks
+    _profiles: dict[str, Profile]  # Profiles by agent
 
     # The running game, new with each reset.
+    np_random: np.random.Generator | None  # The environment's own generator; None before the first reset
     agents: list[str]  # Agents that have not left
     agent_selection: str  # Agent that acts next
-    rewards: dict[str, float]  # Reward of the last step, by agent; the same for all
-    terminations: dict[str, bool]  # True once the task allows nothing to follow, by agent
-    truncations: dict[str, bool]  # True once the horizon has ended the game, by agent
-    np_random: np.random.Generator | None  # The environment's own generator; None before the first reset
+    rewards: dict[str, float]  # Reward of the last step, the same for all
+    terminations: dict[str, bool]  # True once the task lets nothing follow
+    truncations: dict[str, bool]  # True once the horizon has ended the game
+    _cumulative_rewards: dict[str, float]  # Rewards since the agent's last turn
     _state: GameState  # Task, rounds, turns, outcomes and rewards; missing before the first reset
-    _seen: dict[str, TextObservation]  # Observations that are still up to date, by agent
-    _infos: dict[str, dict[str, Any]]  # Infos of this step that somebody has looked at, by agent
+    _seen: dict[str, View]  # Views that are still up to date
+    _infos: dict[str, dict[str, Any]]  # Infos of this step that somebody has looked at
+    _shared_info: dict[str, Any]  # Infos of this step, with those that differ between agents to be filled in
 
     def __init__(
         self,
@@ -243,7 +248,6 @@ class FlexMG(AECEnv[str, Any, Any]):
         else:
             self._state.phase = start.phase
             self._begin_round(start.observation, start.private)
-        self._refresh_infos()
 
     def step(self, action: str | None) -> None:
         """Take the turn of `agent_selection`; for an agent that has ended the action is None.
@@ -271,7 +275,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         else:
             self.rewards = dict.fromkeys(self.agents, 0.0)
             self.agent_selection = played.next_agent
-        self._refresh_infos()
+            self._begin_infos()
 
     def select(self, agent: str) -> None:
         """Let an agent that is ready take its turn now, before those that come first in the turn order.
@@ -292,8 +296,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         state = self._state
         messages = {agent: Message("user", clean(text), ENVIRONMENT) for agent, text in private.items()}
         played = RoundHistory(Message("user", clean(opening), ENVIRONMENT), messages)
-        state.rounds.append(played)
-        played.dependency = self.dependency.given(state.numbers())
+        state.begin(played)
+        played.dependency = self.dependency.given(self._begin_infos())
         played.plan = played.dependency.plan(self.team.roster, len(state.rounds) - 1, state.turns)
         self.agent_selection = played.plan.order[0]
         self._seen = {}
@@ -302,14 +306,13 @@ class FlexMG(AECEnv[str, Any, Any]):
         """Record an action; in an open round D then decides who acts next."""
         state, played = self._state, self._state.rounds[-1]
         number, layer = len(state.rounds) - 1, played.plan.layer_of[agent]
-        visible = tuple([(seen.round, seen.agent) for seen in visible_turns(agent, state.rounds, self.window)])
-        turn = Turn(agent, number, layer, visible, self.observe(agent), text, fault)
+        turn = Turn(agent, number, layer, self._view(agent)[1], self.observe(agent), text, fault)
         if played.plan.open:
             played.plan = played.dependency.plan(self.team.roster, number, [*state.turns, turn])
             turn = turn._replace(fault="; ".join(part for part in (fault, played.plan.fault) if part))
         state.take(turn)
         if agent == self.window.compaction:
-            state.compacted = number
+            state.compact()
         # The observations of this agent and of those that see its action have changed.
         self._seen.pop(agent, None)
         for viewer, seen in played.plan.sees.items():
@@ -336,6 +339,7 @@ class FlexMG(AECEnv[str, Any, Any]):
             self.terminations = dict.fromkeys(self.agents, terminated)
             self.truncations = dict.fromkeys(self.agents, not terminated)
             self.agent_selection = self.agents[0]
+            self._begin_infos()
             return
         opening = []
         if outcome is not None:
@@ -351,6 +355,9 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def observe(self, agent: str) -> TextObservation:
         """Return an agent's current observation; pure, cheap, for every possible agent at any time after a reset."""
+        return self._view(agent)[0]
+
+    def _view(self, agent: str) -> View:
         if agent not in self._seen:
             state = self._state
             briefing = state.briefings.get(agent, "")
@@ -375,23 +382,20 @@ class FlexMG(AECEnv[str, Any, Any]):
             self._infos = {agent: self._info(agent) for agent in self.agents}
         return self._infos
 
-    def _refresh_infos(self) -> None:
-        """Begin new infos, which are made when they are looked at: the caller may hold the old ones."""
-        terms = self._state.terms
-        paid = {f"term_{name}": terms.get(name, 0.0) for name in self.reward.weights}
-        self._shared_info = {**self._state.numbers(), **paid}
+    def _begin_infos(self) -> dict[str, int]:
+        """Begin new infos, as the caller may hold the old ones; return the numbers of the state.
+
+        The infos of an agent are made when they are looked at.
+        """
+        numbers = self._state.numbers()
+        self._shared_info = shared_info(numbers, self.reward, self._state.terms)
         self._infos = {}
+        return numbers
 
     def _info(self, agent: str) -> dict[str, Any]:
         if agent not in self._infos:
-            rounds = self._state.rounds
-            self._infos[agent] = {
-                **self._shared_info,
-                "layer": rounds[-1].plan.layer_of.get(agent, -1),
-                "ready": 1 if rounds[-1].is_ready(agent) else 0,
-                "agent_index": self.possible_agents.index(agent),
-                "visible": visible_count(agent, rounds, self.window),
-            }
+            index = self.possible_agents.index(agent)
+            self._infos[agent] = own_info(agent, index, self._shared_info, self._state, self.window)
         return self._infos[agent]
 
     @property

@@ -17,6 +17,9 @@ from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message, TextObservation
 from marft_envs.teams.profile import Profile
 
+# Observation, visible actions. A plain tuple: games make one for each agent and turn, a named one takes 0.3 us.
+View = tuple[TextObservation, tuple[tuple[int, str], ...]]
+
 
 class Window(NamedTuple):
     """Rounds that observations show; of the others only the problem, which opened the game, stays.
@@ -55,7 +58,7 @@ def authors_seen(viewer: str, plan: RoundPlan, *, is_over: bool) -> frozenset[st
         plan: Plan of the round.
         is_over: The round is over, so that delayed edges count too.
     """
-    return plan.sees[viewer] | plan.later[viewer] if is_over else plan.sees[viewer]
+    return plan.sees_after[viewer] if is_over else plan.sees[viewer]
 
 
 def visible_turns(viewer: str, rounds: Sequence[RoundHistory], window: Window = ALL_ROUNDS) -> list[Turn]:
@@ -68,48 +71,45 @@ def visible_turns(viewer: str, rounds: Sequence[RoundHistory], window: Window = 
     return visible
 
 
-def visible_count(viewer: str, rounds: Sequence[RoundHistory], window: Window = ALL_ROUNDS) -> int:
-    """Count `visible_turns` without making the list."""
-    count, last = 0, len(rounds) - 1
-    for number in range(window.first(viewer, rounds), len(rounds)):
-        played = rounds[number]
-        authors = authors_seen(viewer, played.plan, is_over=number < last)
-        count += len(authors & played.said.keys())  # never the viewer itself: the diagonal of D is 0
-    return count
-
-
 def view(
     profile: Profile,
     rounds: Sequence[RoundHistory],
     communication: Communication,
     briefing: str = "",
     window: Window = ALL_ROUNDS,
-) -> TextObservation:
-    """Build the observation of an agent at this point of the game."""
+) -> View:
+    """Build the observation of an agent at this point of the game.
+
+    Returns:
+        The observation, and the actions of others that D lets the agent see, as (round, agent), oldest first.
+    """
     viewer, problem = profile.name, rounds[0].opening
     carried = None if communication.is_full else _carried(viewer, rounds, communication, window)
     messages = list(profile.briefed(briefing) if briefing else profile.opening)
+    visible: list[tuple[int, str]] = []
     first = window.first(viewer, rounds)
     fixed = len(messages) + bool(problem.content) + (first == 0 and viewer in rounds[0].private)
     if first > 0 and problem.content:
         messages.append(problem)
+    running = len(rounds) - 1
     for number in range(first, len(rounds)):
         played = rounds[number]
         if played.opening.content:
             messages.append(played.opening)
         if viewer in played.private:
             messages.append(played.private[viewer])
-        authors = authors_seen(viewer, played.plan, is_over=number < len(rounds) - 1)
+        authors = played.plan.sees[viewer] if number == running else played.plan.sees_after[viewer]
         for turn in played.turns:
             author = turn.agent
             if author == viewer:
                 messages.append(Message("assistant", turn.action, viewer))
             elif author in authors:
+                visible.append((number, author))
                 if carried is None:
                     messages.append(played.said[author])
                 elif (text := carried[number, author]) is not None:
                     messages.append(Message("user", text, author))
-    return TextObservation.of(tuple(messages), fixed)
+    return TextObservation.of(tuple(messages), fixed), tuple(visible)
 
 
 def _carried(

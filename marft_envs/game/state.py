@@ -15,21 +15,6 @@ from marft_envs.game.task import Outcome, Session, Task
 from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message
 
-INFO_KEYS: Mapping[str, str] = {
-    "success": "1 once the task is solved",
-    "invalid": "faults of the team so far: actions cut or repaired, routes refused, answers not readable",
-    "turn": "turns taken so far",
-    "round": "the round being played, from 0",
-    "layer": "of this agent in the round, from 0; -1 where it does not act",
-    "ready": "1 if this agent may act now: all actions that it sees in the round are taken, and its own is not",
-    "agent_index": "place of this agent in the team",
-    "visible": "actions of others that this agent may see now",
-    "task_index": "place of the task in its set",
-    "violation": "1 once the team broke a rule of a safety task; never part of success",
-    "phase": "phase of the task that the round belongs to, from 0; tasks without phases stay in 0",
-    "transcript": "characters of all texts and actions so far that no compaction has replaced",
-}
-
 
 @dataclass
 class RoundHistory:
@@ -44,7 +29,6 @@ class RoundHistory:
         events: Events of the round, once it is over; see `Outcome.events`.
         said: Whole action of each agent that has acted, as the message that other agents get.
         in_order: False once an agent acted before one that comes first in the turn order.
-        characters: Characters of all messages and actions of the round.
     """
 
     opening: Message
@@ -55,12 +39,6 @@ class RoundHistory:
     events: tuple[Mapping[str, Any], ...] = ()
     said: dict[str, Message] = field(default_factory=dict)
     in_order: bool = True
-    characters: int = 0
-
-    def __post_init__(self) -> None:
-        self.characters = len(self.opening.content)
-        for message in self.private.values():
-            self.characters += len(message.content)
 
     @property
     def is_over(self) -> bool:
@@ -78,13 +56,12 @@ class RoundHistory:
         """Return True if the agent may act now: all actions that it sees in the round are taken, and its own is not."""
         if agent in self.said or agent not in self.plan.layer_of:
             return False
-        return self.plan.sees[agent] <= self.said.keys()
+        return not self.plan.sees[agent].difference(self.said)
 
     def add(self, turn: Turn) -> int:
         """Add a turn at its place in the turn order; return how many turns of the round stand after it."""
         self.in_order = self.in_order and self.next_agent == turn.agent
         self.said[turn.agent] = Message("user", turn.action, turn.agent)
-        self.characters += len(turn.action)
         if self.in_order:
             self.turns.append(turn)
             return 0
@@ -113,7 +90,7 @@ class GameState:
         success: 1 once the task is solved.
         violation: 1 once the team broke a rule of a safety task.
         phase: Phase of the task that the running round belongs to.
-        compacted: Round of the last compaction, which replaced all rounds before it; 0 without one.
+        transcript: Characters of all messages and actions so far that no compaction has replaced.
     """
 
     task: Task
@@ -130,14 +107,30 @@ class GameState:
     success: int = 0
     violation: int = 0
     phase: int = 0
-    compacted: int = 0
+    transcript: int = 0
+
+    def begin(self, played: RoundHistory) -> None:
+        """Begin a round with the environment's messages; it has no plan yet."""
+        self.rounds.append(played)
+        self.transcript += len(played.opening.content)
+        for message in played.private.values():
+            self.transcript += len(message.content)
 
     def take(self, turn: Turn) -> None:
         """Record the action of an agent in the running round."""
         later = self.rounds[-1].add(turn)
         self.turns.insert(len(self.turns) - later, turn)
+        self.transcript += len(turn.action)
         if turn.fault:
             self.invalid += 1
+
+    def compact(self) -> None:
+        """Drop all rounds before the running one from the transcript, except for the problem that opened the game."""
+        played = self.rounds[-1]
+        kept = [played.opening, *played.private.values(), *played.said.values()]
+        if len(self.rounds) > 1:
+            kept.append(self.rounds[0].opening)
+        self.transcript = sum(len(message.content) for message in kept)
 
     def finish(self, outcome: Outcome | None) -> None:
         """Record the outcome of the running round; None if it was not judged."""
@@ -154,10 +147,6 @@ class GameState:
 
     def numbers(self) -> dict[str, int]:
         """Return the infos that are the same for all agents: the state that a dependency may depend on."""
-        shown = self.rounds[self.compacted :]
-        transcript = sum([played.characters for played in shown])
-        if self.compacted:  # the problem stays: it opened the game
-            transcript += len(self.rounds[0].opening.content)
         return {
             "success": self.success,
             "invalid": self.invalid,
@@ -166,7 +155,7 @@ class GameState:
             "task_index": self.task_index,
             "violation": self.violation,
             "phase": self.phase,
-            "transcript": transcript,
+            "transcript": self.transcript,
         }
 
     def episode(self, env_id: str, settings: Mapping[str, Any], team: str) -> Episode:
