@@ -44,10 +44,10 @@ def own_info(agent: str, index: int, shared: dict[str, Any], state: GameState, w
     """Return the infos of one agent.
 
     Args:
-        agent: The agent.
-        index: Its place in the team.
+        agent: Name of the agent.
+        index: Place of the agent in the team.
         shared: Infos of all agents, see `shared_info`.
-        state: The game.
+        state: State of the game.
         window: Rounds that observations show.
     """
     played = state.rounds[-1]

@@ -26,7 +26,7 @@ def picture(name: str, state: GameState, horizon: int) -> str:
 
     Args:
         name: Id of the environment, for the first line.
-        state: The game.
+        state: State of the game.
         horizon: Number of rounds of the game.
     """
     lines = [f"{name}  task {state.task.id}"]

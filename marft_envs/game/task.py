@@ -437,7 +437,7 @@ def choose_task(tasks: Tasks, options: Mapping[str, Any], generator: np.random.G
     """Return the index of the task of a game.
 
     Args:
-        tasks: The tasks.
+        tasks: Set of tasks.
         options: Options of a reset: "task_id" (takes precedence) or "index" selects the task.
         generator: Draws the task where the options select none.
         where: Name of the environment, for messages.
