@@ -29,7 +29,7 @@ from marft_agents.learning.distributed import Snapshot, announce_passes, send
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import kl_estimate, widening_clip
 from marft_agents.learning.pass_size import PassSize, fitted
-from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss
+from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss, split
 from marft_agents.learning.ranks import ALONE, OtherRankOutOfMemoryError, Ranks
 from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.scoring import LogProbScorer
@@ -228,7 +228,23 @@ class Learner:
             rows = batch.of(policy)
             rows = rows._replace(preceding=compounded[rows.joint])
             step = self._policy_step(policy, rows, place, count)
-            for number, mini_batch in enumerate(step.mini_batches(self.generator)):  # of all PPO epochs
+            self._train(step)
+            metrics |= step.finish()
+            if settings.compounding != "none" and waiting:
+                np.multiply.at(compounded, rows.joint, step.ratios())
+
+        self.replay.add(batch)
+        metrics |= self._shaping_metrics(batch)
+        self.updates += 1
+        return metrics
+
+    def _train(self, step: PolicyStep) -> None:
+        """Train one policy: an optimizer step per mini-batch of each PPO epoch, until its KL exceeds the limit."""
+        settings, limit = self.settings, self.team.law.max_new_tokens
+        steps = 0
+        for _ in range(settings.ppo_epochs):
+            for mini_batch in split(step.rows, settings, self.generator, limit=limit):
+                step.optimizer.zero_grad(set_to_none=True)
                 kl = np.zeros(1)
                 for index, gradient in plan_passes(mini_batch, self.scorer, settings):
                     part, new = step.forward(mini_batch, index, gradient=gradient)  # log pi, entropy
@@ -242,17 +258,11 @@ class Learner:
                     step.refuse_non_finite()
                 if settings.kl_stop is not None and self.ranks.total(kl) > settings.kl_stop:
                     step.statistics.stopped = True
-                    break
-                step.imitate(self.replay.draw(policy, len(mini_batch.actions), self.updates, number))  # + share * NLL
+                    return
+                count = len(mini_batch.actions)
+                step.imitate(self.replay.draw(step.policy, count, self.updates, steps))  # + share * NLL
                 step.descend(mini_batch)
-            metrics |= step.finish()
-            if settings.compounding != "none" and waiting:
-                np.multiply.at(compounded, rows.joint, step.ratios())
-
-        self.replay.add(batch)
-        metrics |= self._shaping_metrics(batch)
-        self.updates += 1
-        return metrics
+                steps += 1
 
     # ------------------------------------------------------------------ before the first step
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -132,6 +132,25 @@ def policy_loss(terms: LossTerms, entropy: Tensor, batch: Batch, settings: Learn
     return loss + further
 
 
+def split(rows: Batch, settings: LearnerSettings, generator: np.random.Generator, *, limit: int) -> list[Batch]:
+    """Return the mini-batches of a PPO epoch, shuffled, with the weights of their tokens in the average.
+
+    Args:
+        rows: Actions of a policy.
+        settings: Learner settings: number of mini-batches, and the average.
+        generator: Random generator of the order; not used for one mini-batch.
+        limit: Token limit of an action, for averaging = "constant".
+    """
+    count = len(rows.actions)
+    order = np.arange(count) if settings.mini_batches == 1 else generator.permutation(count)
+    found = []
+    for part in np.array_split(order, min(settings.mini_batches, count)):
+        batch = rows.take(part)
+        shares = averaging_shares(torch.as_tensor(batch.lengths), settings.averaging, limit=limit)
+        found.append(batch._replace(weight=shares.numpy()))
+    return found
+
+
 def plan_passes(batch: Batch, scorer: LogProbScorer, settings: LearnerSettings) -> list[tuple[Index, bool]]:
     """Cut a mini-batch into forward passes; actions without a gradient get passes of their own.
 
@@ -181,7 +200,6 @@ class PolicyStep:
         self.scorer, self.settings, self.ranks = scorer, settings, scorer.ranks
         self.tensors: Mapping[str, nn.Parameter] = base.parameters(policy)
         self.statistics = UpdateStatistics()
-        self._epoch = 0
         self._bad: tuple[str, Batch] | None = None  # what was not finite, and in which actions
         # Without mini-batches the weights are unchanged in the first pass, so its log-probs are log pi_old. They are
         # reused, computed with the same batch shape as later passes, where the recorded ones are not exact.
@@ -190,18 +208,6 @@ class PolicyStep:
         for group in optimizer.param_groups:
             group["lr"] = lr
 
-    def mini_batches(self, generator: np.random.Generator) -> Iterator[Batch]:
-        """Yield the mini-batches of all PPO epochs, shuffled, with the weights of their tokens in the average."""
-        count, settings = len(self.rows.actions), self.settings
-        for self._epoch in range(settings.ppo_epochs):
-            order = np.arange(count) if settings.mini_batches == 1 else generator.permutation(count)
-            for part in np.array_split(order, min(settings.mini_batches, count)):
-                batch = self.rows.take(part)
-                lengths = torch.as_tensor(batch.lengths)
-                shares = averaging_shares(lengths, settings.averaging, limit=self.scorer.law.max_new_tokens)
-                self.optimizer.zero_grad(set_to_none=True)
-                yield batch._replace(weight=shares.numpy())
-
     def forward(self, batch: Batch, index: Index, *, gradient: bool) -> tuple[Batch, TokenScores]:
         """Return some actions of a mini-batch, with final old log-probs, and their log-probs and entropies now."""
         part = batch.take(index)
@@ -209,7 +215,7 @@ class PolicyStep:
             keep = self.settings.entropy_bonus > 0
             scores = self.scorer.score(self.base, self.policy, part.actions, entropy_gradient=keep)
         inexact = self._inexact[index] if self._inexact.any() else np.zeros(len(index), np.bool_)
-        if self._epoch == 0 and inexact.any():
+        if inexact.any() and not self.statistics.grad_norms:  # before the first step
             new = scores.logprobs.detach().cpu().numpy()
             part = part._replace(old=np.where(np.repeat(inexact, part.lengths), new, part.old))
             self.rows.old[self.rows.tokens_of(index)] = part.old
@@ -228,7 +234,7 @@ class PolicyStep:
             capped = terms.importance >= self.settings.importance_cap
             logged |= {"importance": terms.importance, "importance_capped": capped}
         logged |= {"entropy": entropy, "kl": kl, "clip_share": terms.clipped}
-        self.statistics.add(terms.log_ratios, first=self._epoch == 0, **logged)
+        self.statistics.add(terms.log_ratios, **logged)
         return float(kl.sum().item())
 
     def _look_for_non_finite(self, part: Batch, terms: LossTerms, loss: Tensor) -> None:

@@ -29,18 +29,17 @@ class UpdateStatistics:
         self._first_pass: list[float] = []
         self._tensors: dict[str, list[Tensor]] = defaultdict(list)
 
-    def add(self, log_ratios: Tensor, *, first: bool, **others: Tensor) -> None:
+    def add(self, log_ratios: Tensor, **others: Tensor) -> None:
         """Add the tensors of one micro-batch.
 
         Args:
             log_ratios: Float [N], log(pi / pi_old) per decision.
-            first: True in the first pass over the batch.
             **others: Tensors whose mean is logged under their name.
         """
         self._tensors["log_ratios"].append(log_ratios.detach())
         for name, tensor in others.items():
             self._tensors[name].append(tensor.detach().float())
-        if first and not self.grad_norms and len(log_ratios):
+        if not self.grad_norms and len(log_ratios):  # before the first step
             self._first_pass.append(log_ratios.detach().abs().max().item())
 
     def add_replayed(self, nll: Tensor) -> None:

@@ -30,12 +30,12 @@ def batch_of(samples):
 def test_means_extremes_and_shares_by_hand():
     statistics = UpdateStatistics()
     nothing = torch.zeros(0)
-    statistics.add(torch.tensor([0.1, -0.3]), first=True, kl=torch.tensor([1.0, 2.0]), nll=nothing)
-    statistics.add(torch.tensor([0.2]), first=True, kl=torch.tensor([6.0]), nll=nothing, z=torch.tensor([7]))
+    statistics.add(torch.tensor([0.1, -0.3]), kl=torch.tensor([1.0, 2.0]), nll=nothing)
+    statistics.add(torch.tensor([0.2]), kl=torch.tensor([6.0]), nll=nothing, z=torch.tensor([7]))
     statistics.grad_norms.append(2.0)
-    statistics.add(torch.tensor([-0.7]), first=True, kl=torch.tensor([0.0]), nll=nothing)  # after a step
+    statistics.add(torch.tensor([-0.7]), kl=torch.tensor([0.0]), nll=nothing)  # after a step
     statistics.grad_norms.append(5.0)
-    statistics.add(torch.tensor([0.6]), first=False, kl=torch.tensor([1.0]), nll=nothing)
+    statistics.add(torch.tensor([0.6]), kl=torch.tensor([1.0]), nll=nothing)
     statistics.stopped = True
     samples = [
         sample(2, [1.0], values=[0.5], returns=[1.0]),
@@ -68,11 +68,12 @@ def test_means_extremes_and_shares_by_hand():
 
 def test_a_first_pass_that_only_went_down_is_seen_and_none_is_0():
     statistics = UpdateStatistics()
-    statistics.add(torch.tensor([-0.5, 0.1]), first=True)
+    statistics.add(torch.tensor([-0.5, 0.1]))
     found = statistics.summary("a", batch_of([sample(1, [0.0])]))
     assert found["a/first_pass_log_ratio_max"] == 0.5
     assert (found["a/kl_stopped"], found["a/grad_norm"], found["a/advantage_zero_share"]) == (0, 0, 1)
     assert "a/return_mean" not in found
     later = UpdateStatistics()
-    later.add(torch.tensor([-0.5]), first=False)
+    later.grad_norms.append(1.0)
+    later.add(torch.tensor([-0.5]))
     assert later.summary("a", batch_of([sample(1, [0.0])]))["a/first_pass_log_ratio_max"] == 0
