@@ -1,4 +1,4 @@
-"""An algorithm of your own from the learner's parts: you learn what defines an algorithm here, and train with it.
+"""An algorithm of your own from the learner's settings: you learn what defines an algorithm here, and train with it.
 
 pip install "marft[agents]"
 python examples/custom_algorithm.py --model smollm2-135m --updates 16
@@ -8,7 +8,6 @@ import argparse
 
 from baselines import Experiment
 from marft_agents import ALGORITHMS, Algorithm
-from marft_agents.learning.parts import KlInLoss, PromptGroups, Tokens
 
 parser = argparse.ArgumentParser(description="Train a duo with an algorithm that is defined here.")
 parser.add_argument("--model", default="tiny", help="tiny (random), smollm2-135m, a folder or a hub id")
@@ -22,10 +21,14 @@ args = parser.parse_args()
 ALGORITHMS["loo-tokens"] = Algorithm(
     "returns against the mean of the others, token by token",
     "this file",
-    credit=PromptGroups("leave_one_out", scaling="none"),
-    decision=Tokens("sequence"),
-    kl=KlInLoss(0.01),
-    defaults={"clip_high": 0.28},
+    fixes={
+        "baseline": "leave_one_out",
+        "scaling": "none",
+        "centring": "none",
+        "level": "token",
+        "averaging": "sequence",
+    },
+    defaults={"kl_weight": 0.01, "clip_high": 0.28},
 )
 experiment = Experiment.of(
     "marft/gsm8k_duo-v0",

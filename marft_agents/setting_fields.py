@@ -18,7 +18,7 @@ class SettingsError(ValueError):
     """A setting out of its range, or contradictory settings; names the setting and the wanted value."""
 
 
-def knob(default: Any, text: str, check: Callable[[Any], bool] | None = None, wanted: str = "") -> Any:
+def knob(default: Any, text: str, check: Callable[[Any], bool] | None = None, wanted: str = "", **further: Any) -> Any:
     """Declare a dataclass field with its help text and range.
 
     Args:
@@ -26,8 +26,9 @@ def knob(default: Any, text: str, check: Callable[[Any], bool] | None = None, wa
         text: Help text: the effect of the setting, with its unit.
         check: Returns True for a valid value; None accepts all values.
         wanted: The range in words, for the error message.
+        **further: Further metadata of the field, for checks of its dataclass.
     """
-    return dataclasses.field(default=default, metadata={"help": text, "check": check, "wanted": wanted})
+    return dataclasses.field(default=default, metadata={"help": text, "check": check, "wanted": wanted, **further})
 
 
 def check_knobs(settings: Any) -> None:

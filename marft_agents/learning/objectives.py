@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from marft_agents.learning.parts import Averaging, KlEstimator, Normalisation
+from marft_agents.learning.settings import Averaging, KlEstimator, Normalisation
 
 
 def action_divisors(lengths: Tensor, words: Tensor, normalisation: Normalisation) -> Tensor:

@@ -13,7 +13,6 @@ from baselines.cli.settings_flags import flag
 from baselines.cli.train import experiment_of
 from baselines.experiment.experiment import SETTINGS
 from baselines.experiment.presets import PRESETS
-from marft_agents.learning.algorithms import TOKEN_KNOBS
 
 DUO = ["--env", "marft/math_duo-v0", "--data", "embedded:stories", "--device", "cpu"]
 NO_MODEL = ["--model", "no-such-model"]  # loading it fails: any other error came first
@@ -137,7 +136,7 @@ def test_help_tells_the_defaults_that_hold():
         of_tokens = experiment_of(told)
         for part, (kind, _) in SETTINGS.items():
             for field in dataclasses.fields(kind):
-                shown_for = of_tokens if field.name in TOKEN_KNOBS else experiment
+                shown_for = of_tokens if field.name in ("token_discount", "token_trace_decay") else experiment
                 value = getattr(getattr(shown_for, part), field.name)
                 value = "none" if value is None else ",".join(value) if isinstance(value, tuple) else value
                 words = shown[field.name].help.rpartition("(default: ")[2].rstrip(")").split("; ")

@@ -353,7 +353,7 @@ def test_settings_that_contradict_an_algorithm_are_refused(name, knobs, reason):
     ],
 )
 def test_runs_that_an_algorithm_can_not_do_are_refused(name, knobs, run, reason):
-    settings = dataclasses.replace(LearnerSettings(), **(dict(ALGORITHMS[name].suggests) | knobs)) if knobs else None
+    settings = dataclasses.replace(LearnerSettings(), **(dict(ALGORITHMS[name].defaults) | knobs)) if knobs else None
     with pytest.raises(SettingsError, match=reason):
         settings_for(name, settings or learner_settings(name), **({"num_agents": 2} | run))
 

@@ -1,6 +1,6 @@
 """Registry of algorithms, and the settings that each one gives a learner.
 
-There is one learner. An algorithm is a definition in the file of its family: parts (`learning.parts`) and defaults. New
+There is one learner. An algorithm is a definition in the file of its family: settings that it fixes, and defaults. New
 behaviour is a pure function in `advantages` or `objectives` and a knob in `settings`. Equations: docs/algorithms.md.
 """
 
@@ -10,28 +10,22 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from marft_agents.learning.algorithms.definition import Algorithm, Defaults
+from marft_agents.learning.algorithms.definition import Algorithm
 from marft_agents.learning.algorithms.group import AT_GRPO, C3, DAPO, DR_GRPO, GRPO, GSPO, REINFORCE_PLUS_PLUS, RLOO
 from marft_agents.learning.algorithms.marft import MARFT_A, MARFT_T
 from marft_agents.learning.algorithms.multi_agent_ppo import A2PO, HAPPO, IPPO, MAPPO
 from marft_agents.learning.algorithms.ppo import PPO_A, PPO_T, VAPO
-from marft_agents.learning.parts import Critic, LengthAdaptiveTraces, TokenTraces, kinds_of, names_of
-from marft_agents.learning.settings import DEFAULTS, LearnerSettings
+from marft_agents.learning.settings import CRITIC_KNOBS, DEFAULTS, LearnerSettings, without_effect
 from marft_agents.setting_fields import SettingsError
 
 __all__ = [
     "ALGORITHMS",
     "CRITIC_KNOBS",
-    "TOKEN_KNOBS",
     "Algorithm",
-    "Defaults",
     "algorithm",
     "learner_settings",
     "settings_for",
 ]
-
-TOKEN_KNOBS = names_of(TokenTraces)
-CRITIC_KNOBS = names_of(Critic, TokenTraces, LengthAdaptiveTraces) - {"baseline"}
 
 ALGORITHMS = {
     "marft-a": MARFT_A,
@@ -88,9 +82,9 @@ def learner_settings(name: str, preset: Mapping[str, Any] | None = None, /, **gi
         if knob in CRITIC_KNOBS and not chosen.critic:
             raise SettingsError(f"{knob} = {value!r} means nothing to {name}, which trains no critic: leave it out")
     _refuse_contradictions(name, chosen, given)
-    said = {**chosen.suggests, **given, **chosen.fixes}
+    said = {**chosen.defaults, **given, **chosen.fixes}
     values = {**DEFAULTS, **(preset or {}), **said}
-    unused = CRITIC_KNOBS - names_of(*kinds_of(values))  # settings of parts that the algorithm does not have
+    unused = CRITIC_KNOBS & without_effect(values)
     effective = {k: v for k, v in (preset or {}).items() if k in DEFAULTS and k not in unused}
     return LearnerSettings(**{**effective, **said})
 

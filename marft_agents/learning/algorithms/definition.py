@@ -1,73 +1,47 @@
-"""Definition of an algorithm: its parts, and its defaults for the settings that the parts leave open."""
+"""Definition of an algorithm: the settings that define it, and its defaults for others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
-from marft_agents.learning.parts import AllAgents, CreditSource, Critic, Decision, KlPenalty, Order
+from marft_agents.learning.settings import DEFAULTS, LearnerSettings
 
-
-class Defaults(TypedDict, total=False):
-    """Settings for which algorithms have defaults of their own; fields of `LearnerSettings`."""
-
-    discount: float
-    token_discount: float
-    value_trace_decay: float
-    value_warmup: int
-    value_norm: bool
-    length_adaptive: float
-    clip_low: float
-    clip_high: float
-    clip_start: float
-    positive_nll: float
-    overlong_share: float
-    dynamic_sampling: int
-    branches: int
-    agent_order: Order
+# Settings that go together in several definitions.
+WHOLE_ACTIONS = {"level": "action", "averaging": "decision"}
+PROMPT_GROUPS = {"compare": "draw", "branches": 0, "centring": "none"}
+TURN_GROUPS = {"compare": "turn", "centring": "none"}
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm: the parts that define it, and its defaults.
+    """An algorithm: the settings of `LearnerSettings` that define it, and its defaults.
 
     Attributes:
         description: One line for the help text.
         source: Paper that introduced it, as an arXiv id.
-        credit: Source of the advantages; a field that is None is the user's choice.
-        decision: Unit of an advantage; None: the user's choice.
-        schedule: Schedule of the agents; None: the user's choice.
-        kl: Default KL penalty, which the user can change; None: that of `LearnerSettings`.
-        defaults: Further default settings of the algorithm; the user can change them.
+        fixes: Settings that define the algorithm; the user cannot change them.
+        defaults: Settings that the algorithm starts from; the user can change them.
         single_agent: True if it trains teams of one agent only.
         min_branches: Fewest alternatives of a turn that it can compare; 0 if it needs no branches.
+
+    Raises:
+        SettingsError: The settings contradict each other, or a value is out of range.
+        TypeError: A name is none of `LearnerSettings`.
     """
 
     description: str
     source: str
-    credit: CreditSource
-    decision: Decision | None = None
-    schedule: AllAgents | None = None
-    kl: KlPenalty | None = None
-    defaults: Defaults = field(default_factory=Defaults)
+    fixes: Mapping[str, Any]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     single_agent: bool = False
     min_branches: int = 0
+
+    def __post_init__(self) -> None:
+        LearnerSettings(**{**self.defaults, **self.fixes})
 
     @property
     def critic(self) -> bool:
         """True if the algorithm trains a critic."""
-        return isinstance(self.credit, Critic)
-
-    @property
-    def suggests(self) -> Mapping[str, Any]:
-        """Settings of `LearnerSettings` that the algorithm starts from; the user can change them."""
-        return {**(self.kl.fixes if self.kl else {}), **self.defaults}
-
-    @property
-    def fixes(self) -> Mapping[str, Any]:
-        """Settings of `LearnerSettings` that define the algorithm; the user cannot change them."""
-        fixed: dict[str, Any] = {}
-        for part in (self.decision, self.credit, self.schedule):
-            fixed |= {} if part is None else part.fixes
-        return fixed
+        return bool({**DEFAULTS, **self.defaults, **self.fixes}["baseline"] == "critic")

@@ -1,17 +1,14 @@
 """Single-agent PPO, and VAPO: PPO over tokens with a pre-trained critic."""
 
 from marft_agents.learning.algorithms.definition import Algorithm
-from marft_agents.learning.parts import Critic, Tokens, WholeActions
+from marft_agents.learning.algorithms.marft import MARFT_A, MARFT_T
 
-PPO_A = Algorithm(
-    "single-agent PPO over whole actions", "arXiv 1707.06347", Critic("chain"), WholeActions(), single_agent=True
-)
-PPO_T = Algorithm("single-agent PPO over tokens", "arXiv 1707.06347", Critic("chain"), Tokens(), single_agent=True)
+PPO_A = Algorithm("single-agent PPO over whole actions", "arXiv 1707.06347", MARFT_A.fixes, single_agent=True)
+PPO_T = Algorithm("single-agent PPO over tokens", "arXiv 1707.06347", MARFT_T.fixes, single_agent=True)
 VAPO = Algorithm(
     "token-level PPO with a pre-trained critic, its own lambda, a lambda by length, and NLL of what succeeded",
     "arXiv 2504.05118",
-    Critic("chain"),
-    Tokens("decision"),
+    {"level": "token", "averaging": "decision", "baseline": "critic", "credit": "chain"},
     defaults={
         "clip_high": 0.28,
         "discount": 1.0,
