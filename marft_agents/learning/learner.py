@@ -77,7 +77,7 @@ class Learner:
         ranks: Ranks = ALONE,
     ) -> None:
         if team.law.greedy:
-            raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and can not be trained")
+            raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
         self.team = team
         self.settings = settings = fitted(settings, team)
         self.total_updates = total_updates
