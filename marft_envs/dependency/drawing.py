@@ -129,11 +129,10 @@ def picture(dependency: Dependency, roster: Roster, path: str | os.PathLike[str]
 
 
 def _draw(axes: Any, plan: RoundPlan, roster: Roster, title: str) -> None:
-    places = {
-        agent: (2.2 * number, (len(layer) - 1) / 2 - row)
-        for number, layer in enumerate(plan.layers)
-        for row, agent in enumerate(layer)
-    }
+    places: dict[str, tuple[float, float]] = {}
+    for number, layer in enumerate(plan.layers):  # a column, centred around 0
+        for row, agent in enumerate(layer):
+            places[agent] = (2.2 * number, (len(layer) - 1) / 2 - row)
     # An edge that skips layers bends upwards, so that it does not run through the boxes between.
     for seen, viewer in plan.edges:
         skipped = plan.layer_of[viewer] - plan.layer_of[seen] - 1
@@ -167,9 +166,8 @@ def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], styl
 
 def _delayed(plan: RoundPlan, roster: Roster) -> Iterable[tuple[str, str]]:
     """Return the edges that count only from the next round on."""
-    return [
-        (seen, viewer)
-        for viewer in roster.agents
-        for seen in roster.agents
-        if seen in plan.later[viewer] and seen not in plan.sees[viewer]
-    ]
+    edges = []
+    for viewer in roster.agents:
+        only_later = plan.later[viewer] - plan.sees[viewer]
+        edges += [(seen, viewer) for seen in roster.agents if seen in only_later]  # in team order
+    return edges

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise, permutations
 from typing import Any, Literal
 
 from marft_envs.dependency.base import Dependency, DependencyError, Edge, Roster, RoundPlan, Said, check_reach
@@ -55,7 +55,7 @@ def _plan_fixed(dependency: Fixed, roster: Roster) -> RoundPlan:
     _check_names(labels, roster, "agents")
     later: Iterable[Edge] = ()
     if dependency.delayed == "all":
-        later = [(i, j) for i in roster.agents for j in roster.agents if i != j]
+        later = permutations(roster.agents, 2)
     elif dependency.delayed is not None:
         later = _edges(dependency.delayed, labels, "delayed")
     acting = [agent for agent in roster.agents if dependency.active is None or agent in dependency.active]
@@ -63,7 +63,7 @@ def _plan_fixed(dependency: Fixed, roster: Roster) -> RoundPlan:
     if dependency.kind == "chain":
         edges = pairwise(acting)
     elif dependency.kind == "full":
-        edges = [(i, j) for place, j in enumerate(acting) for i in acting[:place]]
+        edges = combinations(acting, 2)  # (i, j) with i before j
     elif dependency.rows is not None:
         edges = _edges(dependency.rows, labels, "D")
     else:

@@ -80,10 +80,11 @@ def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tu
 
 
 def _incoming(roster: Roster, edges: Collection[Edge], acting: Collection[str]) -> dict[str, frozenset[str]]:
-    return {
-        agent: frozenset(seen for seen, viewer in edges if viewer == agent and seen in acting)
-        for agent in roster.agents
-    }
+    incoming: dict[str, set[str]] = {agent: set() for agent in roster.agents}
+    for seen, viewer in edges:
+        if seen in acting and viewer in incoming:
+            incoming[viewer].add(seen)
+    return {agent: frozenset(seen) for agent, seen in incoming.items()}
 
 
 def _find_cycle(stuck: Sequence[str], sees: Mapping[str, Collection[str]]) -> list[str]:

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, TypeGuard
 
 from marft_envs.dependency.base import Dependency, DependencyError, Edge, Roster, RoundPlan, Said
@@ -130,7 +130,9 @@ class Routed(Dependency):
         if act is None:
             others = [agent for agent in roster.agents if agent not in (self.by, self.answer_by)]
             if self.answer_by is None:
-                others = others[: 1 + max(place for place, agent in enumerate(others) if agent in roster.answering)]
+                # Nobody acts after the last agent that answers: it would be heard by nobody.
+                last = max(place for place, agent in enumerate(others) if agent in roster.answering)
+                others = others[: last + 1]
             act = tuple(others[-(self.max_active or len(others)) :])
         return Route(act, frozenset(pairwise(act)) if self.answer_by is None else None)
 
@@ -149,8 +151,10 @@ class Routed(Dependency):
         named = tuple(agent for agent in route.act if agent != self.answer_by)
         act = named if self.answer_by is None else (*named, self.answer_by)
         edges = route.edges
-        if edges is None:  # a chain in which each sees all before it; beside an answering agent nobody sees another
-            edges = frozenset() if self.answer_by else frozenset((i, j) for k, j in enumerate(act) for i in act[:k])
+        if edges is None and self.answer_by:  # the answering agent puts together what the others found alone
+            edges = frozenset()
+        elif edges is None:  # a chain in which each sees all before it
+            edges = frozenset(combinations(act, 2))
         for seen, viewer in sorted(edges):
             if viewer not in act or seen not in (*act, self.by):
                 raise RouteError(f"{viewer!r} cannot see {seen!r}: only agents that act see, and are seen")
@@ -210,9 +214,13 @@ def read_route(text: str, agents: Sequence[str] = ()) -> Route:
 
 def _spellings(agents: Sequence[str]) -> Mapping[str, str]:
     """Return the agent that each spelling means: its name, and its role where no other agent has it."""
-    roles = Counter(agent.rpartition("_")[0] for agent in agents)
-    short = {agent.rpartition("_")[0]: agent for agent in agents if roles[agent.rpartition("_")[0]] == 1}
-    return short | {agent: agent for agent in agents}
+    role_of = {agent: agent.rpartition("_")[0] for agent in agents}
+    agents_in = Counter(role_of.values())
+    spellings = {agent: agent for agent in agents}
+    for agent, role in role_of.items():
+        if agents_in[role] == 1:
+            spellings.setdefault(role, agent)
+    return spellings
 
 
 def _last_object(text: str) -> dict[str, Any] | None:
@@ -243,8 +251,10 @@ def _from_json(value: dict[str, Any], spellings: Mapping[str, str]) -> Route:
     named = tuple(spellings.get(name, name) for name in act)
     if see is None:
         return Route(named)
-    edges = ((seen, viewer) for viewer, names in see.items() for seen in names)
-    return Route(named, frozenset((spellings.get(i, i), spellings.get(j, j)) for i, j in edges))
+    edges: set[Edge] = set()
+    for viewer, names in see.items():
+        edges |= {(spellings.get(seen, seen), spellings.get(viewer, viewer)) for seen in names}
+    return Route(named, frozenset(edges))
 
 
 def _is_names(value: Any) -> TypeGuard[list[str]]:

@@ -118,8 +118,10 @@ def format_validity(episode: Episode) -> float:
     """Return the fraction of the turns without a fault, also of the calls they hold."""
     if not episode.turns:
         return 1.0
-    unread = {(event["round"], event["agent"]) for event in _events(episode, "call") if event["status"] == "unreadable"}
-    return sum(not turn.fault and (turn.round, turn.agent) not in unread for turn in episode.turns) / len(episode.turns)
+    calls = _events(episode, "call")
+    unread = {(call["round"], call["agent"]) for call in calls if call["status"] == "unreadable"}
+    valid = sum(not turn.fault and (turn.round, turn.agent) not in unread for turn in episode.turns)
+    return valid / len(episode.turns)
 
 
 TERMS: Mapping[str, Term] = {
@@ -253,10 +255,10 @@ class TeamReward:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; a function that has no import path is named all the same."""
-        return {
-            name: {"function": _path_of(self.own[name]), "weight": weight} if name in self.own else weight
-            for name, weight in self.weights.items()
-        }
+        plain: dict[str, Any] = {}
+        for name, weight in self.weights.items():
+            plain[name] = {"function": _path_of(self.own[name]), "weight": weight} if name in self.own else weight
+        return plain
 
     def terms(self, episode: Episode) -> dict[str, float]:
         """Return the value of each weighted term that the task defines, before weighting.
@@ -264,11 +266,13 @@ class TeamReward:
         Raises:
             JudgeFailure: An own term raised, or returned no finite number.
         """
-        values = {
-            name: _value_of(name, self._functions[name], episode) if name in self.own else TERMS[name](episode)
-            for name in self.weights
-        }
-        return {name: value for name, value in values.items() if value is not None}
+        values: dict[str, float] = {}
+        for name in self.weights:
+            own = name in self.own
+            value = _value_of(name, self._functions[name], episode) if own else TERMS[name](episode)
+            if value is not None:  # the task does not define it
+                values[name] = value
+        return values
 
     def total(self, terms: Mapping[str, float]) -> float:
         """Return the weighted sum of the terms returned by `terms`."""
@@ -345,7 +349,7 @@ def _value_of(name: str, term: OwnTerm, episode: Episode) -> float:
 def _path_of(term: OwnTerm | str) -> str:
     if isinstance(term, str):
         return term
-    kind = term if hasattr(term, "__qualname__") else type(term)
+    kind = term if hasattr(term, "__qualname__") else type(term)  # an object that is called has the path of its class
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
@@ -355,10 +359,8 @@ def _detail(episode: Episode, key: str) -> float | None:
 
 
 def _events(episode: Episode, kind: str) -> list[Mapping[str, Any]]:
-    return [
-        event
-        for outcome in episode.outcomes
-        if outcome is not None
-        for event in outcome.events
-        if event.get("kind") == kind
-    ]
+    found: list[Mapping[str, Any]] = []
+    for outcome in episode.outcomes:
+        if outcome is not None:
+            found += [event for event in outcome.events if event.get("kind") == kind]
+    return found

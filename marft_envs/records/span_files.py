@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from marft_envs.records.span_messages import UnusableError, first_choice, joined, read_messages, read_parts
+from marft_envs.spaces import is_clean
 
 MODEL_CALLS = ("chat", "generate_content", "text_completion")
 INPUT, OUTPUT, AGENT = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.agent.name"
@@ -196,7 +197,10 @@ def _trace(path: Path, trace_id: str, spans: Mapping[str, _Span], faults: _Fault
     """Return the turns of a trace; what cannot be used is counted."""
     roots = [span for span in spans.values() if span.parent not in spans]
     attributes = min(roots, key=lambda span: span.start).attributes if roots else {}
-    read = {span.id: _read(span, spans) for span in spans.values() if _is_turn(span)}
+    read: dict[str, _Read | str] = {}
+    for span in spans.values():
+        if span.attributes.get(OPERATION) in (*MODEL_CALLS, "invoke_agent"):
+            read[span.id] = _read(span, spans)
     turns, tokens = list[ChatTurn](), list[int]()
     for span in _one_of_each_call(spans, read):
         found, where = read[span.id], f"{span.name!r} of trace {trace_id}"
@@ -218,22 +222,28 @@ def _one_of_each_call(spans: Mapping[str, _Span], read: Mapping[str, _Read | str
     A wrapper and a client may both record one call, as spans around each other. The innermost that can be used counts.
     """
     calls = {id for id in read if spans[id].attributes[OPERATION] in MODEL_CALLS}
-    covered = {outer.id for call in calls for outer in _around(spans[call], spans)}
-    turns = [id for id in read if id in calls or id not in covered]
-    wrappers = {turn: {outer.id for outer in _same_call(spans[turn], spans)} for turn in turns}
-    usable = {turn for turn in turns if not isinstance(read[turn], str)}
-    outer = {wrapper for turn in usable for wrapper in wrappers[turn]}
-    chosen = [spans[turn] for turn in turns if turn not in outer and (turn in usable or wrappers[turn] <= outer)]
-    return sorted(chosen, key=_time)
+    around_calls: set[str] = set()
+    for call in calls:
+        around_calls |= {outer.id for outer in _around(spans[call], spans)}
+    turns = [id for id in read if id in calls or id not in around_calls]
+    wrappers: dict[str, set[str]] = {}
+    around_usable: set[str] = set()
+    for turn in turns:
+        wrappers[turn] = {outer.id for outer in _same_call(spans[turn], spans)}
+        if not isinstance(read[turn], str):
+            around_usable |= wrappers[turn]
+    chosen = []
+    for turn in turns:
+        usable = not isinstance(read[turn], str)
+        # Of unusable spans around each other the outermost counts, so that one fault is counted once.
+        if turn not in around_usable and (usable or wrappers[turn] <= around_usable):
+            chosen.append(spans[turn])
 
+    def time(span: _Span) -> tuple[int, int]:
+        step = span.attributes.get("agent.trajectory.step")
+        return span.start, step if isinstance(step, int) else 0
 
-def _time(span: _Span) -> tuple[int, int]:
-    step = span.attributes.get("agent.trajectory.step")
-    return span.start, step if isinstance(step, int) else 0
-
-
-def _is_turn(span: _Span) -> bool:
-    return span.attributes.get(OPERATION) in (*MODEL_CALLS, "invoke_agent")
+    return sorted(chosen, key=time)
 
 
 def _same_call(span: _Span, spans: Mapping[str, _Span]) -> Iterator[_Span]:
@@ -282,16 +292,11 @@ def _read(span: _Span, spans: Mapping[str, _Span]) -> _Read | str:
     if attributes[OPERATION] in MODEL_CALLS:
         choices = attributes.get("gen_ai.request.choice.count")
         action, further = first_choice(said, choices if isinstance(choices, int) else None)
-    if not all(map(_is_unicode, (agent, action, *(text for message in messages for text in message.values())))):
+    texts = [agent, action]
+    for message in messages:
+        texts += message.values()
+    if not all(map(is_clean, texts)):
         return "texts with a lone surrogate, cut inside a character"
     fixed = attributes.get(FIXED)
     known = fixed if isinstance(fixed, int) and 0 <= fixed <= len(messages) else None
     return _Read(ChatTurn(agent, tuple(messages), known, action), further)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -101,13 +101,12 @@ def _origin(plugin: metadata.EntryPoint) -> str:
     """Return the package of a plugin and the version of ours it requires, a possible cause of its failure."""
     if plugin.dist is None:
         return ""
+    found = f" of {plugin.dist.name} {plugin.dist.version}"
     asked = [line for line in plugin.dist.requires or () if re.match(r"marft(?![\w.-])", line)]
-    conflict = f", which asks for {asked[0]} (this is {_version()})" if asked else ""
-    return f" of {plugin.dist.name} {plugin.dist.version}{conflict}"
-
-
-def _version() -> str:
+    if not asked:
+        return found
     try:
-        return metadata.version("marft")
-    except metadata.PackageNotFoundError:
-        return "not installed"
+        version = metadata.version("marft")
+    except metadata.PackageNotFoundError:  # run from a checkout
+        version = "not installed"
+    return f"{found}, which asks for {asked[0]} (this is {version})"

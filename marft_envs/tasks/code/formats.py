@@ -210,11 +210,11 @@ def _function_problem(
 def _with_meta(problem: Problem, fields: Fields, origin: str) -> Problem:
     """Add the metadata of the row; of several columns with one meaning the first counts."""
     meta: dict[str, str | int | float] = {"kind": "codeforces", "origin": origin, **problem.meta}
-    for name, columns in {"rating": ("rating", "cf_rating"), "difficulty": ("difficulty",)}.items():
-        text = next((text for column in columns if (text := fields.text(column))), "")
-        if text and text != "0":
+    numbers = {"rating": fields.text("rating") or fields.text("cf_rating"), "difficulty": fields.text("difficulty")}
+    for name, text in numbers.items():
+        if text and text != "0":  # 0 stands for a missing rating
             meta[name] = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else text
-    tags = next((found for column in ("tags", "cf_tags") if (found := fields.get(column))), ())
+    tags = fields.get("tags") or fields.get("cf_tags")
     if isinstance(tags, Sequence) and tags:
         meta["tags"] = tags if isinstance(tags, str) else ", ".join(map(str, tags))
     return replace(problem, meta=meta)

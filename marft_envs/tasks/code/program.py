@@ -96,4 +96,7 @@ def _dedent(lines: list[str]) -> str:
 
 def _language_by_looks(source: str) -> str | None:
     lines = source.split("\n", _LOOKED_AT_LINES)[:_LOOKED_AT_LINES]
-    return next((name for name, look in _LOOKS.items() if any(look.match(line[:200]) for line in lines)), None)
+    for name, look in _LOOKS.items():
+        if any(look.match(line[:200]) for line in lines):
+            return name
+    return None

@@ -47,14 +47,24 @@ def tolerances(statement: str) -> tuple[float, float]:
     "Relative or absolute" allows both, and so does an error of no kind. A distance ("within 1e-5") is absolute.
     """
     named = [found for sentence in _SENTENCE.split(statement) if (found := _named(sentence))]
-    return (max(absolute for absolute, _ in named), max(relative for _, relative in named)) if named else _DEFAULT
+    if not named:
+        return _DEFAULT
+    # The loosest counts, so that no right output is refused.
+    return max(absolute for absolute, _ in named), max(relative for _, relative in named)
 
 
 def _named(sentence: str) -> tuple[float, float] | None:
     is_error = bool(_ERROR.search(sentence))
     if not is_error and not _DISTANCE.search(sentence):
         return None
-    exponents = [exponent for match in _POWER.finditer(sentence) if 0 < (exponent := _exponent(match)) <= 18]
+    exponents = []
+    for match in _POWER.finditer(sentence):
+        if zeros := match["zeros"]:  # 0.0001
+            exponent = len(zeros) + 1
+        else:
+            exponent = int(match["e"] or match["power"] or match["raised"].translate(_RAISED))
+        if 0 < exponent <= 18:
+            exponents.append(exponent)
     if not exponents:
         return None
     tolerance = float(f"1e-{min(exponents)}")
@@ -62,9 +72,3 @@ def _named(sentence: str) -> tuple[float, float] | None:
     if not relative and not absolute:
         absolute, relative = True, is_error
     return tolerance * absolute, tolerance * relative
-
-
-def _exponent(match: re.Match[str]) -> int:
-    if zeros := match["zeros"]:
-        return len(zeros) + 1
-    return int(match["e"] or match["power"] or match["raised"].translate(_RAISED))
