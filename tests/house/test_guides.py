@@ -8,7 +8,7 @@ import sys
 from functools import cache
 
 import pytest
-from house_pages import ROOT, blocks
+from house_pages import PAGES, ROOT, blocks
 
 PACKAGES = ("marft_envs", "marft_agents", "marft_common", "baselines", "benchmarks", "docs_generator", "envs_data")
 GUIDES = ("CONTRIBUTING.md", "SECURITY.md", "docs/glossary.md", "docs/architecture.md")
@@ -56,9 +56,9 @@ def _module(dotted):
 
 
 def test_paths_exist():
-    found = [path for page in GUIDES for path in PATH.findall(_text(page))]
-    assert [path for path in found if not (ROOT / path).exists()] == []
-    assert len(found) > 50
+    found = [(page, path) for page in PAGES for path in PATH.findall(_text(page))]
+    assert [(page, path) for page, path in found if not (ROOT / path).exists()] == []
+    assert len(found) > 100
 
 
 @pytest.mark.parametrize("page", GUIDES)
