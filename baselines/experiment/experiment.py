@@ -361,7 +361,8 @@ class Experiment:
         team = self.build_team(agents, device, in_host_memory=sharded)
         if sharded:
             shard(team.bases, ranks)
-        settings = ranks.broadcast(fitted(settings, team))  # sizes of rank 0: other GPUs may have other memory
+        if ranks.count > 1:  # sizes of rank 0: other GPUs may have other memory
+            settings = ranks.broadcast(fitted(settings, team))
         updates = self.schedule.max_updates
         learner = Learner(team, settings, seed=self.schedule.seed, total_updates=updates, ranks=ranks)
         if replay is not None and self.replay_from is not None:
