@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from baselines import report
-from baselines.cli.evaluate import evaluate_with_bar, print_results, save
+from baselines.cli.evaluate import evaluate_with_bar, print_results
 from baselines.cli.main import guarded
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.report import say_written
 from baselines.cli.terminal import say
 from baselines.experiment.environments import factory, scenarios, settings_of
+from baselines.experiment.evaluation import save_evaluation
 from baselines.experiment.experiment import Experiment
 from baselines.experiment.learning_curve import Points, draw_curve
 from baselines.experiment.scenario_lists import scenario_list
@@ -96,7 +97,7 @@ def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     first = evaluate_held_out(plan, untrained, 1, "one episode before training")
     say(f"before training: {_told(first.trajectories[0])}", flush=True)
     before = evaluate_held_out(plan, untrained, limit, "held-out problems before training")
-    save(out / "before", before, _record(plan, None, limit))
+    save_evaluation(out / "before", before, _record(plan, None, limit))
     say(f"held-out problems solved before training: {before.accuracy}", flush=True)
     del untrained
     with _served(out):
@@ -104,7 +105,7 @@ def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     _, team, _ = plan.build()
     checkpoint.load_adapters(out, team)
     after = evaluate_held_out(plan, team, limit, "held-out problems after training")
-    save(out / "after", after, _record(plan, checkpoint.resolve(out), limit))
+    save_evaluation(out / "after", after, _record(plan, checkpoint.resolve(out), limit))
     summary = _report(before, after, plan, out)
     summary["minutes"] = (time.perf_counter() - started) / 60
     write_json(out / "quickstart.json", summary)

@@ -5,7 +5,9 @@ Every finished coalition and edge is a file, written atomically. A run that was 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,23 +21,30 @@ from baselines.attribution.coalitions import (
     CoalitionGames,
     CoalitionResult,
     Floats,
+    MakeEnv,
     Marginal,
     Method,
     Replacement,
     as_json,
     coalitions,
     leave_one_out,
+    oracle,
     shapley,
+    silent,
+    untrained,
 )
 from baselines.attribution.message_influence import Edge, Influence, influence
 from baselines.results.statistics import Interval, paired_difference, wilson
+from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.rollouts.rollout import MAX_TURNS
+from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import json_number, read_metrics, write_json
 from marft_agents.trajectory import Trajectory
 from marft_envs.game import FlexMG
 
 PLAN_SCHEMA = "marft.attribution.plan/1"
+PILOT_EPISODES = 4  # played to measure the cost where the run has no metrics
 RECENT_UPDATES = 5  # of a run's metrics, from which the cost is expected
 Result = TypeVar("Result", CoalitionResult, Influence)
 
@@ -329,3 +338,27 @@ def _difference(without: Floats, joined: Floats) -> Interval:
 
 def _interval(found: Interval) -> dict[str, Any]:
     return {"mean": json_number(found.mean), "interval_95": [json_number(found.low), json_number(found.high)]}
+
+
+def adapters_sha256(path: Path) -> str:
+    """Return the SHA-256 of all adapter weights of a checkpoint, in the order of their folders."""
+    digest = hashlib.sha256()
+    for file in sorted(path.glob("*/adapter_model.safetensors")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def replacement(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelTeam) -> Replacement:
+    """Return the replacement that a plan names."""
+    if plan.replace == "untrained":
+        return untrained(make_env, team)
+    return (silent if plan.replace == "silence" else oracle)(make_env, team, team.agents)
+
+
+def measured_cost(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelTeam) -> EpisodeCost:
+    """Play a few episodes with the whole team and return their mean cost."""
+    started = time.perf_counter()
+    played = evaluate(make_env, team, plan.scenarios[:PILOT_EPISODES], max_turns=plan.max_turns).trajectories
+    seconds = time.perf_counter() - started
+    tokens = sum(trajectory.num_tokens for trajectory in played)
+    return EpisodeCost(tokens / len(played), seconds / len(played), f"in {len(played)} episodes now")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import hashlib
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,13 +19,19 @@ from baselines.attribution.coalitions import (
     Game,
     MakeEnv,
     Method,
-    Replacement,
-    oracle,
-    silent,
-    untrained,
 )
 from baselines.attribution.message_influence import edges_of
-from baselines.attribution.run import AttributionPlan, EpisodeCost, cost, missing, play, summary
+from baselines.attribution.run import (
+    AttributionPlan,
+    EpisodeCost,
+    adapters_sha256,
+    cost,
+    measured_cost,
+    missing,
+    play,
+    replacement,
+    summary,
+)
 from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import add_environment_flags, given_keywords, read_keywords
 from baselines.cli.evaluate import add_scenario_flags, chosen_scenarios
@@ -46,7 +50,6 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
-from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import check_free, versions, write_json
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
@@ -55,7 +58,6 @@ from marft_envs.tasks.tools.tool_access import check_surface
 
 SCHEMA = "marft.attribution/1"
 REPLACEMENTS = ("untrained", "silence", "oracle")
-PILOT_EPISODES = 4  # played to measure the cost where the run has no metrics
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -241,30 +243,6 @@ def read_players(given: str | None, agents: Sequence[str], learners: Sequence[st
     if unknown or not wanted:
         raise ValueError(f"--agents {given}: no agent {', '.join(unknown)!r}; the team has {', '.join(agents)}")
     return tuple(agent for agent in agents if agent in wanted)
-
-
-def adapters_sha256(path: Path) -> str:
-    """Return the SHA-256 of all adapter weights of a checkpoint, in the order of their folders."""
-    digest = hashlib.sha256()
-    for file in sorted(path.glob("*/adapter_model.safetensors")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def replacement(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelTeam) -> Replacement:
-    """Return the replacement that a plan names."""
-    if plan.replace == "untrained":
-        return untrained(make_env, team)
-    return (silent if plan.replace == "silence" else oracle)(make_env, team, team.agents)
-
-
-def measured_cost(plan: AttributionPlan, make_env: MakeEnv, team: LanguageModelTeam) -> EpisodeCost:
-    """Play a few episodes with the whole team and return their mean cost."""
-    started = time.perf_counter()
-    played = evaluate(make_env, team, plan.scenarios[:PILOT_EPISODES], max_turns=plan.max_turns).trajectories
-    seconds = time.perf_counter() - started
-    tokens = sum(trajectory.num_tokens for trajectory in played)
-    return EpisodeCost(tokens / len(played), seconds / len(played), f"in {len(played)} episodes now")
 
 
 # ------------------------------------------------------------------ table

@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from rich.table import Table
 
 from baselines.cli.config_file import add_config
@@ -25,6 +21,7 @@ from baselines.cli.terminal import say
 from baselines.cli.train import add_model_flags
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory, keep_grades, notes_of, scenarios, settings_of, versioned_id
+from baselines.experiment.evaluation import save_evaluation
 from baselines.experiment.experiment import Experiment, read_models
 from baselines.experiment.gold_answers import ScriptedView
 from baselines.experiment.run_surface import keep_surface
@@ -51,10 +48,6 @@ from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import (
     EVALUATION_FILE,
     check_free,
-    episode_record,
-    replacing,
-    versions,
-    write_json,
 )
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_envs.tasks.tools.tool_access import check_surface
@@ -198,7 +191,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     }
     cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
     keep_surface(env, arguments.out)
-    save(arguments.out, result, record | {"by_cohort": [row.to_dict() for row in cohorts]})
+    save_evaluation(arguments.out, result, record | {"by_cohort": [row.to_dict() for row in cohorts]})
     print_results({arguments.env: result}, rules=tool_surface is not None)
     print_details(result, cohorts)
     if kept is not None:
@@ -308,39 +301,6 @@ def evaluate_with_bar(
         )
 
 
-def save(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
-    """Write evaluation.json and episodes.jsonl to a folder."""
-    out.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(episode_record(0, t, whole=True), ensure_ascii=False) + "\n" for t in result.trajectories)
-    with replacing(out / "episodes.jsonl") as stream:
-        stream.writelines(lines)
-    summary = {
-        "accuracy": None if math.isnan(result.accuracy.mean) else result.accuracy.mean,
-        "interval_95": [result.accuracy.low, result.accuracy.high],
-        "return": result.mean_return,
-        "terms": result.terms,
-        "violations": result.violations,
-        "prompts_shortened": result.prompts_shortened,
-        "prompt_tokens": result.prompt_tokens,
-        "tokens_per_episode": result.tokens_per_episode,
-        "failures": result.failures,
-        "ledger": None if result.ledger is None else result.ledger.to_dict(),
-        "tools": _tools(result),
-        "sharing": result.sharing or None,
-        "scores": _grid(result.scores),
-        "returns": _grid(result.returns),
-        "tokens": _grid(result.tokens),
-        "violation": None if result.violation is None else _grid(result.violation),
-        "versions": versions(),
-    }
-    write_json(out / EVALUATION_FILE, {**record, **summary}, own=True)
-
-
-def _grid(values: npt.NDArray[np.float64]) -> list[list[float | None]]:
-    """Return a grid [scenarios, seeds] for JSON, with null for failed episodes."""
-    return [[None if math.isnan(value) else value for value in row] for row in values.tolist()]
-
-
 def print_results(
     results: Mapping[str, Evaluation], gains: Mapping[str, Interval] | None = None, *, rules: bool = False
 ) -> None:
@@ -403,14 +363,6 @@ def print_details(result: Evaluation, cohorts: Sequence[CohortScore]) -> None:
                 cells.append(str(row.pass_hat.get(samples, "-")))
             table.add_row(*cells)
         console(width=TABLE_WIDTH).print(table)
-
-
-def _tools(result: Evaluation) -> dict[str, Any] | None:
-    """Return the tool statistics for JSON; None where no episode has a record."""
-    team, agents = result.tools
-    if not team.episodes:
-        return None
-    return {"team": team.to_dict(), "agents": {agent: use.to_dict() for agent, use in agents.items()}}
 
 
 def _computed(result: Evaluation) -> str:

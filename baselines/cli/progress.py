@@ -254,3 +254,30 @@ class EpisodeCount:
         left = (now - self.started) / self.done * (self.total - self.done) / 60
         told = f"; {note}" if note else ""
         _print_line(self.console, f"{self.title}: {self.done}/{self.total} {self.unit}, {left:.1f} min left{told}")
+
+
+class StepDisplay:
+    """Progress of a supervised training on the terminal: a bar with the fit of each policy, and notes.
+
+    Args:
+        title: Title of the bar.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.policies: tuple[str, ...] = ()
+        self.count: EpisodeCount | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Started(updates, policies):
+                self.policies = policies
+                self.count = EpisodeCount(self.title, updates or 0, unit="steps").__enter__()
+            case Noted(text):
+                say(text, error=True)
+            case Updated(_, metrics) if self.count is not None:
+                found = [(name, metrics.get(f"{metric_prefix(name)}/nll")) for name in self.policies]
+                self.count.advance(", ".join(f"{name} NLL {value:.3f}" for name, value in found if value is not None))
+            case Ended() if self.count is not None:
+                self.count.__exit__(None, None, None)

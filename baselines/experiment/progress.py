@@ -40,7 +40,8 @@ class Updated(NamedTuple):
     metrics: Mapping[str, float]
 
     def __str__(self) -> str:
-        return f"update {self.update + 1}: success {self.metrics['team/success']:.3f}"
+        success = self.metrics.get("team/success")
+        return f"update {self.update + 1}" + ("" if success is None else f": success {success:.3f}")
 
 
 class Noted(NamedTuple):
