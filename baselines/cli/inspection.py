@@ -54,7 +54,17 @@ def add_check_flags(parser: argparse.ArgumentParser) -> None:
         "--policy", default="oracle", metavar="POLICY", help="of --needs-team: oracle (default) or a model"
     )
     parser.add_argument("--limit", type=int, metavar="N", help="of --needs-team: play N scenarios, spread over all")
-    parser.add_argument("--seed", type=int, default=0, help="of --needs-team: of sampling and shuffle (default: 0)")
+    parser.add_argument(
+        "--learns",
+        action="store_true",
+        help="instead: train a random model of the environment's words with and without messages, print both curves",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, metavar="S", help="of --learns: of both trainings together (default: 60)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of --needs-team and --learns: of sampling, shuffle, training (default: 0)"
+    )
     add_environment_flags(parser)
     parser.set_defaults(run=check_environment)
 
@@ -140,10 +150,16 @@ def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
 
 
 def check_environment(arguments: argparse.Namespace) -> int:
-    """Run `marft check`; return exit code 0 if all checks passed, else 1; with --needs-team 0."""
+    """Run `marft check`; return exit code 0 if all checks passed, else 1; with --needs-team or --learns 0."""
     from marft_envs.testing import check_environment as run_kit
 
     marft_envs.spec(arguments.env)  # report an unknown id as an input error, not as a failed check
+    if arguments.learns:
+        say("loading torch; then two short trainings ...")
+        from baselines.bench.learns import learns
+
+        say(learns(arguments.env, read_keywords(arguments), seconds=arguments.seconds, seed=arguments.seed))
+        return 0
     if arguments.needs_team:
         from baselines.bench.needs_team import needs_team
 

@@ -47,7 +47,7 @@ def _module_of_id(text: str) -> str:
 
 
 def _model(text: str) -> str:
-    from marft_agents.models.random_models import RANDOM_MODELS  # imports torch
+    from marft_agents.models.random_models import random_model  # imports torch
     from marft_agents.policies.partners import agent_model
 
     try:
@@ -58,7 +58,7 @@ def _model(text: str) -> str:
         return CONNECTS
     name = model.source
     hub_id = name.count("/") == 1 and not name.startswith((".", "/", "~"))
-    return PLAIN if hub_id or name == "smollm2-135m" or name in RANDOM_MODELS else LOADS
+    return PLAIN if hub_id or name == "smollm2-135m" or random_model(name) else LOADS
 
 
 def _data(text: str) -> str:

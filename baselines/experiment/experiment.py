@@ -27,6 +27,7 @@ from marft_agents.learning.sharding import check_fsdp, shard
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.models.pretrained import Dtype
+from marft_agents.models.random_models import OWN_WORDS
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.trackers import TrackingSettings
 from marft_agents.policies.language_model import (
@@ -440,4 +441,4 @@ def read_model(name: str) -> str:
 def _folder_or_name(name: str) -> str:
     """Return a model name; make an existing path absolute, so that the run can be resumed from any folder."""
     path = Path(name).expanduser()
-    return str(path.resolve()) if path.exists() else name
+    return str(path.resolve()) if not name.startswith(OWN_WORDS) and path.exists() else name

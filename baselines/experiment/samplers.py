@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.random_models import RANDOM_MODELS
+from marft_agents.models.random_models import random_model
 from marft_agents.policies.external_sampler import SamplerError, num_logprobs
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy
@@ -72,8 +72,8 @@ def _check_one(name: str, models: Collection[str], law: SamplingParams) -> None:
         return
     if len(models) > 1:
         raise SamplerError(f"--sampler {name} samples on one base model; this team plays {', '.join(sorted(models))}")
-    if name == VLLM and (random := RANDOM_MODELS.keys() & set(models)):
-        raise SamplerError(f"--sampler vllm loads models from a folder or hub id; {random.pop()!r} is neither")
+    if name == VLLM and (random := [model for model in models if random_model(model)]):
+        raise SamplerError(f"--sampler vllm loads models from a folder or hub id; {random[0]!r} is neither")
     num_logprobs(law)
     if name != VLLM:
         _ask(name)

@@ -22,7 +22,7 @@ from baselines.experiment.trained_team import run_of
 from baselines.publishing.model_card import PICTURE, CardFacts, model_card
 from baselines.publishing.private_content import PrivateContent, replaced, search
 from baselines.results.comparison import find_evaluation, read_evaluation
-from marft_agents.models.random_models import RANDOM_MODELS
+from marft_agents.models.random_models import random_model
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import EVALUATION_FILE
 from marft_envs.dependency import drawing
@@ -137,7 +137,7 @@ class PublishedTeam:
             config = self._json(source / folder / "adapter_config.json")
             _put_json(out / folder / "adapter_config.json", config)
             base = config["base_model_name_or_path"]
-            bases[agent] = None if base in RANDOM_MODELS else base
+            bases[agent] = None if random_model(base) else base
         return bases
 
     def _evaluation(self, file: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 import torch
 from safetensors import SafetensorError
 
-from marft_agents.models.random_models import RANDOM_MODELS
+from marft_agents.models.random_models import RANDOM_MODELS, random_model
 from marft_agents.setting_fields import SettingsError
 
 SMOLLM2_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -115,7 +115,7 @@ def load(name: str, *, device: torch.device | None = None, dtype: torch.dtype | 
     device = device or default_device()
     dtype = dtype or dtype_on(device)
     tokenizer = load_tokenizer(name)
-    random = RANDOM_MODELS.get(name)
+    random = random_model(name)
     if random is not None:
         source, model, trunk_names = "", random.model(), None
     else:
@@ -134,8 +134,8 @@ def load_config(name: str) -> Any:
     Raises:
         ModelError: No loadable model has this name.
     """
-    if name in RANDOM_MODELS:
-        return RANDOM_MODELS[name].config()
+    if (random := random_model(name)) is not None:
+        return random.config()
     from transformers import AutoConfig
 
     source = resolve(name)
@@ -151,8 +151,8 @@ def load_tokenizer(name: str) -> Any:
     Raises:
         ModelError: No loadable model has this name, or it has no chat template.
     """
-    if name in RANDOM_MODELS:
-        return RANDOM_MODELS[name].tokenizer()
+    if (random := random_model(name)) is not None:
+        return random.tokenizer()
     from transformers import AutoTokenizer
 
     source = resolve(name)

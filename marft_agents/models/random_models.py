@@ -2,7 +2,7 @@
 
 They need no download, and their weights are the same every time. `tiny` has two layers and a byte tokenizer of 260
 tokens. `tiny-words` has one layer and a word-level tokenizer of 24 tokens: it learns games of few words from rewards
-alone, where exploring bytes would take too long.
+alone, where exploring bytes would take too long. `tiny-words:WORD WORD ...` is the same model with words of its own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RandomModel:
 
 
 def word_level(
-    words: Sequence[str] = WORDS, *, hidden: int = 64, layers: int = 1, head_std: float = 0.15
+    words: Sequence[str] = WORDS, *, hidden: int = 64, layers: int = 1, head_std: float = 0.15, positions: int = 512
 ) -> RandomModel:
     """Return the recipe of a random Llama whose tokens are words between blanks; pad = eos, as in SmolLM2.
 
@@ -66,6 +66,7 @@ def word_level(
         hidden: Width of the model, a multiple of 4.
         layers: Number of transformer blocks.
         head_std: Standard deviation of the weights of the head.
+        positions: Context window in tokens.
     """
     symbols = [*_SPECIAL_WORDS, *words]
 
@@ -79,7 +80,7 @@ def word_level(
             num_hidden_layers=layers,
             num_attention_heads=4,
             num_key_value_heads=4,
-            max_position_embeddings=512,
+            max_position_embeddings=positions,
             tie_word_embeddings=False,
             initializer_range=hidden**-0.5,
             bos_token_id=None,
@@ -148,3 +149,16 @@ RANDOM_MODELS: Mapping[str, RandomModel] = {
     "tiny": RandomModel(_tiny_config, byte_tokenizer, (*LINEAR_LAYERS, "lm_head")),
     "tiny-words": word_level(),
 }
+OWN_WORDS = "tiny-words:"
+
+
+def random_model(name: str) -> RandomModel | None:
+    """Return the recipe of a random model by its name; None for any other name.
+
+    Args:
+        name: A key of `RANDOM_MODELS`, or "tiny-words:" with words between blanks.
+    """
+    if not name.startswith(OWN_WORDS):
+        return RANDOM_MODELS.get(name)
+    words = dict.fromkeys(name.removeprefix(OWN_WORDS).split())
+    return word_level([word for word in words if word not in _SPECIAL_WORDS], positions=4096)
