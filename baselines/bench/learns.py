@@ -129,7 +129,7 @@ def words_of(env: Any, options: Sequence[Mapping[str, Any]]) -> tuple[tuple[str,
     """Return the words of an environment, those of right actions first, and the tokens that an action needs.
 
     Args:
-        env: The environment.
+        env: AEC environment to read.
         options: Reset options of the scenarios to read.
     """
     solving: Counter[str] = Counter()

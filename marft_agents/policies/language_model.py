@@ -492,10 +492,9 @@ def models_of(agents: Sequence[str], models: Mapping[str, str]) -> dict[str, Age
     if unknown or missing:
         close = {name: difflib.get_close_matches(name, agents, n=1) for name in unknown}
         meant = "".join(f"; did you mean {found[0]!r} for {name!r}?" for name, found in close.items() if found)
-        raise ModelError(
-            f"models name {', '.join(unknown) or 'no'} unknown agents and leave out {', '.join(missing) or 'none'}; "
-            f"the team plays {', '.join(agents)}{meant}"
-        )
+        faults = [f"no agent is called {' or '.join(map(repr, unknown))}"] if unknown else []
+        faults += [f"no model is given for {' and '.join(missing)}"] if missing else []
+        raise ModelError(f"models: {', and '.join(faults)}; the team plays {', '.join(agents)}{meant}")
     return {agent: agent_model(models.get(agent, models.get("*", ""))) for agent in agents}
 
 

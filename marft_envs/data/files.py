@@ -111,7 +111,7 @@ def _parse(where: str, text: str) -> Any:
     except (ValueError, RecursionError) as error:
         place, message = where, "too deep nesting" if isinstance(error, RecursionError) else "a number too long"
         if isinstance(error, json.JSONDecodeError):
-            message = f"{error.msg} at column {error.colno}"
+            message = f"{error.msg.removesuffix(' at').removesuffix(' starting')} at column {error.colno}"
             place = where if where[-1].isdigit() and ":" in where else f"{where}:{error.lineno}"
         raise DataError(place, f"broken JSON ({message})", "valid JSON", "fix or remove the line") from error
 

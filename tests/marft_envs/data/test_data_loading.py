@@ -365,3 +365,13 @@ def test_an_error_keeps_its_parts_through_pickle():
     assert str(copy) == str(error) == "x.jsonl:3: found nothing, wanted an answer; fix it"
     assert copy.where == "x.jsonl:3"
     assert isinstance(copy, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [('{"a": "b', "Unterminated string at column 7"), ('{"a": "\x01"}', "Invalid control character at column 8")],
+)
+def test_the_column_of_broken_json_is_said_once(tmp_path, line, message):
+    (tmp_path / "mine.jsonl").write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=rf"mine\.jsonl:1.*broken JSON \({message}\)"):
+        load_tasks("math", str(tmp_path / "mine.jsonl"), "train")
