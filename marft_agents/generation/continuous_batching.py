@@ -30,7 +30,7 @@ from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
 from marft_agents.trajectory import Action, IntArray
 
-JOIN = 8  # tokens of a row for which a few prompts wait for others: a prefill of one costs nearly that of some
+JOIN = {"cpu": 16}  # tokens of a row for which a few prompts wait for others: a prefill of one costs that of some
 FIXED_COST = {"cpu": 50.0}  # of a pass, in units of the cost of a token in it: a core is soon busy, a GPU late
 
 
@@ -116,6 +116,7 @@ class Generation:
         self._waiting: deque[_Row] = deque()
         self._rows: list[_Row] = []
         self._running: _Block | None = None
+        self._join = JOIN.get(base.device.type, 8)
         self._tokens_since = 0  # prompts last joined, of the fastest row
         self._drafts = self._engine.block(law) == 1
         self._draft_length = DraftLength(FIXED_COST.get(base.device.type, 512.0))
@@ -137,7 +138,7 @@ class Generation:
     def step(self) -> list[tuple[int, Action]]:
         """Sample the next tokens of every row; return actions that have ended, each with its number."""
         ended = []
-        if self._tokens_since >= JOIN or 2 * len(self._waiting) >= len(self._rows):
+        if self._tokens_since >= self._join or 2 * len(self._waiting) >= len(self._rows):
             ended, self._tokens_since = self._admit(), 0
         block = self._begin()
         if self._engine.block(self._law) > 1:  # read the block before, while this one runs

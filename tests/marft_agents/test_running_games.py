@@ -104,7 +104,7 @@ def test_without_end_of_patience_the_clock_decides_nothing(team, rows):
     assert play(2, patience=0.1)[0] == first[0]
 
 
-@pytest.mark.parametrize(("late", "after"), [(1, JOIN), (2, JOIN), (3, 1)])
+@pytest.mark.parametrize(("late", "after"), [(1, JOIN["cpu"]), (2, JOIN["cpu"]), (3, 1)])
 def test_few_prompts_wait_some_steps_for_others(base, rows, monkeypatch, late, after):
     monkeypatch.setattr(base, "end_ids", frozenset())
     generation = Generation(base, LAW)
@@ -116,7 +116,7 @@ def test_few_prompts_wait_some_steps_for_others(base, rows, monkeypatch, late, a
     submit(5)
     generation.step()
     submit(late)
-    for _ in range(JOIN + 2):
+    for _ in range(JOIN["cpu"] + 2):
         generation.step()
     assert rows == [5] * after + [5 + late] * (len(rows) - after)
 
@@ -215,7 +215,7 @@ def test_a_session_is_timed_and_others_answer_in_whole_batches(team):
 
 def test_the_batch_stays_full_to_the_last_games(base, rows, monkeypatch):
     """Share of the batch's rows that sample, for actions of very different lengths."""
-    monkeypatch.setattr(continuous_batching, "JOIN", 1)  # 8, for lengths of hundreds
+    monkeypatch.setattr(continuous_batching, "JOIN", {"cpu": 1})  # 16, for lengths of hundreds
     monkeypatch.setattr(base, "head", partial(base.head, more=1.5))
     team = LanguageModelTeam({"buyer_0": Seat(base, "a_0"), "seller_0": Seat(base, "b_0")}, LAW)
     episodes, games = training_episodes(0, 0, 18, 1), 3
