@@ -17,7 +17,7 @@ from benchmarks.gpu.benchmark_models import Shape, shaped_tokenizer
 from benchmarks.gpu.peak_throughput import synchronise
 from benchmarks.gpu.record import peak_gib
 from benchmarks.gpu.training import shaped_team
-from benchmarks.training.hf_generate import pad_left, with_lora
+from benchmarks.training.hf_generate import FULL_VOCABULARY, sample, with_lora
 from benchmarks.training.workload import RecordedTurn, make_workload
 from benchmarks.training.workload import Shape as WorkloadShape
 from marft_agents.models.pretrained import load_tokenizer
@@ -125,21 +125,10 @@ def adapted_model(plan: Decoding) -> Any:
 def transformers_generate(plan: Decoding) -> Mapping[str, Any]:
     """Measure `generate` of transformers with one PEFT adapter, the batch padded on the left."""
     model, turns = adapted_model(plan), plan.turns()
-    prompts, mask = (tensor.to(plan.device) for tensor in pad_left([turn.prompt_ids for turn in turns]))
+    prompts = [turn.prompt_ids for turn in turns]
 
-    @torch.no_grad()
     def generate() -> None:
-        model.generate(
-            input_ids=prompts,
-            attention_mask=mask,
-            do_sample=True,
-            temperature=1.0,
-            top_k=0,
-            top_p=1.0,
-            max_new_tokens=plan.new,
-            min_new_tokens=plan.new,
-            pad_token_id=0,
-        )
+        sample(model, prompts, plan.new, min_new_tokens=plan.new)
 
     generate()
     return plan.figures(seconds_of_one(generate, plan.device))
@@ -152,10 +141,7 @@ def transformers_generate_batch(plan: Decoding) -> Mapping[str, Any]:
 
     model, turns = adapted_model(plan).base_model.model, plan.turns()
     config = GenerationConfig(
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
+        **FULL_VOCABULARY,
         max_new_tokens=plan.new,
         eos_token_id=-1,  # no token: every answer has its full length
         pad_token_id=0,

@@ -12,6 +12,8 @@ from transformers import AutoModelForCausalLM, LogitsProcessor, LogitsProcessorL
 
 from benchmarks.training.workload import END_TOKEN, RecordedTurn, Workload
 
+FULL_VOCABULARY = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}  # of `generate`
+
 
 class Lengths(LogitsProcessor):
     """Logits processor that forces the length of each row.
@@ -84,26 +86,40 @@ def load(workload: Workload, dtype: str = "float32") -> Mapping[str, Callable[[]
 
 
 @torch.no_grad()
+def sample(model: Any, rows: Sequence[Sequence[int]], new: int, **options: Any) -> Tensor:
+    """Sample from the full vocabulary at temperature 1 with `generate` of transformers.
+
+    Args:
+        model: Model of transformers or PEFT.
+        rows: Token ids of the prompts, padded on the left.
+        new: Largest number of new tokens.
+        **options: Further options of `generate`.
+
+    Returns:
+        Token ids [B, longest prompt + new tokens].
+    """
+    prompts, mask = (tensor.to(model.device) for tensor in pad_left(rows))
+    found: Tensor = model.generate(
+        input_ids=prompts,
+        attention_mask=mask,
+        **FULL_VOCABULARY,
+        max_new_tokens=new,
+        pad_token_id=END_TOKEN,
+        **options,
+    )
+    return found
+
+
 def generate(model: Any, turns: Sequence[RecordedTurn]) -> Tensor:
     """Sample an answer of the recorded length to each prompt, at temperature 1 from the full vocabulary.
 
     Returns:
         Token ids [B, longest prompt + longest answer].
     """
-    prompts, mask = pad_left([turn.prompt_ids for turn in turns])
-    lengths = [len(turn.token_ids) for turn in turns]
-    found: Tensor = model.generate(
-        input_ids=prompts,
-        attention_mask=mask,
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-        max_new_tokens=max(lengths),
-        eos_token_id=END_TOKEN,
-        pad_token_id=END_TOKEN,
-        logits_processor=LogitsProcessorList([Lengths(lengths, prompts.shape[1])]),
-    )
-    if found.shape[1] != prompts.shape[1] + max(lengths):
-        raise RuntimeError(f"generated {found.shape[1] - prompts.shape[1]} tokens, wanted {max(lengths)}")
+    prompts, lengths = [turn.prompt_ids for turn in turns], [len(turn.token_ids) for turn in turns]
+    longest = max(map(len, prompts))
+    ends = LogitsProcessorList([Lengths(lengths, longest)])
+    found = sample(model, prompts, max(lengths), eos_token_id=END_TOKEN, logits_processor=ends)
+    if found.shape[1] != longest + max(lengths):
+        raise RuntimeError(f"generated {found.shape[1] - longest} tokens, wanted {max(lengths)}")
     return found
