@@ -221,6 +221,8 @@ class TrainingRun:
                 warn=self._note,
             )
         )
+        for line in team.engine_limits() if experiment.sampler == OWN else ():
+            self._note(line)
         schedule = experiment.schedule
         updates = schedule.updates if schedule.budget_tokens else schedule.max_updates
         stack.callback(self.progress, Ended())  # also where an error ends the run

@@ -120,6 +120,17 @@ class StepEngine:
         """
         return BLOCK if self.captures and not (law.restricts_support and not law.top_k) else 1
 
+    def limits(self, law: SamplingParams) -> str | None:
+        """Return what captured steps leave out under some sampling parameters; None if steps are not captured."""
+        if not self.captures:
+            return None
+        if self.block(law) == 1:
+            return (
+                f"{self.base.name}: steps under top_p = {law.top_p:g} without top_k are not captured, since only the "
+                "device knows how many tokens are kept: generation is slower than with a top_k"
+            )
+        return f"{self.base.name}: captured steps guess no tokens (prompt lookup); --engine eager does"
+
     def buffers(self, law: SamplingParams) -> StepBuffers:
         """Return the inputs and outputs of steps under some sampling parameters."""
         law = _endless(law)

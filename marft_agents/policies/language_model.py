@@ -287,6 +287,11 @@ class LanguageModelTeam:
         finally:
             engine.lock.release()
 
+    def engine_limits(self) -> list[str]:
+        """Return what the engines of its bases leave out, one line each; none where steps are not captured."""
+        limits = (self._engine(base).limits(self.law) for base in self.bases)
+        return [line for line in limits if line is not None]
+
     def prompt_cache(self, base: AdaptedBase) -> PromptCache:
         """Return an empty prompt cache, in the memory of the base's engine."""
         return PromptCache(self._engine(base).cache.lend_prompt_memory(), self.prompt_cache_use)

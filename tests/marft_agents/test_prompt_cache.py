@@ -192,6 +192,7 @@ def test_a_rollout_has_a_session_and_the_next_one_sees_new_weights(base, compute
             for turn in game.turns
         ]
 
+    assert team.engine_limits() == []
     plain = play(FunctionPolicy(team.act))
     without = sum(computed)
     timed = TimedPolicy(MixedPolicy({"buyer_0": team, "seller_0": team}))
@@ -229,6 +230,8 @@ def test_sessions_of_captured_steps_keep_prompts_in_the_memory_of_their_rows(bas
         assert sum(computed) < without
         assert 0 < (team.prompt_cache_use - before).metrics()["team/prompt_cache_hits"] < 1
     [engine] = team._engines.values()
+    assert "captured steps guess no tokens" in "".join(team.engine_limits())
+    assert "top_p = 0.9 without top_k are not captured" in team.under(SamplingParams(top_p=0.9)).engine_limits()[0]
     heads, size = base.peft.config.num_key_value_heads, base.peft.config.head_dim
     for layer in range(base.peft.config.num_hidden_layers):
         for buffer in engine.cache.rows(layer, 1):
