@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 SAME_INPUT = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))  # siblings that transformers calls on one input
 WIDEST = 0.5  # share of the input's width: with more stacked ranks, products by adapter cost less
@@ -134,7 +135,7 @@ class AdapterStack:
         if layer.disable_adapters or layer.merged or given or len(layer.active_adapters) != 1 or x.dim() == 1:
             return plain(x, **given)
         name = layer.active_adapters[0]
-        inner = group.trained(place, x, name).flatten(0, -2)
+        inner = group.trained(place, x, name)
         result = layer.base_layer(x.flatten(0, -2))  # a matrix: adding to a view in place would copy its gradient
         return _add_product(result, inner, layer.lora_B[name].weight.T).view(*x.shape[:-1], result.shape[-1])
 
@@ -175,7 +176,6 @@ class _Group:
         self.outputs: list[Tensor] = []
         self.shared: tuple[Tensor, Tensor] | None = None
         self._products = _Products()
-        self._scale_of: dict[tuple[str, torch.device], Tensor] = {}
 
     @property
     def columns(self) -> int:
@@ -183,23 +183,18 @@ class _Group:
         return len(self._names) * self.rank
 
     def trained(self, place: int, x: Tensor, name: str) -> Tensor:
-        """Return `alpha / r x @ A.T` of one layer and adapter, float32 [..., r], with a graph to PEFT's parameters."""
+        """Return `alpha / r x @ A.T` of one layer and adapter, float32 [rows, r], with a graph to PEFT's parameters."""
         key = name, torch.is_grad_enabled()
         inner = self._products.take(place, x, key)
         if inner is None:
             inputs = [layer.lora_A[name].weight for layer in self.layers]
             together = inputs[0] if len(inputs) == 1 else torch.cat(inputs)
-            products = (x.to(together.dtype) @ together.T) * self._scales(name, x.device)
+            rows = x.flatten(0, -2).to(together.dtype)
+            products = _Scaled.apply(rows, together, self.layers[0].scaling[name])  # type: ignore[no-untyped-call]
             self._products = _Products(x, key, list(products.split([len(part) for part in inputs], dim=-1)))
             inner = self._products.take(place, x, key)
         assert inner is not None
         return inner
-
-    def _scales(self, name: str, device: torch.device) -> Tensor:
-        if (name, device) not in self._scale_of:
-            scales = [float(layer.scaling[name]) for layer in self.layers for _ in range(layer.r[name])]
-            self._scale_of[name, device] = torch.tensor(scales, device=device)
-        return self._scale_of[name, device]
 
     def mask(self) -> Tensor:
         """Return the mask of each adapter, float32 [N + 1, T * N * r]; the last row, of the bare base, is zero."""
@@ -217,6 +212,25 @@ class _Group:
             for number, name in enumerate(self._names):
                 places += [inputs[number, : layer.r[name]], outputs[number, : layer.r[name]].T]
         return places
+
+
+class _Scaled(torch.autograd.Function):
+    """Product `scale x @ A.T` in one operator; autograd would scale both products of its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weights: Tensor, scale: float) -> Tensor:
+        """Return [rows, r] for x [rows, in] and weights [r, in]."""
+        ctx.save_for_backward(x, weights)
+        ctx.scale = scale
+        return torch.addmm(x.new_empty(1), x, weights.T, beta=0, alpha=scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None]:
+        """Return the gradients of x and of the weights."""
+        x, weights = ctx.saved_tensors
+        gradient = gradient * ctx.scale
+        return gradient @ weights if ctx.needs_input_grad[0] else None, gradient.T @ x, None
 
 
 class _Products:
@@ -321,12 +335,13 @@ def _is_wide(group: _Group) -> bool:
 
 
 def _by_input(model: nn.Module) -> list[list[Any]]:
-    """Return PEFT's linear LoRA layers; those that share an input stand together."""
+    """Return PEFT's linear LoRA layers; those that share an input, and their scales, stand together."""
     from peft.tuners.lora import Linear
 
-    found: dict[tuple[str, object], list[Any]] = {}
+    found: dict[tuple[object, ...], list[Any]] = {}
     for path, module in model.named_modules():
         if isinstance(module, Linear):
             parent, _, name = path.rpartition(".")
-            found.setdefault((parent, next((names for names in SAME_INPUT if name in names), name)), []).append(module)
+            siblings = next((names for names in SAME_INPUT if name in names), name)
+            found.setdefault((parent, siblings, *module.scaling.items()), []).append(module)
     return list(found.values())

@@ -314,20 +314,18 @@ class TreeAttention:
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Attend level by level; see `LayerAttention`."""
         kind = torch.float32 if _is_slow_in_bfloat16(query) else query.dtype  # converted once, not in every level
-        heads, shared = query.shape[1], key.shape[1]  # H and H_kv
-        packed = torch.cat([query, key, value], dim=1).squeeze(0).transpose(0, 1).to(kind)  # [N, H + 2 H_kv, d]
-        seen = None
+        # [1, H, N, d] -> [N, H, d]; keys and values have H_kv heads
+        packed = [x.squeeze(0).transpose(0, 1).to(kind) for x in (query, key, value)]
+        sizes = [stretch.size for stretch in self._stretches]
+        keys = values = None
         outputs = []
-        for i, (stretch, own) in enumerate(
-            zip(self._stretches, packed.split([stretch.size for stretch in self._stretches]), strict=True)
-        ):
-            # the level's n tokens as R rows of W: [n, H + 2 H_kv, d] -> [R, W, ...], behind those of the row's parent
-            q, fresh = stretch.padded(own).split([heads, 2 * shared], dim=2)
-            seen = stretch.continued(seen, fresh)
+        for i, (stretch, q, k, v) in enumerate(zip(self._stretches, *(x.split(sizes) for x in packed), strict=True)):
+            # the level's n tokens as R rows of W: [n, H_kv, d] -> [R, W, H_kv, d], behind those of the row's parent
+            keys = stretch.continued(keys, stretch.padded(k))
+            values = stretch.continued(values, stretch.padded(v))
             if (i, window) not in self._masks:
-                self._masks[i, window] = stretch.mask(window, heads // shared, self._device)
-            keys, values = seen.split(shared, dim=2)
-            out = attend(q, keys, values, self._masks[i, window], scale)
+                self._masks[i, window] = stretch.mask(window, q.shape[1] // k.shape[1], self._device)
+            out = attend(stretch.padded(q), keys, values, self._masks[i, window], scale)
             outputs.append(stretch.unpadded(out))  # [R, W, H, d] -> [n, H, d]
         return torch.cat(outputs)[None].to(query.dtype)  # [1, N, H, d]
 
