@@ -10,10 +10,13 @@ On a CPU, and where a self-check finds FlexAttention missing or wrong, many toke
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -178,7 +181,11 @@ def lay_out(sequences: Sequence[IntArray], trunk: Any, device: torch.device) -> 
 
 @functools.cache
 def compiled_flex() -> Flex:
-    """Return FlexAttention, compiled for all lengths at its first call; torch keeps its kernels on disk."""
+    """Return FlexAttention, compiled for all lengths at its first call; kernels are kept in the user's cache."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "marft", "inductor")
+    with contextlib.suppress(OSError):  # without it torch keeps them in /tmp, until that is emptied
+        folder.mkdir(parents=True, exist_ok=True)
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder))
     from torch.nn.attention.flex_attention import flex_attention
 
     compiled: Flex = torch.compile(flex_attention, dynamic=True)

@@ -1,5 +1,7 @@
 """Tree attention by one mask: the states and gradients of single sequences, in as many operators for any tree."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -178,6 +180,18 @@ def test_the_self_check_finds_wrong_outputs_and_wrong_gradients(dtype, monkeypat
     assert disagreement(reference_flex, shape, dtype, CPU) is None
     assert "its outputs differ from those of a dense mask" in disagreement(unmasked, shape, dtype, CPU)
     assert "its gradients of keys differ" in disagreement(detached, shape, dtype, CPU)
+
+
+def test_compiled_kernels_are_kept_in_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    monkeypatch.setattr(torch, "compile", lambda function, *, dynamic: (function, dynamic))
+    for home in (tmp_path / "file" / "under", tmp_path):
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+        assert tree_mask.compiled_flex.__wrapped__() == (flex_attention, True)
+        found = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+        assert found == (str(tmp_path / "marft" / "inductor") if home == tmp_path else None)
 
 
 def test_without_flex_attention_a_tree_is_cut_into_levels(bases, monkeypatch):
