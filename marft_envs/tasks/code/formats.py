@@ -78,8 +78,13 @@ def _open_r1(row: Row, fields: Fields, default_id: str) -> Problem:
     _refuse(row, mode != "stdio", f"input_mode {mode!r}", "'stdio'")
     _refuse(row, fields.get("executable") is False, "a problem that is not executable", "one that is")
     complete = fields.get("official_tests_complete") is True
-    tests = tuple(test for test in _tests(row, fields, "official_tests") if complete or not _is_cut(test))
-    number = "/".join(text for name in ("contest_id", "index") if (text := fields.text(name)))
+    tests = []
+    for test in _tests(row, fields, "official_tests"):
+        # Codeforces shows long tests in part, with three dots at the end: such a test judges nothing.
+        is_cut = test.input.rstrip().endswith(b"...") or test.output.rstrip().endswith(b"...")
+        if complete or not is_cut:
+            tests.append(test)
+    number = "/".join(filter(None, (fields.text("contest_id"), fields.text("index"))))
     checker, several = _checker(row, fields)
     return _problem(
         row,
@@ -90,7 +95,7 @@ def _open_r1(row: Row, fields: Fields, default_id: str) -> Problem:
         output_format=_mathematics(fields.text("output_format")),
         note=_mathematics(fields.text("note")),
         examples=_tests(row, fields, "examples"),
-        tests=tests,
+        tests=tuple(tests),
         limits=read_limits(row, fields.get("time_limit"), fields.get("memory_limit")),
         checker=checker,
         meta={"several_answers": 1} if several else {},
@@ -100,7 +105,7 @@ def _open_r1(row: Row, fields: Fields, default_id: str) -> Problem:
 def _code_contests(row: Row, fields: Fields, default_id: str) -> Problem:
     _refuse(row, bool(fields.text("input_file") or fields.text("output_file")), "input from a file", "standard input")
     size = fields.get("memory_limit_bytes")
-    hidden = [test for name in ("private_tests", "generated_tests") for test in _tests(row, fields, name)]
+    hidden = (*_tests(row, fields, "private_tests"), *_tests(row, fields, "generated_tests"))
     statement = _required(row, fields, "description")
     return _problem(
         row,
@@ -108,7 +113,7 @@ def _code_contests(row: Row, fields: Fields, default_id: str) -> Problem:
         statement=statement,
         checker=value_checker(statement),
         examples=_tests(row, fields, "public_tests"),
-        tests=tuple(hidden),
+        tests=hidden,
         limits=read_limits(row, fields.get("time_limit"), f"{size} bytes" if size else None),
     )
 
@@ -124,7 +129,8 @@ def _live_code_bench(row: Row, fields: Fields, default_id: str) -> Problem:
     _refuse(row, len(kinds) > 1, f"tests of the kinds {', '.join(sorted(map(str, kinds)))}", "one kind")
     statement = _required(row, fields, "question_content")
     if kinds != {"functional"}:
-        shown, hidden = (tuple(_test(row, test) for test in tests) for tests in (public, private))
+        shown = tuple(_test(row, test) for test in public)
+        hidden = tuple(_test(row, test) for test in private)
         checker = value_checker(statement)
         return _problem(row, statement=statement, examples=shown, tests=hidden, checker=checker, **about)
     name = _object(row, fields, "metadata").get("func_name")
@@ -297,11 +303,6 @@ def _packed(row: Row, fields: Fields, name: str) -> list[dict[str, Any]]:
 def _same_length(row: Row, name: str, inputs: Any, outputs: Any) -> None:
     if not isinstance(inputs, Sequence) or not isinstance(outputs, Sequence) or len(inputs) != len(outputs):
         raise DataError(row.where, f"{name} with other inputs than outputs", "as many of both", "fix the row")
-
-
-def _is_cut(test: Test) -> bool:
-    """Return True for a test that Codeforces shows in part: it ends with three dots."""
-    return test.input.rstrip().endswith(b"...") or test.output.rstrip().endswith(b"...")
 
 
 def _checker(row: Row, fields: Fields) -> tuple[AnyChecker, bool]:
