@@ -24,8 +24,7 @@ from baselines.experiment.environments import current_id, factory, former_id, sc
 from baselines.experiment.experiment import SETTINGS, Experiment
 from baselines.experiment.presets import PRESETS
 from marft_agents.learning.algorithms import algorithm
-from marft_agents.models.context_window import ContextOverflowError
-from marft_agents.models.pretrained import Dtype, ModelError
+from marft_agents.models.pretrained import Dtype
 from marft_agents.policies.language_model import Sharing
 from marft_agents.setting_fields import check_knobs, knob
 from marft_envs.environment_capabilities import dependency_game, listing_game
@@ -403,7 +402,7 @@ def _or_refuse(where: str, work: Callable[[], Any]) -> Any:
         return work()
     except PlanError as error:
         raise PlanError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
-    except (ValueError, TypeError, KeyError, OSError, ImportError, ModelError, ContextOverflowError) as error:
+    except (ValueError, TypeError, KeyError, OSError, ImportError) as error:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise PlanError(f"{where}: {text}") from error
 
@@ -527,7 +526,11 @@ def _check_trainings(plan: BenchPlan, task: BenchTask) -> None:
     seed, tokens = plan.training_seeds[0], task.plan.max_new_tokens
     checked: list[tuple[str, Experiment]] = []
     for name, team in task.teams.items():
-        sharings: list[Sharing] = [*["separate"] * bool(trains), *["shared"] * (SHARED in plan.arms)]  # type: ignore[list-item]
+        sharings: list[Sharing] = []
+        if trains:
+            sharings.append("separate")
+        if SHARED in plan.arms:
+            sharings.append("shared")
         for each in plan.algorithms:
             for sharing in sharings:
                 found = task.experiment(team, each, seed, max_new_tokens=tokens, sharing=sharing, budget=budget)
