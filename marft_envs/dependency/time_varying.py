@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from marft_envs.dependency.base import Dependency, DependencyError, Roster, RoundPlan, Said, check_reach
 from marft_envs.dependency.fixed import Fixed
 from marft_envs.dependency.kinds import as_dependency
@@ -78,6 +80,11 @@ class Schedule(Dependency):
         return {"kind": "schedule", "steps": [step.to_dict() for step in self.steps], "after": self.after} | by
 
 
+def _decimal(number: float) -> str:
+    """Return all digits of a number without an exponent, which conditions cannot have."""
+    return np.format_float_positional(number, trim="-")
+
+
 @dataclass(frozen=True)
 class Case:
     """A row of a table: the dependency of all rounds that begin in a state that meets the conditions.
@@ -97,7 +104,7 @@ class Case:
     @property
     def condition(self) -> str:
         """The conditions in words, such as "round >= 2 and invalid == 1"."""
-        return " and ".join(f"{key} {comparison} {number:g}" for key, comparison, number in self.when)
+        return " and ".join(f"{key} {comparison} {_decimal(number)}" for key, comparison, number in self.when)
 
 
 @dataclass(frozen=True)
@@ -137,13 +144,10 @@ class StateTable(Dependency):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        rules = [
-            {
-                "when": {key: f"{comparison} {number:g}" for key, comparison, number in case.when},
-                "use": case.use.to_dict(),
-            }
-            for case in self.cases
-        ]
+        rules = []
+        for case in self.cases:
+            when = {key: f"{comparison} {_decimal(number)}" for key, comparison, number in case.when}
+            rules.append({"when": when, "use": case.use.to_dict()})
         return {"kind": "by_state", "rules": rules, "default": self.default.to_dict()}
 
 
@@ -229,6 +233,7 @@ def by_state(
 
 
 def _case(row: Any, where: str) -> Case:
+    """Read a row of a table from its JSON form; `where` names its place in messages."""
     if not isinstance(row, Mapping) or set(row) != {"when", "use"} or not isinstance(row["when"], Mapping):
         raise DependencyError(f'{where}: found {row!r}, wanted {{"when": {{"round": ">= 2"}}, "use": "chain"}}')
     if not row["when"]:

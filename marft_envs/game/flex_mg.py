@@ -131,7 +131,7 @@ class FlexMG(AECEnv[str, Any, Any]):
     truncations: dict[str, bool]  # True once the horizon has ended the game
     _cumulative_rewards: dict[str, float]  # Rewards since the agent's last turn
     _state: GameState  # Task, rounds, turns, outcomes and rewards; missing before the first reset
-    _seen: dict[str, View]  # Views that are still up to date
+    _views: dict[str, View]  # Observation and visible actions by agent, where they are still up to date
     _infos: dict[str, dict[str, Any]]  # Infos of this step that somebody has looked at
     _shared_info: dict[str, Any]  # Infos of this step, with those that differ between agents to be filled in
 
@@ -179,7 +179,8 @@ class FlexMG(AECEnv[str, Any, Any]):
         shown = None if context_rounds is None else _positive(context_rounds, "context_rounds")
         self.window = Window(shown, compaction or "")
         self._profiles = {profile.name: profile for profile in self.team.profiles}
-        # A later observation adds at most one message of each agent and of the environment per round.
+        # A round adds at most one message of each agent and a few of the environment, which are short beside the
+        # room for the opening.
         added = self.horizon * (len(self.possible_agents) + 1) * (self.max_action_chars + _AUTHOR_CHARS)
         room = _MAX_OPENING_CHARS + added
         self.observation_spaces = {agent: UnicodeText(room) for agent in self.possible_agents}
@@ -300,13 +301,14 @@ class FlexMG(AECEnv[str, Any, Any]):
         played.dependency = self.dependency.given(self._begin_infos())
         played.plan = played.dependency.plan(self.team.roster, len(state.rounds) - 1, state.turns)
         self.agent_selection = played.plan.order[0]
-        self._seen = {}
+        self._views = {}
 
     def _take(self, agent: str, text: str, fault: str) -> None:
         """Record an action; in an open round D then decides who acts next."""
         state, played = self._state, self._state.rounds[-1]
         number, layer = len(state.rounds) - 1, played.plan.layer_of[agent]
-        turn = Turn(agent, number, layer, self._view(agent)[1], self.observe(agent), text, fault)
+        observation, visible = self._view(agent)
+        turn = Turn(agent, number, layer, visible, observation, text, fault)
         if played.plan.open:
             played.plan = played.dependency.plan(self.team.roster, number, [*state.turns, turn])
             turn = turn._replace(fault="; ".join(part for part in (fault, played.plan.fault) if part))
@@ -314,10 +316,10 @@ class FlexMG(AECEnv[str, Any, Any]):
         if agent == self.window.compaction:
             state.compact()
         # The observations of this agent and of those that see its action have changed.
-        self._seen.pop(agent, None)
+        self._views.pop(agent, None)
         for viewer, seen in played.plan.sees.items():
             if agent in seen:
-                self._seen.pop(viewer, None)
+                self._views.pop(viewer, None)
 
     def _finish_round(self) -> None:
         """Let the task transition and pay the team; then open the next round, or end the game."""
@@ -358,11 +360,12 @@ class FlexMG(AECEnv[str, Any, Any]):
         return self._view(agent)[0]
 
     def _view(self, agent: str) -> View:
-        if agent not in self._seen:
+        """Return an agent's observation and the actions it sees, built once until an action changes them."""
+        if agent not in self._views:
             state = self._state
             briefing = state.briefings.get(agent, "")
-            self._seen[agent] = view(self._profiles[agent], state.rounds, self.communication, briefing, self.window)
-        return self._seen[agent]
+            self._views[agent] = view(self._profiles[agent], state.rounds, self.communication, briefing, self.window)
+        return self._views[agent]
 
     def last(self, observe: bool = True) -> tuple[TextObservation | None, float, bool, bool, dict[str, Any]]:
         """Return observation, cumulative reward, terminated, truncated and info of the selected agent alone."""

@@ -60,6 +60,13 @@ def test_other_numbers_are_those_of_the_infos(key):
     assert game.infos["a_0"][key] == {"turn": 6}.get(key, wanted)
 
 
+@pytest.mark.parametrize("number", ["1000000", "1234567", "0.00001", "-0.25", "2"])
+def test_the_json_form_keeps_every_digit_of_a_number(number):
+    table = by_state([{"when": {"transcript": f">= {number}"}, "use": "full"}], default="chain")
+    assert table.to_dict()["rules"][0]["when"] == {"transcript": f">= {number}"}
+    assert from_dict(table.to_dict()) == table
+
+
 def test_a_table_has_a_json_form_and_its_episodes_replay():
     table = from_dict(TABLE)
     assert from_dict(json.loads(json.dumps(table.to_dict()))) == table
