@@ -67,7 +67,7 @@ test-ray: $(STAMP)  ## rollouts, learners, judges and benchmarks on a Ray cluste
 	$(PYTEST) -m ray $$(grep -rl --include=*.py mark.ray tests)
 
 test-vllm: $(VLLM_STAMP)  ## the samplers against vLLM itself, on a CPU
-	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/test_vllm.py
+	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/marft_agents/policies/test_vllm_sampler.py
 
 resolve: $(STAMP)  ## resolve the requirements of marft[agents,vllm] under constraints-vllm.txt; installs nothing
 	$(BIN)/uv pip compile --quiet --python-version 3.12 --python-platform linux --extra agents --extra vllm \

@@ -18,7 +18,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.setting_fields import SettingsError
 
 # (row of the tables, flags that say it, number); the critic's loss coefficient, 1, is asserted where its step is
-# compared with Adam on the plain mean loss: tests/marft_agents/test_paper.py
+# compared with Adam on the plain mean loss: tests/marft_agents/properties/test_paper.py
 ROWS = [
     ("learning rate of the policies", ["policy_lr"], 0.000001),
     ("learning rate of the critic", ["critic_lr"], 0.00001),

@@ -29,7 +29,7 @@ from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.runs.validation import Validator
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def turn(agent, prompt, output, *, number=0, layer=None):

@@ -21,7 +21,7 @@ from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 
-HERE = Path(__file__).parent
+HELPERS = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_other_settings_resume_exactly_too(tmp_path, knobs):
 
 def killed(tmp_path, stride, uninterrupted):
     run = subprocess.run(
-        [sys.executable, HERE / "killed_run.py", tmp_path, str(stride)],
+        [sys.executable, HELPERS / "killed_run.py", tmp_path, str(stride)],
         check=False,
         env=_environment(),
         capture_output=True,
@@ -100,7 +100,7 @@ def test_a_kill_at_every_third_file_operation(tmp_path, uninterrupted):
 
 
 def _environment():
-    paths = [str(HERE), str(HERE.parent), *sys.path]
+    paths = [str(HELPERS), str(HELPERS.parent), *sys.path]
     return os.environ | {
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONHASHSEED": "77",

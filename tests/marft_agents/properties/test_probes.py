@@ -1,6 +1,6 @@
 """Learning probes: games that only cooperation wins, learned from random weights by the Trainer as it is.
 
-    python tests/marft_agents/test_probes.py [SEEDS]
+    python tests/marft_agents/properties/test_probes.py [SEEDS]
 
 prints the success of every game and level over seeds. Nothing is hinted: what a word means to the partner is made up
 by the two adapters from one team reward. Success is measured with greedy policies on 200 fresh episodes.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the command above works
+sys.path.insert(0, str(Path(__file__).parents[2]))  # so that the command above works
 
 from fakes import CopyDigit, Probe, RelayDigit, RouteToExpert, SumDigits, word_team
 

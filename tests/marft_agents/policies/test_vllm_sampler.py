@@ -1,6 +1,6 @@
 """Samplers against vLLM itself: `make test-vllm` runs them in the environment of `make vllm`, on a CPU.
 
-The tests of `test_samplers` that hold for any engine are run again here. They fail where vLLM is missing.
+The tests of `test_external_sampler` that hold for any engine are run again here. They fail where vLLM is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ import urllib.request
 
 import numpy as np
 import pytest
-from test_samplers import (  # noqa: F401  tests that are collected here too, with the fixtures of this module
+
+from baselines.cli.main import main
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.models.random_models import word_level
+from marft_agents.policies.external_sampler import SamplerError
+from marft_agents.policies.remote import RemoteError
+from marft_agents.policies.server_sampler import ServerSampler
+from marft_agents.policies.vllm_sampler import VllmSampler
+from tests.marft_agents.policies.test_external_sampler import (  # noqa: F401  tests that are collected here too, with the fixtures of this module
     assert_sampled_from,
     make_team,
     plain_logprobs,
@@ -34,14 +42,6 @@ from test_samplers import (  # noqa: F401  tests that are collected here too, wi
     test_two_updates_of_learning,
     test_what_is_drawn_follows_the_turns_generator,
 )
-
-from baselines.cli.main import main
-from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.random_models import word_level
-from marft_agents.policies.external_sampler import SamplerError
-from marft_agents.policies.remote import RemoteError
-from marft_agents.policies.server_sampler import ServerSampler
-from marft_agents.policies.vllm_sampler import VllmSampler
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("default")]
 

@@ -282,7 +282,7 @@ def test_a_setting_out_of_range_is_refused():
 
 
 def test_the_page_tells_every_knob_and_every_floor_with_its_value():
-    page = (Path(__file__).parents[2] / "docs" / "stability.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "stability.md").read_text(encoding="utf-8")
     knobs = {f"--{name.replace('_', '-')}": float(value) for name, value in asdict(HealthSettings()).items()}
     floors = {
         f"{module}.{name}": float(value)

@@ -31,7 +31,7 @@ from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MARKET = ("buyer_0", "seller_0")
 
 
@@ -162,7 +162,7 @@ def test_a_checkpoint_is_the_same_in_every_process(tmp_path):
 
 SAVE = """
 import sys
-sys.path.insert(0, "tests/marft_agents"); sys.path.insert(0, "tests")
+sys.path[:0] = ["tests/marft_agents/runs", "tests/marft_agents", "tests"]
 from pathlib import Path
 from test_checkpoint import saved
 saved(Path(sys.argv[1]))
