@@ -121,7 +121,7 @@ def learn_routing(seed: int = 0, *, mute: bool = False, updates: int = 40) -> fl
 
 @pytest.mark.probes
 def test_an_orchestrator_learns_whom_to_ask():
-    """The ceiling without using the topic is computed in tests/baselines/test_routing_bench.py."""
+    """The ceiling without using the topic is computed in tests/baselines/probes/test_routing.py."""
     assert pytest.approx(2 / 3) == routing_probe.CHANCE
     assert learn_routing() >= 0.95
 

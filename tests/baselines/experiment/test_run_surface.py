@@ -21,7 +21,7 @@ from marft_envs.tasks.tools.connectors.tool_file import ToolFile
 from marft_envs.tasks.tools.definition import ToolError
 
 needed_package("mcp", "pip install 'marft[mcp]'")
-SERVER = Path(__file__).parents[1] / "marft_envs" / "tasks" / "tools" / "mcp_server.py"
+SERVER = Path(__file__).parents[2] / "marft_envs" / "tasks" / "tools" / "mcp_server.py"
 MODULE = """
 def short(episode):
     return -float(len(episode.turns))

@@ -92,7 +92,7 @@ def test_an_environment_of_a_module_in_the_working_directory_is_found(tmp_path):
     done = subprocess.run(
         [sys.executable, "-P", "-c", start],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         capture_output=True,
         encoding="utf-8",
         check=False,

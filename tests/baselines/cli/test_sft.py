@@ -22,7 +22,7 @@ from marft_agents.runs.run_folder import read_metrics
 
 ENV = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories"]
 SMALL = ["--groups", "2", "--group-size", "2", "--updates", "1", "--max-new-tokens", "4", "--device", "cpu"]
-SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 KEEP = ["--policy-lr", "1e-30"]  # a step that no float32 sees
 
 

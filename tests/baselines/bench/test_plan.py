@@ -27,7 +27,7 @@ TASK = {
     "training_tokens": 8,
     "settings": {"groups": 1, "group_size": 2},
 }
-RESULTS = Path(__file__).parents[2] / "docs" / "benchmarks" / "results"
+RESULTS = Path(__file__).parents[3] / "docs" / "benchmarks" / "results"
 
 
 def plan(task=None, **top):

@@ -12,7 +12,7 @@ from baselines.cli.main import main
 from marft_agents.metric_names import METRICS
 from marft_envs.teams import team as teams
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMAS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs/schemas").glob("*.json")}
 GAME = "--env marft/gsm8k_duo-v0 --data embedded:stories --max-new-tokens 4"
 TRAIN = f"train {GAME} --model tiny --updates 2 --groups 2 --group-size 2 --validate-every 1 --validate-on test:3"
