@@ -37,7 +37,7 @@ from baselines.cli.environment_flags import add_environment_flags, given_keyword
 from baselines.cli.evaluate import add_scenario_flags, chosen_scenarios
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory, notes_of
@@ -125,6 +125,7 @@ def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | 
     team = None
     each = EpisodeCost.of_run(run_of(checkpoint.resolve(arguments.checkpoint)))
     if each is None:
+        say_loading(settings.models.values())
         team = settings.load(make_env().possible_agents, device)
         each = measured_cost(plan, make_env, team)
     say(cost(plan, each, dependency_game(make_env())), flush=True)
@@ -133,7 +134,10 @@ def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | 
 
     @functools.cache
     def loaded() -> LanguageModelTeam:
-        return team or settings.load(make_env().possible_agents, device)
+        if team is not None:
+            return team
+        say_loading(settings.models.values())
+        return settings.load(make_env().possible_agents, device)
 
     def replaced(agents: Coalition) -> Game:  # loads no model where every coalition is there already
         return replacement(plan, make_env, loaded())(agents)

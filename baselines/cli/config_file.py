@@ -34,7 +34,7 @@ from baselines.experiment.environments import KEYWORDS
 from baselines.experiment.experiment import SETTINGS, Experiment
 from marft_agents.policies.partners import split_item
 
-NOT_IN_FILES = ("help", "config", "resume", "print_config", "trust_config")
+NOT_IN_FILES = ("help", "help_all", "config", "resume", "print_config", "trust_config")
 JSON_FLAGS = ("dependency", "reward", "communication", "grader")  # these flags take a table as JSON text
 EXCLUSIVE = (("updates", "epochs"),)  # a flag of a pair replaces either one in the file
 BY_AGENT = ("model", "models")

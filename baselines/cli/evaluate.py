@@ -17,7 +17,7 @@ from baselines.cli.device_flag import devices_of
 from baselines.cli.environment_flags import add_environment_flags, add_run_flags, read_keywords
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, say_loading
 from baselines.cli.train import add_model_flags
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory, keep_grades, notes_of, scenarios, settings_of, versioned_id
@@ -254,6 +254,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> Players:
         engine=read_knobs(arguments, EngineSettings, {}),  # that of training was for its machine
     )
     settings.check(env)
+    say_loading(settings.models.values())
     team = settings.load(env.possible_agents, devices_of(arguments.device))
     partners = any(model.kind for model in models_of(env.possible_agents, settings.models).values())
     names = dict(settings.models) if partners else sorted({seat.base.name for seat in team.seats.values()})

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, say_loading
 from baselines.results.visible_console import console
 from marft_envs.dependency import drawing
 from marft_envs.environment_capabilities import dependency_game
@@ -161,9 +161,11 @@ def check_environment(arguments: argparse.Namespace) -> int:
         say(learns(arguments.env, read_keywords(arguments), seconds=arguments.seconds, seed=arguments.seed))
         return 0
     if arguments.needs_team:
-        from baselines.bench.needs_team import needs_team
+        from baselines.bench.needs_team import ORACLE, needs_team
 
         keywords = read_keywords(arguments)
+        if arguments.policy != ORACLE:
+            say_loading([arguments.policy])
         say(needs_team(arguments.env, keywords, arguments.policy, limit=arguments.limit, seed=arguments.seed))
         return 0
     make = functools.partial(marft_envs.make, arguments.env, **read_keywords(arguments))

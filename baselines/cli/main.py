@@ -12,6 +12,9 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import baselines
+from baselines.cli.close_names import did_you_mean
+from baselines.cli.short_help import PAGES
 from baselines.cli.terminal import guard_warnings_and_tracebacks, say
 from marft_common.import_paths import search_working_directory
 from marft_common.visible_text import visible
@@ -24,10 +27,12 @@ class Command(NamedTuple):
         flags: MODULE:FUNCTION that adds the flags of the command to its parser. It is imported when the command is
             chosen, so `marft --help` and the other commands do not load what this one needs.
         help: One line for `marft --help`.
+        loads_torch: True if importing the module imports torch, which takes seconds and is said first.
     """
 
     flags: str
     help: str
+    loads_torch: bool = False
 
 
 COMMANDS: Mapping[str, Command] = {
@@ -39,18 +44,18 @@ COMMANDS: Mapping[str, Command] = {
     "data": Command("baselines.cli.data:add_actions", "embedded data sets; training data and tasks of recordings"),
     "play": Command("baselines.cli.play:add_flags", "play one episode and print it"),
     "new": Command("baselines.cli.new:add_flags", "make a package with an environment of your own"),
-    "train": Command("baselines.cli.train:add_flags", "train a team of language models on an environment"),
-    "sft": Command("baselines.cli.sft:add_flags", "fine-tune a team on recorded turns, as a start for train"),
-    "eval": Command("baselines.cli.evaluate:add_flags", "evaluate a team on a fixed list of scenarios"),
-    "bench": Command("baselines.cli.bench:add_flags", "compare teams with one agent at equal tokens, over seeds"),
+    "train": Command("baselines.cli.train:add_flags", "train a team of language models on an environment", True),
+    "sft": Command("baselines.cli.sft:add_flags", "fine-tune a team on recorded turns, as a start for train", True),
+    "eval": Command("baselines.cli.evaluate:add_flags", "evaluate a team on a fixed list of scenarios", True),
+    "bench": Command("baselines.cli.bench:add_flags", "compare teams with one agent at equal tokens, over seeds", True),
     "attribute": Command(
-        "baselines.cli.attribute:add_flags", "measure the contribution of each agent of a trained team"
+        "baselines.cli.attribute:add_flags", "measure the contribution of each agent of a trained team", True
     ),
-    "serve": Command("baselines.cli.serve:add_flags", "serve a trained team: the OpenAI API, or A2A"),
-    "vllm": Command("baselines.cli.vllm:add_flags", "start a vLLM server for train --sampler URL"),
+    "serve": Command("baselines.cli.serve:add_flags", "serve a trained team: the OpenAI API, or A2A", True),
+    "vllm": Command("baselines.cli.vllm:add_flags", "start a vLLM server for train --sampler URL", True),
     "compare": Command("baselines.cli.compare:add_flags", "paired difference of two teams, with a gate for CI"),
     "export": Command("baselines.cli.export:add_flags", "write the episodes of a run or an evaluation to a file"),
-    "push": Command("baselines.cli.push:add_flags", "publish a trained team on the Hugging Face Hub"),
+    "push": Command("baselines.cli.push:add_flags", "publish a trained team on the Hugging Face Hub", True),
     "report": Command("baselines.cli.report:add_flags", "write a run, an evaluation or a benchmark as one HTML file"),
     "view": Command("baselines.cli.view:add_flags", "show runs in the browser while they train"),
     "grade-agreement": Command("baselines.cli.label_agreement:add_flags", "Cohen's kappa of a grader and people"),
@@ -60,13 +65,38 @@ AGENT_PACKAGES = {"torch", "transformers", "peft", "safetensors", "gguf", "tenso
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser without abbreviated flags, also for subcommands.
+    """Argument parser without abbreviated flags that names what is close to an unknown flag or choice.
 
     An abbreviation that a script uses would become ambiguous when a new flag is added.
     """
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**{"allow_abbrev": False} | keywords)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse the arguments; refuse unknown flags here, where the flags of the command are known."""
+        found, left = super().parse_known_args(args, namespace)
+        if unknown := next((text for text in left if text.startswith("--")), None):
+            known = {
+                name: action.help or "" for name, action in self._option_string_actions.items() if name[:2] == "--"
+            }
+            self.error(f"unrecognized arguments: {' '.join(left)}" + did_you_mean(unknown.partition("=")[0], known))
+        return found, left
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            known = dict.fromkeys(map(str, action.choices or ()), "")
+            raise argparse.ArgumentError(action, error.message + did_you_mean(str(value), known)) from None
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        say(f"marft {baselines.__version__}")
+        parser.exit()
 
 
 def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
@@ -81,9 +111,13 @@ def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.Argume
         description="Train, evaluate and look at teams of language-model agents.",
         epilog="marft COMMAND --help says more.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         own = subparsers.add_parser(name, help=command.help)
+        if name in PAGES:  # 90 lines of usage would hide the error below them
+            own.usage = f"marft {name} [FLAGS], see marft {name} --help"
+            own.add_argument("--help-all", action="help", help="show this help, with all flags, and exit")
         if name in commands:
             module, _, function = command.flags.partition(":")
             getattr(importlib.import_module(module), function)(own)
@@ -97,7 +131,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     search_working_directory()  # for environments named MODULE:ID
 
     def work() -> int:
-        parsed = build_parser(given[:1]).parse_args(given)  # the command comes first: marft itself has no flags
+        if not given:
+            build_parser(()).print_help()
+            return 0
+        name = given[0]  # the command comes first: flags of marft itself end it
+        if name in PAGES and {"-h", "--help"} & set(given):
+            say(PAGES[name], end="")
+            return 0
+        if name in COMMANDS and COMMANDS[name].loads_torch and "torch" not in sys.modules:
+            say("loading torch ...", error=True, flush=True)
+        parsed = build_parser([name]).parse_args(given)
         return int(parsed.run(parsed))
 
     return guarded(work)

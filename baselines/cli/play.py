@@ -12,7 +12,7 @@ import numpy as np
 
 import marft_envs
 from baselines.cli.environment_flags import add_environment_flags, read_keywords
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.gold_answers import oracle_of
 from marft_agents.policies.policy import Policy, Request, text_action
@@ -94,6 +94,7 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
     if name == "scripted":
         oracle = oracle_of(env)
         return ScriptedPolicy(lambda agent, observation: oracle(env.unwrapped, agent, observation))
+    say_loading([name])
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.adapted_base import LoraSettings
     from marft_agents.policies.language_model import build_team
@@ -102,10 +103,12 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
 
 
 def _trained(path: Path, env: Any, *, trust: bool | None) -> Policy:
+    say_loading(())
     from baselines.experiment.trained_team import PLAYERS, TeamSettings, experiment_of
     from marft_agents.runs import checkpoint
 
     path = checkpoint.resolve(path)
     settings = TeamSettings.of_run(experiment_of(path, PLAYERS, trust=trust), path)
     settings.check(env)
+    say_loading(settings.models.values())
     return settings.load(env.possible_agents)

@@ -11,7 +11,7 @@ from typing import Any
 
 from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.settings_flags import add_knobs, read_knobs
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory
@@ -99,6 +99,7 @@ def load(arguments: argparse.Namespace, limits: ServeLimits) -> ServedTeam:
     env = question_environments(experiment, ["?"])()
     settings = TeamSettings.of_run(experiment, path)
     settings.check(env)
+    say_loading(settings.models.values())
     name = arguments.name or run_of(path).resolve().name
     return ServedTeam(name, experiment, settings.load(env.possible_agents, devices_of(arguments.device)), limits)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
@@ -22,6 +23,14 @@ def say(*texts: object, sep: str = " ", end: str = "\n", error: bool = False, fl
         flush: True writes at once.
     """
     print(visible(sep.join(map(str, texts))), end=end, file=sys.stderr if error else sys.stdout, flush=flush)
+
+
+def say_loading(models: Iterable[str]) -> None:
+    """Say on standard error which models are loaded next, see `loading`."""
+    from baselines.experiment.progress import loading
+
+    if told := loading(models):
+        say(told, error=True, flush=True)
 
 
 def guard_warnings_and_tracebacks() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from marft_agents.monitoring.alarms import Alarm
@@ -66,3 +67,16 @@ Progress = Callable[[Event], None]
 
 def silent(event: Event) -> None:
     """Show nothing."""
+
+
+def loading(models: Iterable[str]) -> str:
+    """Return a line that names what is loaded next and takes seconds; empty where that is nothing.
+
+    Args:
+        models: Names of models, see `marft_agents.policies.partners`; remote ones and the tiny random ones are not
+            named.
+    """
+    local = [name.removeprefix("frozen:") for name in models if not name.startswith(("endpoint:", "a2a:"))]
+    slow = [] if "torch" in sys.modules else ["torch"]
+    slow += dict.fromkeys(name for name in local if not name.startswith("tiny"))
+    return f"loading {' and '.join(slow)} ..." if slow else ""

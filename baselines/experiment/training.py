@@ -17,7 +17,7 @@ from baselines.experiment.data_checksums import refuse_changed, sha256_of, task_
 from baselines.experiment.environments import factory, keep_grades, notes_of, tasks_of
 from baselines.experiment.held_out_validation import HeldOut, held_out_tasks
 from baselines.experiment.learning_curve import draw_curve
-from baselines.experiment.progress import Ended, Noted, Progress, Started, Updated, silent
+from baselines.experiment.progress import Ended, Noted, Progress, Started, Updated, loading, silent
 from baselines.experiment.rollouts import identity, open_rollouts
 from baselines.experiment.run_surface import keep_surface
 from baselines.experiment.samplers import OWN
@@ -182,6 +182,8 @@ class TrainingRun:
             if not ranks.rank:
                 stack.enter_context(owned(self.out))
             agents = self.env.possible_agents
+            if not ranks.rank and (told := loading(self.experiment.models.values())):
+                self._note(told)
             team, learner = self.experiment.load_models(agents, self.settings, self.device, ranks, self.replay)
             stack.enter_context(contextlib.closing(team))
             if ranks.rank:

@@ -13,7 +13,7 @@ import marft_envs
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import notes_of
 from baselines.experiment.experiment import Experiment, from_record
-from baselines.experiment.progress import Ended, Noted, Progress, Started, Updated, silent
+from baselines.experiment.progress import Ended, Noted, Progress, Started, Updated, loading, silent
 from baselines.experiment.run_surface import keep_surface
 from baselines.experiment.training import keep_as_own
 from baselines.training_data.demonstrations import check_agents, demonstrations
@@ -102,6 +102,8 @@ def fine_tune(
     if experiment.law.greedy:
         raise SettingsError("temperature = 0, wanted > 0: log-likelihoods are those of the sampling parameters")
     check_first_prompts(env, experiment.models, experiment.law, experiment.context)
+    if told := loading(experiment.models.values()):
+        progress(Noted(told))
     team = experiment.build_team(env.possible_agents, device)
     with contextlib.closing(team):
         by_split = {

@@ -173,10 +173,10 @@ class LearnerSettings:
         reason="averaging = {averaging!r} weighs tokens, and at action level there is one decision per action: wanted "
         "'decision'",
     )
-    policy_lr: float = knob(1e-6, "Adam step size of the LoRA adapters", _positive, "> 0")
+    policy_lr: float = knob(1e-6, "learning rate (Adam) of the LoRA adapters", _positive, "> 0")
     critic_lr: float = knob(
         1e-5,
-        "Adam step size of the value head",
+        "learning rate (Adam) of the value head",
         _positive,
         "> 0",
         only=_trains_critic,

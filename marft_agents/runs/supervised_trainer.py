@@ -35,7 +35,7 @@ class SupervisedSettings:
 
     epochs: int = knob(3, "passes over the turns of each agent", _positive, ">= 1")
     batch_size: int = knob(16, "turns of an agent per optimizer step", _positive, ">= 1")
-    policy_lr: float = knob(1e-3, "Adam step size of the LoRA adapters", _positive, "> 0")
+    policy_lr: float = knob(1e-3, "learning rate (Adam) of the LoRA adapters", _positive, "> 0")
     lr_schedule: Literal["constant", "cosine"] = knob(
         "cosine", "schedule of the step size: constant, or cosine decay to zero over the run"
     )

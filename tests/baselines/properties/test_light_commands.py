@@ -1,16 +1,23 @@
 """Help and light commands need none of the packages that training does; the other commands say what to install."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
-from baselines.cli.main import AGENT_PACKAGES, COMMANDS, main
+from baselines.cli.main import AGENT_PACKAGES, COMMANDS, build_parser, main
+from baselines.cli.short_help import PAGES
+from baselines.experiment import progress
 
 DUO = ["marft/gsm8k_duo-v0", "--data", "embedded:stories"]
 LIGHT = {
     "help": ["--help"],
+    "train help": ["train", "--help"],
+    "eval help": ["eval", "--env", "a", "-h"],
     "envs": ["envs", "--json"],
     "show": ["show", *DUO],
     "needs a team": ["check", *DUO, "--needs-team", "--limit", "2"],
@@ -33,7 +40,7 @@ EVALUATION = {
     "scenario_checksum": "sha256:one",
     "cohorts": {},
 }
-HEAVY = [name for name in COMMANDS if name in ("train", "sft", "eval", "bench", "attribute", "serve", "push", "vllm")]
+HEAVY = [name for name, command in COMMANDS.items() if command.loads_torch]
 WITHOUT = """
 import contextlib, io, json, sys
 
@@ -95,11 +102,94 @@ def test_help_lists_every_command_and_imports_none(light):
 
 def test_a_heavy_command_without_torch_says_what_to_install():
     for name, (code, out, error) in zip(
-        HEAVY, without_agent_packages([[name, "--help"] for name in HEAVY]), strict=True
+        HEAVY, without_agent_packages([[name, "--help-all"] for name in HEAVY]), strict=True
     ):
         assert (name, code, out) == (name, 1, "")
         assert "pip install 'marft[agents]'" in error
-        assert error.count("\n") == 1
+        assert error.startswith("loading torch ...\n")
+        assert error.count("\n") == 2
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_short_help_is_short_and_tells_what_the_full_one_does(name, capsys):
+    page = PAGES[name]
+    assert page.count("\n") < 60
+    assert page.count(f"\n  marft {name} --") == 3
+    [subparsers] = [action for action in build_parser([name])._actions if isinstance(action.choices, dict)]
+    flags = subparsers.choices[name]._option_string_actions
+    told = re.findall(r"^  (--[a-z-]+)(.*?)(?=^  --|\n\n)", page, re.MULTILINE | re.DOTALL)
+    assert len(told) >= 12
+    for flag, text in told:
+        for default in re.findall(r"\(default: ([\d.]+)\)", text):
+            assert default in re.findall(r"[\d.]*\d", flags[flag].help), flag
+    for line in re.findall(rf"^  marft {name} (.*)", page, re.MULTILINE):
+        subparsers.choices[name].parse_args(shlex.split(line))
+    assert set(re.findall(r"--[a-z-]+", page)) <= {*flags, "--help-all"}
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--help-all"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    assert [flag for flag in flags if flag not in shown] == []
+
+
+def test_a_command_says_that_it_loads_torch_before_it_does():
+    code = (
+        "import sys; from baselines.cli.main import main\n"
+        "print('torch' in sys.modules)\n"
+        "try: main([sys.argv[1], '--no-such-flag'])\n"
+        "finally: print('torch' in sys.modules)"
+    )
+    for name in ("bench", "export"):
+        done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=False)
+        heavy = COMMANDS[name].loads_torch
+        assert done.stdout == f"False\n{heavy}\n"
+        assert done.stderr.startswith("loading torch ...\n") == heavy
+
+
+def test_models_are_named_before_they_are_loaded_unless_they_are_remote_or_tiny(monkeypatch):
+    names = ["tiny", "tiny-words:a b", "endpoint:http://host/v1#m", "a2a:http://host", "frozen:big", "big"]
+    monkeypatch.setitem(sys.modules, "torch", sys)
+    assert progress.loading(names) == "loading big ..."
+    assert progress.loading(names[:4]) == ""
+    monkeypatch.delitem(sys.modules, "torch")
+    assert progress.loading(names) == "loading torch and big ..."
+
+
+def test_marft_alone_prints_its_help(capsys):
+    assert main([]) == 0
+    assert capsys.readouterr().out == build_parser([]).format_help()
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert (stopped.value.code, capsys.readouterr().out) == (0, f"marft {metadata.version('marft')}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "close"),
+    [
+        (["trian"], "train"),
+        (["data", "lst"], "list"),
+        (["train", "--learning-rate", "1"], "--policy-lr or --critic-lr"),
+        (["train", "--epoch=1"], "--epochs or --ppo-epochs"),
+        (["train", "--algorithm", "ppo"], "ppo-a or ppo-t or ippo or mappo"),
+        (["envs", "--jsn"], "--json"),
+    ],
+)
+def test_an_unknown_name_gets_the_close_ones(capsys, arguments, close):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert error.endswith(f"; did you mean {close}?\n")
+    assert error.count("\n") < 5
+
+
+def test_a_name_that_is_like_no_other_gets_no_advice(capsys):
+    with pytest.raises(SystemExit):
+        main(["envs", "--xyzzy"])
+    assert capsys.readouterr().err.endswith("unrecognized arguments: --xyzzy\n")
 
 
 def test_an_unknown_command_is_bad_usage_and_names_those_there_are(capsys):

@@ -1,0 +1,34 @@
+"""Names that are close to a wrong flag, command or choice, for the end of an error message."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+
+MOST = 4
+
+
+def close_names(wrong: str, known: Mapping[str, str]) -> list[str]:
+    """Return at most four known names: those that have the words of the wrong one, else those spelled like it.
+
+    Args:
+        wrong: Name that was given, like "--learning-rate" or "ppo".
+        known: Help text by name, or nothing for a name without one.
+    """
+    words = re.findall(r"\w+", wrong.lower())
+    in_name = [name for name in known if words and _has(re.findall(r"\w+", name.lower()), words)]
+    spelled = difflib.get_close_matches(wrong, known, n=MOST, cutoff=0.7)
+    in_help = [name for name, told in known.items() if " ".join(words) in told.lower()] if len(words) > 1 else []
+    return list(dict.fromkeys([*in_name, *spelled, *in_help]))[:MOST]
+
+
+def did_you_mean(wrong: str, known: Mapping[str, str]) -> str:
+    """Return "; did you mean A or B?", or nothing where no name is close."""
+    close = close_names(wrong, known)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _has(parts: list[str], words: list[str]) -> bool:
+    """Tell whether the words stand in a name one after the other."""
+    return any(parts[start : start + len(words)] == words for start in range(len(parts)))
