@@ -169,7 +169,9 @@ class Experiment:
                 parts[name] = from_record(kind, {k: v for k, v in defaults.items() if k in fields} | given)
         whole = {field.name for field in dataclasses.fields(cls)} - SETTINGS.keys()
         if unknown := settings.keys() - whole:
-            raise SettingsError(f"{min(unknown)}: no setting of an experiment has this name; see marft train --help-all")
+            raise SettingsError(
+                f"{min(unknown)}: no setting of an experiment has this name; see marft train --help-all"
+            )
         for name in ("start_from", "replay_from"):
             if settings.get(name) is not None:
                 settings[name] = str(Path(settings[name]).expanduser().resolve())
