@@ -428,6 +428,26 @@ class UnknownTaskError(KeyError):
         return self.message
 
 
+def is_slow(tasks: Tasks) -> bool:
+    """Return True if a step may take longer than a turn of the model; see `SlowTasks`."""
+    return isinstance(tasks, SlowTasks) and bool(tasks.slow_step)
+
+
+def least_rounds(tasks: Tasks) -> int:
+    """Return the rounds that a game needs at least: 1, unless the tasks are `LongTasks`."""
+    return tasks.rounds if isinstance(tasks, LongTasks) else 1
+
+
+def default_reward(tasks: Tasks) -> str:
+    """Return the reward of games for which nobody names one: "success", unless the tasks are `RewardedTasks`."""
+    return tasks.default_reward if isinstance(tasks, RewardedTasks) else "success"
+
+
+def own_settings(tasks: Tasks) -> Mapping[str, Any]:
+    """Return the settings of the tasks as data; none, unless they are `DescribedTasks`."""
+    return tasks.settings if isinstance(tasks, DescribedTasks) else {}
+
+
 def session_starter(tasks: Tasks) -> Callable[[Task, Roster, np.random.Generator], Session]:
     """Return the `begin` of a set of tasks; the default one for a set that only has `judge`."""
     return tasks.begin if isinstance(tasks, TaskSet) else partial(JudgedTasks.begin, tasks)

@@ -21,15 +21,16 @@ import numpy as np
 
 from marft_envs.dependency.base import Roster
 from marft_envs.game.task import (
-    DescribedTasks,
     JudgedSession,
-    LongTasks,
     Outcome,
     Session,
-    SlowTasks,
     Task,
     TaskList,
     Tasks,
+    default_reward,
+    is_slow,
+    least_rounds,
+    own_settings,
     session_starter,
 )
 from marft_envs.game.turn import Turn
@@ -115,19 +116,22 @@ class GradedTasks:
     @property
     def settings(self) -> Mapping[str, Any]:
         """Settings of the tasks, and those of the grader."""
-        own = self.graded.settings if isinstance(self.graded, DescribedTasks) else {}
-        return {**own, "grader": self.how.to_dict()}
+        return {**own_settings(self.graded), "grader": self.how.to_dict()}
 
     @property
     def slow_step(self) -> bool:
         """True if a grade or a step of the tasks may take longer than a turn of the model."""
-        slow = isinstance(self.graded, SlowTasks) and bool(self.graded.slow_step)
-        return slow or self.how.kind in REMOTE
+        return is_slow(self.graded) or self.how.kind in REMOTE
+
+    @property
+    def default_reward(self) -> str:
+        """Reward of the tasks where nobody names one: prompts with a function pay its value, graded or not."""
+        return default_reward(self.graded)
 
     @property
     def rounds(self) -> int:
         """Rounds that a game needs at least."""
-        return self.graded.rounds if isinstance(self.graded, LongTasks) else 1
+        return least_rounds(self.graded)
 
     def keep_grades(self, path: Path) -> None:
         """Keep the grades in a file: see `MeteredGrader.keep`."""

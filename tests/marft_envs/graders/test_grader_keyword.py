@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import marft_envs
-from marft_envs.game.task import JudgeFailure, Task
+from marft_envs.game.task import JudgeFailure, Task, TaskList
 from marft_envs.graders import BudgetSpentError, GraderError, GraderSettings, MeteredGrader, Score
 from marft_envs.tasks.worlds import play, script
 
@@ -91,6 +91,14 @@ def test_a_function_grades():
     how = {"kind": "own_grader:two_turns", "trajectory": True}
     assert answered("a", "b", team="duo", grader=how, **STORIES).episode().success
     assert not answered("a", grader=how, **STORIES).episode().success
+
+
+def test_graded_prompts_pay_the_score_as_prompts_do():
+    prompts = TaskList.from_prompts(["Say x."], lambda prompt, answer: 0.0)
+    env = answered("x", grader="own_grader:half", data=prompts)
+    assert (env.settings["reward"], env.rewards["actor_0"]) == ("outcome", 0.5)
+    env = answered("x", grader="own_grader:half", **STORIES)
+    assert (env.settings["reward"], env.rewards["actor_0"]) == ("success", 0.0)
 
 
 @pytest.mark.parametrize(
