@@ -3,6 +3,7 @@
 | module | holds |
 |---|---|
 | `flex_mg` | the game loop, as a PettingZoo AEC environment |
+| `arguments` | checks of its arguments |
 | `state` | the state of one game |
 | `observation`, `infos`, `render` | what agents, learners and people see of it |
 | `task` | protocol of tasks: task sets (data), sessions and outcomes |

@@ -25,7 +25,6 @@ import copy
 import math
 import sys
 from collections.abc import Callable, Mapping
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -36,35 +35,33 @@ from pettingzoo import AECEnv
 from marft_common.visible_text import visible
 from marft_envs.communication.action_views import Communication
 from marft_envs.dependency import Dependency, DependencyError, Roster, RoundPlan, as_dependency
+from marft_envs.game.arguments import check_tasks, longest_conversation, one_of, positive
 from marft_envs.game.episode import Episode
-from marft_envs.game.infos import own_info, shared_info
-from marft_envs.game.observation import View, Window, view
+from marft_envs.game.infos import Infos
+from marft_envs.game.observation import Views, Window
 from marft_envs.game.render import picture, transcript
 from marft_envs.game.rewards import RewardFunction, TeamReward, as_reward
 from marft_envs.game.state import GameState, RoundHistory
 from marft_envs.game.task import (
-    DescribedTasks,
-    LongTasks,
     Outcome,
     RecordedSession,
-    RewardedTasks,
     Session,
-    SlowTasks,
     Task,
     Tasks,
     choose_task,
+    default_reward,
+    is_slow,
+    own_settings,
     session_starter,
 )
 from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message, TextObservation, UnicodeText, clean, fit
-from marft_envs.teams.profile import ENVIRONMENT, Profile
+from marft_envs.teams.profile import ENVIRONMENT
 from marft_envs.teams.team import Team, as_team
 
 Reward = str | Mapping[str, Any] | TeamReward | Callable[[Outcome], float]
 
 _ROUND_TEXT = {"en": "Round {round} of {horizon}.", "zh": "第{round}轮，共{horizon}轮。"}
-_MAX_OPENING_CHARS = 2**24
-_AUTHOR_CHARS = 64  # room for the line that names the author of a message
 
 
 class FlexMG(AECEnv[str, Any, Any]):
@@ -120,7 +117,8 @@ class FlexMG(AECEnv[str, Any, Any]):
     max_action_chars: int  # Longer actions are cut
     render_mode: str | None  # None, "human" or "ansi"
     _begin_session: Callable[[Task, Roster, np.random.Generator], Session]  # `begin` of the tasks
-    _profiles: dict[str, Profile]  # Profiles by agent
+    _views: Views  # Observations and visible actions, as D, the forms and the window make them of the state
+    _infos: Infos  # Numbers about the state beside the observations
 
     # The running game, new with each reset.
     np_random: np.random.Generator | None  # The environment's own generator; None before the first reset
@@ -131,9 +129,6 @@ class FlexMG(AECEnv[str, Any, Any]):
     truncations: dict[str, bool]  # True once the horizon has ended the game
     _cumulative_rewards: dict[str, float]  # Rewards since the agent's last turn
     _state: GameState  # Task, rounds, turns, outcomes and rewards; missing before the first reset
-    _views: dict[str, View]  # Observation and visible actions by agent, where they are still up to date
-    _infos: dict[str, dict[str, Any]]  # Infos of this step that somebody has looked at
-    _shared_info: dict[str, Any]  # Infos of this step, with those that differ between agents to be filled in
 
     def __init__(
         self,
@@ -155,40 +150,29 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.tasks = tasks
         self._begin_session = session_starter(tasks)
         self.team = as_team(team)
-        self.horizon = _positive(horizon, "horizon")
-        self.max_action_chars = _positive(max_action_chars, "max_action_chars")
-        default_reward = tasks.default_reward if isinstance(tasks, RewardedTasks) else "success"
-        self.reward = as_reward(default_reward if reward is None else reward)
-        self.feedback = _one_of(feedback, ("none", "verdict"), "feedback")
-        self.render_mode = _one_of(render_mode, (None, "human", "ansi"), "render_mode")
-        slow = isinstance(tasks, SlowTasks) and bool(tasks.slow_step)
-        self.metadata = {**FlexMG.metadata, **type(self).metadata, "name": name, "slow_step": slow}
-        rounds = tasks.rounds if isinstance(tasks, LongTasks) else 1
-        if self.horizon < rounds:
-            raise ValueError(
-                f"horizon: found {self.horizon}, wanted at least {rounds}: so long is a game of {tasks.name}"
-            )
-        if not len(tasks):
-            raise ValueError(f"the task set {tasks.name!r} is empty: give data with at least one task")
+        self.horizon = positive(horizon, "horizon")
+        self.max_action_chars = positive(max_action_chars, "max_action_chars")
+        self.reward = as_reward(default_reward(tasks) if reward is None else reward)
+        self.feedback = one_of(feedback, ("none", "verdict"), "feedback")
+        self.render_mode = one_of(render_mode, (None, "human", "ansi"), "render_mode")
+        self.metadata = {**FlexMG.metadata, **type(self).metadata, "name": name, "slow_step": is_slow(tasks)}
+        check_tasks(tasks, self.horizon)
         self.dependency = self.team.dependency if dependency is None else as_dependency(dependency)
         self.dependency.check(self.team.roster, self.horizon)
         self.possible_agents = list(self.team.roster.agents)
         self.communication = Communication.of(communication, self.team.roster.agents)
         if compaction is not None:
-            _one_of(compaction, self.team.roster.agents, "compaction")
-        shown = None if context_rounds is None else _positive(context_rounds, "context_rounds")
+            one_of(compaction, self.team.roster.agents, "compaction")
+        shown = None if context_rounds is None else positive(context_rounds, "context_rounds")
         self.window = Window(shown, compaction or "")
-        self._profiles = {profile.name: profile for profile in self.team.profiles}
-        # A round adds at most one message of each agent and a few of the environment, which are short beside the
-        # room for the opening.
-        added = self.horizon * (len(self.possible_agents) + 1) * (self.max_action_chars + _AUTHOR_CHARS)
-        room = _MAX_OPENING_CHARS + added
+        self._views = Views(self.team.profiles, self.communication, self.window)
+        self._infos = Infos(self.possible_agents, self.window, self.reward)
+        room = longest_conversation(len(self.possible_agents), self.horizon, self.max_action_chars)
         self.observation_spaces = {agent: UnicodeText(room) for agent in self.possible_agents}
         self.action_spaces = {agent: UnicodeText(self.max_action_chars) for agent in self.possible_agents}
         self.state_space = UnicodeText(room)
         self.agents = []
         self.np_random = None
-        self._infos = {}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -199,7 +183,7 @@ class FlexMG(AECEnv[str, Any, Any]):
             dependency = "code"
         settings = {
             "tasks": self.tasks.name,
-            **(self.tasks.settings if isinstance(self.tasks, DescribedTasks) else {}),
+            **own_settings(self.tasks),
             "dependency": dependency,
             "horizon": self.horizon,
             "reward": self.reward.to_json(),
@@ -276,7 +260,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         else:
             self.rewards = dict.fromkeys(self.agents, 0.0)
             self.agent_selection = played.next_agent
-            self._begin_infos()
+            self._infos.begin_step(self._state)
 
     def select(self, agent: str) -> None:
         """Let an agent that is ready take its turn now, before those that come first in the turn order.
@@ -298,16 +282,16 @@ class FlexMG(AECEnv[str, Any, Any]):
         messages = {agent: Message("user", clean(text), ENVIRONMENT) for agent, text in private.items()}
         played = RoundHistory(Message("user", clean(opening), ENVIRONMENT), messages)
         state.begin(played)
-        played.dependency = self.dependency.given(self._begin_infos())
+        played.dependency = self.dependency.given(self._infos.begin_step(state))
         played.plan = played.dependency.plan(self.team.roster, len(state.rounds) - 1, state.turns)
         self.agent_selection = played.plan.order[0]
-        self._views = {}
+        self._views.begin_round(state)
 
     def _take(self, agent: str, text: str, fault: str) -> None:
         """Record an action; in an open round D then decides who acts next."""
         state, played = self._state, self._state.rounds[-1]
         number, layer = len(state.rounds) - 1, played.plan.layer_of[agent]
-        observation, visible = self._view(agent)
+        observation, visible = self._views.of(agent)
         turn = Turn(agent, number, layer, visible, observation, text, fault)
         if played.plan.open:
             played.plan = played.dependency.plan(self.team.roster, number, [*state.turns, turn])
@@ -315,11 +299,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         state.take(turn)
         if agent == self.window.compaction:
             state.compact()
-        # The observations of this agent and of those that see its action have changed.
-        self._views.pop(agent, None)
-        for viewer, seen in played.plan.sees.items():
-            if agent in seen:
-                self._views.pop(viewer, None)
+        self._views.take(agent, played.plan)
 
     def _finish_round(self) -> None:
         """Let the task transition and pay the team; then open the next round, or end the game."""
@@ -341,7 +321,7 @@ class FlexMG(AECEnv[str, Any, Any]):
             self.terminations = dict.fromkeys(self.agents, terminated)
             self.truncations = dict.fromkeys(self.agents, not terminated)
             self.agent_selection = self.agents[0]
-            self._begin_infos()
+            self._infos.begin_step(state)
             return
         opening = []
         if outcome is not None:
@@ -357,15 +337,7 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     def observe(self, agent: str) -> TextObservation:
         """Return an agent's current observation; pure, cheap, for every possible agent at any time after a reset."""
-        return self._view(agent)[0]
-
-    def _view(self, agent: str) -> View:
-        """Return an agent's observation and the actions it sees, built once until an action changes them."""
-        if agent not in self._views:
-            state = self._state
-            briefing = state.briefings.get(agent, "")
-            self._views[agent] = view(self._profiles[agent], state.rounds, self.communication, briefing, self.window)
-        return self._views[agent]
+        return self._views.of(agent)[0]
 
     def last(self, observe: bool = True) -> tuple[TextObservation | None, float, bool, bool, dict[str, Any]]:
         """Return observation, cumulative reward, terminated, truncated and info of the selected agent alone."""
@@ -375,31 +347,13 @@ class FlexMG(AECEnv[str, Any, Any]):
             self._cumulative_rewards[agent],
             self.terminations[agent],
             self.truncations[agent],
-            self._info(agent),
+            self._infos.of(agent),
         )
 
     @property
     def infos(self) -> dict[str, dict[str, Any]]:  # type: ignore[override]
         """Infos of the agents that have not left; new ones after each step."""
-        if len(self._infos) < len(self.agents):
-            self._infos = {agent: self._info(agent) for agent in self.agents}
-        return self._infos
-
-    def _begin_infos(self) -> dict[str, int]:
-        """Begin new infos, as the caller may hold the old ones; return the numbers of the state.
-
-        The infos of an agent are made when they are looked at.
-        """
-        numbers = self._state.numbers()
-        self._shared_info = shared_info(numbers, self.reward, self._state.terms)
-        self._infos = {}
-        return numbers
-
-    def _info(self, agent: str) -> dict[str, Any]:
-        if agent not in self._infos:
-            index = self.possible_agents.index(agent)
-            self._infos[agent] = own_info(agent, index, self._shared_info, self._state, self.window)
-        return self._infos[agent]
+        return self._infos.of_all(self.agents)
 
     @property
     def task(self) -> Task:
@@ -421,8 +375,11 @@ class FlexMG(AECEnv[str, Any, Any]):
 
     @property
     def plans(self) -> tuple[RoundPlan, ...]:
-        """Plans of the rounds so far; that of a routed round grows with the orchestrator's action."""
-        return tuple(played.plan for played in self._state.rounds)
+        """Plans of the rounds so far, none before the first reset.
+
+        That of a routed round grows with the orchestrator's action.
+        """
+        return () if self.np_random is None else tuple(played.plan for played in self._state.rounds)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the same object each time."""
@@ -460,19 +417,3 @@ class FlexMG(AECEnv[str, Any, Any]):
         clone = memo[id(self)] = object.__new__(type(self))
         clone.__dict__ = copy.deepcopy(self.__dict__, memo)
         return clone
-
-
-def _positive(value: Any, name: str) -> int:
-    try:
-        number = as_index(value)
-    except TypeError as error:
-        raise ValueError(f"{name}: found {value!r}, wanted a whole number of at least 1") from error
-    if number < 1:
-        raise ValueError(f"{name}: found {number}, wanted at least 1")
-    return number
-
-
-def _one_of(value: Any, allowed: tuple[Any, ...], name: str) -> Any:
-    if value not in allowed:
-        raise ValueError(f"{name}: found {value!r}, wanted one of {', '.join(map(repr, allowed))}")
-    return value

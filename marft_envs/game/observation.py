@@ -7,12 +7,12 @@ grows at its end, unless the communication form, a window of rounds or a compact
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from marft_envs.communication.action_views import Communication, Utterance
 from marft_envs.dependency.base import RoundPlan
-from marft_envs.game.state import RoundHistory
+from marft_envs.game.state import GameState, RoundHistory
 from marft_envs.game.turn import Turn
 from marft_envs.spaces import Message, TextObservation
 from marft_envs.teams.profile import Profile
@@ -110,6 +110,43 @@ def view(
                 elif (text := carried[number, author]) is not None:
                     messages.append(Message("user", text, author))
     return TextObservation.of(tuple(messages), fixed), tuple(visible)
+
+
+class Views:
+    """Views of all agents, each kept until something in it changes.
+
+    Args:
+        profiles: Profiles of the agents.
+        communication: Form of the actions on an edge.
+        window: Rounds that observations show.
+    """
+
+    _state: GameState
+    _kept: dict[str, View]  # Views that are still up to date
+
+    def __init__(self, profiles: Iterable[Profile], communication: Communication, window: Window) -> None:
+        self._profiles = {profile.name: profile for profile in profiles}
+        self._communication, self._window = communication, window
+
+    def begin_round(self, state: GameState) -> None:
+        """Drop all views: a round has begun, with a message to all."""
+        self._state = state
+        self._kept = {}
+
+    def of(self, agent: str) -> View:
+        """Return the view of an agent at this point of the game."""
+        if agent not in self._kept:
+            profile, state = self._profiles[agent], self._state
+            briefing = state.briefings.get(agent, "")
+            self._kept[agent] = view(profile, state.rounds, self._communication, briefing, self._window)
+        return self._kept[agent]
+
+    def take(self, agent: str, plan: RoundPlan) -> None:
+        """Drop the views of an agent that has acted, and of those that see its action."""
+        self._kept.pop(agent, None)
+        for viewer, seen in plan.sees.items():
+            if agent in seen:
+                self._kept.pop(viewer, None)
 
 
 def _carried(

@@ -339,6 +339,13 @@ def test_an_observation_of_the_environment_is_always_shown():
     assert "secret" not in game.observe("a_0")
 
 
+def test_a_game_without_a_reset_has_no_plans_and_no_infos():
+    game = toy_game("a_0", "b_0")
+    assert (game.plans, game.infos, game.agents) == ((), {}, [])
+    game.reset(seed=0)
+    assert len(game.plans) == 1
+
+
 def test_chinese_teams_are_spoken_to_in_chinese():
     game = reset(FlexMG(toy_tasks(), Team.preset("duo", "zh"), horizon=2))
     for _ in range(2):
