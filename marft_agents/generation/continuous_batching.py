@@ -174,26 +174,28 @@ class Generation:
         self._remove()
         return ended
 
-    def _prefill(self, rows: Sequence[Prompt], room: int) -> Tensor:
-        """Prefill prompts into the KV cache, shared prefixes once; return next-token logits [B, V]."""
-        prompts, adapters = [row.ids for row in rows], [row.adapter for row in rows]
+    def _prefill(self, batch: Sequence[Prompt], room: int) -> Tensor:
+        """Prefill B prompts into the KV cache, shared prefixes once; return next-token logits [B, V]."""
+        base, device = self._base, self._base.device
+        prompts, adapters = [prompt.ids for prompt in batch], [prompt.adapter for prompt in batch]
         if self._cache is None:
-            tree = PromptTree(prompts, adapters, [np.zeros(0, np.int64)] * len(rows), {}, self._base.device)
+            tree = PromptTree(prompts, adapters, [np.zeros(0, np.int64)] * len(prompts), {}, device)
         else:
             known = self._cache.find(adapters, prompts)
-            tree = PromptTree(prompts, adapters, known, self._cache.kept, self._base.device)
-        ends, of_row = np.unique(tree.ends, return_inverse=True)
-        with self._base.active_adapters(list(tree.runs), list(tree.runs.values())):
-            hidden = run(self._base.trunk, tree.tokens, tree.positions, tree)[0]
-        last = np.searchsorted(ends, np.cumsum(list(tree.runs.values())))
-        with self._base.active_adapters(list(tree.runs), np.diff(last, prepend=0).tolist()):
-            logits: Tensor = self._base.head(hidden[torch.as_tensor(ends, device=self._base.device)])
-        heads = self._base.peft.config.num_attention_heads
-        groups = worth_sharing(families(prompts, adapters), tree.kept, heads)
+            tree = PromptTree(prompts, adapters, known, self._cache.kept, device)
+        names, sizes = list(tree.runs), list(tree.runs.values())  # each adapter computes one run of the n tokens
+        with base.active_adapters(names, sizes):
+            hidden = run(base.trunk, tree.tokens, tree.positions, tree)[0]  # [1, n, d] -> [n, d]
+        # Equal prompts have one last token, and the head is run on it once: E <= B rows, in the order of the tokens.
+        ends, row_of_prompt = np.unique(tree.ends, return_inverse=True)
+        ends_before = np.searchsorted(ends, np.cumsum(sizes))  # ends up to the last token of each adapter's run
+        with base.active_adapters(names, np.diff(ends_before, prepend=0).tolist()):
+            logits: Tensor = base.head(hidden[torch.as_tensor(ends, device=device)])  # [E, V]
+        groups = worth_sharing(families(prompts, adapters), tree.kept, base.peft.config.num_attention_heads)
         self._engine.cache.add(tree.kept, tree.paths, groups, room)
         if self._cache is not None:
             self._cache.add(adapters, prompts, tree.paths, tree.kept)
-        return logits[torch.as_tensor(of_row, device=self._base.device)]
+        return logits[torch.as_tensor(row_of_prompt, device=device)]  # [E, V] -> [B, V]
 
     def _begin(self) -> _Block | None:
         """Begin a block of steps of all rows; return their outputs."""
@@ -206,14 +208,14 @@ class Generation:
         positions = [len(row.prompt.ids) + row.begun - 1 for row in rows]
         visible = max(p - shared for p, shared in zip(positions, engine.cache.shared, strict=True))
         shape = engine.shape(new=new, depth=visible + steps + new - 1)
-        buffers.write(
-            shape,
-            positions,
-            [len(row.prompt.ids) + longest - 1 for row in rows],
-            [row.adapter for row in rows],
-            engine.cache,
-            np.stack([[row.uniforms[row.begun + k :][:new] for row in rows] for k in range(steps)]),
-        )
+        last_positions = [len(row.prompt.ids) + longest - 1 for row in rows]
+        uniforms = np.empty((steps, len(rows), new))
+        for number, row in enumerate(rows):
+            for step in range(steps):
+                first = row.begun + step
+                uniforms[step, number] = row.uniforms[first : first + new]
+        adapters = [row.adapter for row in rows]
+        buffers.write(shape, positions, last_positions, adapters, engine.cache, uniforms)
         engine.run(self._law, shape, steps)
         for row in rows:
             row.begun += steps
@@ -227,8 +229,10 @@ class Generation:
             row.draft = row.lookup.guess()[: self._law.max_new_tokens - row.begun]
         longest = self._draft_length.best(len(self._rows))
         guessed = max(min(longest, len(row.draft)) for row in self._rows)
-        given = [[row.tokens[-1], *row.draft[:guessed]] for row in self._rows]
-        padded = [ids + [0] * (1 + guessed - len(ids)) for ids in given]
+        padded = []
+        for row in self._rows:
+            ids = [row.tokens[-1], *row.draft[:guessed]]
+            padded.append(ids + [0] * (1 + guessed - len(ids)))
         buffers.tokens[: len(padded), : 1 + guessed] = torch.tensor(padded)
         return guessed
 
@@ -255,10 +259,11 @@ class Generation:
         if block.arrived is not None:
             block.arrived.synchronize()
         steps, rows, new = len(block.sampled), block.rows, block.new
-        sampled = block.sampled.view(steps, len(rows), new).transpose(0, 1).flatten(1).tolist()  # [n, steps * S]
+        # [steps, n * S] -> [n, steps * S]: the tokens of a row stand together, in the order in which it sampled them.
+        sampled = block.sampled.view(steps, len(rows), new).transpose(0, 1).flatten(1).tolist()
         logprobs = block.logprobs.view(steps, len(rows), new).transpose(0, 1).flatten(1).tolist()
         support: list[Any] = [None] * len(rows)
-        if block.support is not None:
+        if block.support is not None:  # [n, steps * S, k]
             support = list(block.support.view(steps, len(rows), new, -1).transpose(0, 1).flatten(1, 2).int().numpy())
         running = [row for row in rows if not row.ended]
         guessed = [row.draft[:1] == own[:1] for row, own in zip(rows, sampled, strict=True) if row.lookup is not None]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
@@ -19,7 +20,6 @@ from marft_agents.generation.kv_cache import KVCache, Layout
 from marft_agents.generation.sampling import SamplingParams, choose
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
-from marft_agents.trajectory import FloatArray
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class StepBuffers:
         last: Sequence[int],
         adapters: Sequence[int],
         cache: KVCache,
-        uniforms: FloatArray,
+        uniforms: npt.NDArray[np.float64],
     ) -> None:
         """Write what the host knows before a block of steps.
 

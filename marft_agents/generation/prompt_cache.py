@@ -79,6 +79,7 @@ class PromptMemory:
                 buffer[places] = packed[source]
 
     def _grow(self, layer: int, like: tuple[Tensor, Tensor], size: int) -> None:
+        """Enlarge the memory of a layer to at least `size` tokens, by doubling; `like` has the shape of a token."""
         old = self.kept.get(layer, tuple(tensor[:0] for tensor in like))
         size = min(self.tokens, max(size, 2 * len(old[0])))
         keys, values = (torch.cat([buffer, buffer.new_zeros(size - len(buffer), *buffer.shape[1:])]) for buffer in old)
@@ -156,10 +157,13 @@ class PromptCache:
         self._memory.write(kept, np.concatenate(of), np.concatenate(to))
 
     def _make_room(self, count: int, new: set[tuple[str | None, bytes]]) -> None:
-        """Drop the oldest prompts, none of this prefill, until there are enough free places."""
-        while self._prompts and len(self._free) + len(self._users) - self._end < count:
+        """Drop the oldest prompts until there are `count` free places; keep those of this prefill, `new`."""
+        while self._prompts:
+            never_used = len(self._users) - self._end
+            if len(self._free) + never_used >= count:
+                return
             oldest = next(iter(self._prompts))
-            if oldest in new:
+            if oldest in new:  # so are all after it
                 return
             self._forget(oldest)
 
@@ -173,8 +177,10 @@ class PromptCache:
         return places
 
     def _forget(self, key: tuple[str | None, bytes]) -> None:
-        places, keys = self._prompts.pop(key).places, self._keys[key[0]]
-        del keys[bisect_left(keys, key[1])]
+        """Drop a prompt and free the places that no other one uses."""
+        adapter, sort_key = key
+        places, keys = self._prompts.pop(key).places, self._keys[adapter]
+        del keys[bisect_left(keys, sort_key)]
         self._users[places] -= 1
         self._free = np.concatenate([self._free, places[self._users[places] == 0]])
 

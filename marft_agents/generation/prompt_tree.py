@@ -139,17 +139,18 @@ class _Part:
 
     def __init__(self, pieces: Sequence[_Piece], device: torch.device, *, keep_masks: bool) -> None:
         width, length = max(p.size for p in pieces), max(len(p.path) for p in pieces)
-        sizes, starts, firsts = (
-            np.asarray(column)[:, None] for column in zip(*((p.size, p.start, p.first) for p in pieces), strict=True)
-        )
-        real = np.arange(width) < sizes
+        sizes = np.array([p.size for p in pieces])[:, None]  # [R, 1]
+        starts = np.array([p.start for p in pieces])[:, None]
+        firsts = np.array([p.first for p in pieces])[:, None]
+        real = np.arange(width) < sizes  # [R, W]
         offsets = np.where(real, np.arange(width), 0)
+        paths = np.zeros((len(pieces), length), np.int64)  # [R, K]
+        for row, piece in enumerate(pieces):
+            paths[row, : len(piece.path)] = piece.path
         self.real = torch.as_tensor(np.flatnonzero(real), device=device)
         self.queries = torch.as_tensor(firsts + offsets, device=device)
         self.numbers = torch.as_tensor((firsts + offsets)[real], device=device)
-        self.path = torch.as_tensor(
-            np.stack([np.pad(p.path, (0, length - len(p.path))) for p in pieces]), device=device
-        )
+        self.path = torch.as_tensor(paths, device=device)
         self._positions = torch.as_tensor(starts + offsets, device=device)
         self._keep_masks = keep_masks
         self._masks: dict[int | None, Tensor] = {}
@@ -166,14 +167,15 @@ class _Part:
 
 
 def _parts(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Yield pieces together whose sizes differ by less than a factor of two, within the largest mask."""
+    """Group pieces to pad together: sizes within a factor of two, and a mask of at most `LARGEST_MASK` entries."""
     part: list[_Piece] = []
-    longest = 0
+    longest_path = 0
     for piece in sorted(pieces, key=lambda p: (p.size, len(p.path))):
-        entries = (len(part) + 1) * piece.size * max(longest, len(piece.path))
-        if part and (piece.size >= 2 * part[0].size or entries > LARGEST_MASK):
+        # The mask is [R, W, K]; in ascending order the new piece is the widest of its part.
+        mask_entries = (len(part) + 1) * piece.size * max(longest_path, len(piece.path))
+        if part and (piece.size >= 2 * part[0].size or mask_entries > LARGEST_MASK):
             yield part
-            part, longest = [], 0
+            part, longest_path = [], 0
         part.append(piece)
-        longest = max(longest, len(piece.path))
+        longest_path = max(longest_path, len(piece.path))
     yield part

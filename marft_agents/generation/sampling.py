@@ -67,25 +67,26 @@ def support_ids(logits: Tensor, law: SamplingParams) -> Tensor:
         law: Sampling parameters that restrict the support. Top-p is applied after top-k, as in transformers.
     """
     vocabulary = logits.shape[-1]
-    width = min(law.top_k or NUCLEUS, vocabulary)
-    ids, keep = _most_likely(logits, law, width)
+    ordered = min(law.top_k or NUCLEUS, vocabulary)
+    ids, keep = _most_likely(logits, law, ordered)  # [B, ordered]
     if not law.top_k:
-        largest = int(keep.sum(-1).max())
-        if largest == width < vocabulary:
+        nucleus = int(keep.sum(-1).max())  # tokens of the largest one
+        if nucleus == ordered < vocabulary:  # it may go on behind those that were ordered
             ids, keep = _most_likely(logits, law, vocabulary)
-            largest = int(keep.sum(-1).max())
-        ids, keep = ids[:, :largest], keep[:, :largest]
-    ordered = ids.masked_fill(~keep, vocabulary).sort(-1).values
-    return ordered.masked_fill_(ordered == vocabulary, -1)
+            nucleus = int(keep.sum(-1).max())
+        ids, keep = ids[:, :nucleus], keep[:, :nucleus]
+    ascending = ids.masked_fill(~keep, vocabulary).sort(-1).values  # [B, k], those left out at the end
+    return ascending.masked_fill_(ascending == vocabulary, -1)
 
 
-def _most_likely(logits: Tensor, law: SamplingParams, width: int) -> tuple[Tensor, Tensor]:
-    """Return ids [B, width] of the most likely tokens, the likeliest first, and True where top-p keeps them."""
-    largest, ids = logits.topk(width, dim=-1)
+def _most_likely(logits: Tensor, law: SamplingParams, count: int) -> tuple[Tensor, Tensor]:
+    """Return ids [B, count] of the most likely tokens, the likeliest first, and True where top-p keeps them."""
+    likeliest, ids = logits.topk(count, dim=-1)
     if law.top_p == 1:
         return ids, torch.ones_like(ids, dtype=torch.bool)
-    mass = (largest - (largest if law.top_k else logits).logsumexp(-1, keepdim=True)).exp()
-    return ids, mass.cumsum(-1) - mass < law.top_p  # the token that crosses the mass stays
+    among = likeliest if law.top_k else logits  # top-p is of the mass that top-k left
+    probs = (likeliest - among.logsumexp(-1, keepdim=True)).exp()
+    return ids, probs.cumsum(-1) - probs < law.top_p  # the token that crosses the mass stays
 
 
 def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
@@ -98,10 +99,11 @@ def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
     Returns:
         Indices int64 [B]; never an index of weight zero.
     """
-    blocks = torch.nn.functional.pad(weights, (0, -weights.shape[-1] % BLOCK)).unflatten(-1, (-1, BLOCK))
-    masses = blocks.sum(-1)
-    block, rest = _invert(masses, uniforms.to(weights)[:, None] * masses.sum(-1, keepdim=True))
-    inside = blocks.gather(1, block[..., None].expand(-1, -1, BLOCK)).squeeze(1)
+    padding = -weights.shape[-1] % BLOCK
+    blocks = torch.nn.functional.pad(weights, (0, padding)).unflatten(-1, (-1, BLOCK))  # [B, blocks, BLOCK]
+    masses = blocks.sum(-1)  # [B, blocks]
+    block, rest = _invert(masses, uniforms.to(weights)[:, None] * masses.sum(-1, keepdim=True))  # [B, 1] each
+    inside = blocks.gather(1, block[..., None].expand(-1, -1, BLOCK)).squeeze(1)  # [B, BLOCK]
     index, _ = _invert(inside, rest)
     return (block * BLOCK + index).squeeze(-1)
 
