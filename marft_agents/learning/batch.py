@@ -167,15 +167,14 @@ def build_batch(
     turns = [trajectories[e].turns[k] for e, k in places]
     episodes = [trajectories[e] for e, _ in places]
     actions = tuple(turn.action for turn in turns)
-    returns = [
-        episode.return_of(turn.agent) if own else episode.team_return
-        for episode, turn in zip(episodes, turns, strict=True)
-    ]
+    returns = [episode.team_return for episode in episodes]
+    if own:
+        returns = [episode.return_of(turn.agent) for episode, turn in zip(episodes, turns, strict=True)]
     agents = tuple(dict.fromkeys([*policy_of, *(turn.agent for turn in turns)]))
     joint = numbered((e, turn.round) for (e, _), turn in zip(places, turns, strict=True))
     lengths = np.array([len(action.token_ids) for action in actions], np.int64)
     decisions = lengths if settings.level == "token" else np.ones_like(lengths)
-    evaluated = _values_of(joint, decisions, settings)
+    evaluated = _count_values(joint, decisions, settings)
     count, flat = len(actions), int(decisions.sum())
     recorded = np.concatenate([np.zeros(0, np.float32), *(action.logprobs for action in actions)])
     by_words = settings.level == "action" and settings.normalisation == "word"
@@ -238,13 +237,16 @@ def _trainable_turns(
     return places, rewards
 
 
-def _values_of(joint: Index, decisions: Index, settings: LearnerSettings) -> Index:
-    """Return the number of values of each action, int64 [n]: one for each decision, or for each round of its game."""
-    if settings.critic and settings.credit != "round":
+def _count_values(joint: Index, decisions: Index, settings: LearnerSettings) -> Index:
+    """Return the number of values of each action, int64 [N]: one a decision, or one a round with joint credit."""
+    if not settings.critic:
+        return np.zeros_like(decisions)
+    if settings.credit != "round":
         return decisions
+    # V of the state before the round: a later action of the round is chosen from an observation of the first one.
+    _, first_of_round = np.unique(joint, return_index=True)
     evaluated = np.zeros_like(decisions)
-    if settings.critic:  # before the first action of the round: a later observation holds an action of it
-        evaluated[np.unique(joint, return_index=True)[1]] = 1
+    evaluated[first_of_round] = 1
     return evaluated
 
 
@@ -285,8 +287,9 @@ def positions(offsets: Index, index: Index) -> Index:
         [2, 3, 4, 0, 1]
     """
     lengths = np.diff(offsets)[index]
-    starts = np.repeat(offsets[:-1][index] - offsets_of(lengths)[:-1], lengths)
-    return starts + np.arange(len(starts))
+    # The entries of a segment move by one shift: from its start in the result to its start among all entries.
+    shifts = offsets[:-1][index] - offsets_of(lengths)[:-1]  # [n]
+    return np.repeat(shifts, lengths) + np.arange(lengths.sum())
 
 
 def count_words(text: str) -> int:
@@ -304,6 +307,11 @@ def count_words(text: str) -> int:
     words = 0
     for piece in text.split():
         characters = len(CHARACTER.findall(piece))
-        between = CHARACTER.split(piece) if characters else []
-        words += characters + sum(any(c.isalnum() for c in run) for run in between) if characters else 1
+        if not characters:
+            words += 1
+            continue
+        words += characters
+        for between in CHARACTER.split(piece):
+            if any(character.isalnum() for character in between):
+                words += 1
     return words

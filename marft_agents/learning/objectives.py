@@ -84,7 +84,7 @@ def clipped_surrogate(
         ratios = ratios * preceding
     bounded = ratios.clamp(1 - clip_low, 1 + clip_high)
     plain, limited = ratios * advantages, bounded * advantages
-    return Surrogate(-torch.minimum(plain, limited), (limited < plain) & (ratios != bounded))
+    return Surrogate(-torch.minimum(plain, limited), limited < plain)
 
 
 def preceding_ratios(ratios: Tensor, *, clip_low: float, clip_high: float) -> Tensor:

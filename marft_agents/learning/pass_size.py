@@ -71,34 +71,42 @@ class PassSize:
 
     def _full(self, sequences: int, tokens: int, factor: int) -> bool:
         """Return True if a pass may not hold so much."""
-        bounds = ((sequences, self.sequences), (tokens, self.tokens))
-        return any(bound is not None and found > factor * bound for found, bound in bounds)
+        if self.sequences is not None and sequences > factor * self.sequences:
+            return True
+        return self.tokens is not None and tokens > factor * self.tokens
 
 
 def fitted(settings: LearnerSettings, team: LanguageModelTeam) -> LearnerSettings:
-    """Return settings in which the size of passes and the recomputed layers are numbers.
+    """Return settings with the defaults of the team's devices for the size of passes and the recomputed layers.
 
-    They follow from the total memory of the devices and from the models, never from what is free: so a run repeats.
+    On GPUs they follow from the total memory and from the models, never from what is free: so a run repeats. There a
+    pass is bounded in tokens, on a CPU in sequences.
 
     Args:
-        settings: Settings of the learner; None stands for the default of the device.
+        settings: Settings of the learner; only those that are None are replaced.
         team: Team that is trained.
     """
     if any(base.device.type != "cuda" for base in team.bases):
         defaults: dict[str, Any] = {"micro_batch": CPU_SEQUENCES, "gradient_checkpointing": CPU_RECOMPUTED}
     else:
         defaults = _fitted_to_gpus(team, settings.gradient_checkpointing)
-    return replace(settings, **{name: value for name, value in defaults.items() if getattr(settings, name) is None})
+    missing = {name: value for name, value in defaults.items() if getattr(settings, name) is None}
+    return replace(settings, **missing)
 
 
 def _fitted_to_gpus(team: LanguageModelTeam, recomputed: float | None) -> dict[str, float]:
     """Return the tokens of a pass, and the least recomputed layers with which a whole context window fits."""
     wanted = max([FEWEST_TOKENS, *team.windows.values()])
-    for share in RECOMPUTED if recomputed is None else [float(recomputed)]:
-        tokens = min(_tokens_that_fit(base, team, share) for base in team.bases)
-        if tokens >= wanted:
+    shares = RECOMPUTED if recomputed is None else (float(recomputed),)
+    fitting = {}
+    for share in shares:  # ascending; the last one is taken even if too little fits
+        fitting = {
+            "micro_batch_tokens": max(1, min(_tokens_that_fit(base, team, share) for base in team.bases)),
+            "gradient_checkpointing": share,
+        }
+        if fitting["micro_batch_tokens"] >= wanted:
             break
-    return {"micro_batch_tokens": max(1, tokens), "gradient_checkpointing": share}
+    return fitting
 
 
 def _tokens_that_fit(base: Any, team: LanguageModelTeam, recomputed: float) -> int:

@@ -60,10 +60,10 @@ def demonstration(team: LanguageModelTeam, agent: str, observation: str, text: s
     """
     base = team.seat(agent).base
     prompt = team.prompt(agent, observation)
-    ids: list[int] = base.tokenizer(disarm(text, control_symbols(base.tokenizer)), add_special_tokens=False)[
-        "input_ids"
-    ]
-    ids = [*ids, *([end_of_turn_id(base.tokenizer, base.end_ids)] if ended else [])]
+    disarmed = disarm(text, control_symbols(base.tokenizer))
+    ids: list[int] = list(base.tokenizer(disarmed, add_special_tokens=False)["input_ids"])
+    if ended:
+        ids.append(end_of_turn_id(base.tokenizer, base.end_ids))
     if not ids:
         raise ValueError(f"{agent}: an action that is empty and did not end has no tokens to imitate")
     action = base.action(prompt.ids, ids, [0.0] * len(ids), exact=False)
@@ -93,26 +93,26 @@ class SupervisedLearner(Learner):
         return self._with_room(self.snapshot(), lambda: self._imitate(actions))
 
     def _imitate(self, actions: Mapping[str, Sequence[Action]]) -> dict[str, float]:
+        """Make the optimizer steps of `imitate`; out of memory, the caller restores the weights and repeats."""
         metrics: dict[str, float] = {}
         for policy, own in actions.items():
             if not own:
                 continue
-            optimizer, tensors = self.optimizers[policy], list(self._base(policy).parameters(policy).values())
+            optimizer, parameters = self.optimizers[policy], list(self._base(policy).parameters(policy).values())
             for group in optimizer.param_groups:
                 group["lr"] = self.settings.policy_lr * self._lr_factor()
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)  # of an attempt that ran out of memory
             fit = self._passes(policy, own, gradient=True)
-            norm = nn.utils.clip_grad_norm_(tensors, self.settings.max_grad_norm)
+            norm = nn.utils.clip_grad_norm_(parameters, self.settings.max_grad_norm)
             if not torch.isfinite(norm):
                 raise DivergenceError(f"policy {policy!r}: the gradient is {norm.item()}: lower policy_lr")
             optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            found = {
-                **fit._asdict(),
-                "grad_norm": norm.item(),
-                "tokens_mean": sum(len(action.token_ids) for action in own) / len(own),
-            }
-            metrics |= {f"{metric_prefix(policy)}/{name}": value for name, value in found.items()}
+            optimizer.zero_grad(set_to_none=True)  # frees the memory for the next policy
+            prefix = metric_prefix(policy)
+            metrics[f"{prefix}/nll"] = fit.nll
+            metrics[f"{prefix}/token_accuracy"] = fit.token_accuracy
+            metrics[f"{prefix}/grad_norm"] = norm.item()
+            metrics[f"{prefix}/tokens_mean"] = sum(len(action.token_ids) for action in own) / len(own)
         self.updates += 1
         return metrics
 
@@ -123,17 +123,16 @@ class SupervisedLearner(Learner):
 
     def _passes(self, policy: str, actions: Sequence[Action], *, gradient: bool) -> Fit:
         """Run all forward passes of some actions, and add their gradients."""
+        base, law = self._base(policy), self.scorer.law
         total = sum(len(action.token_ids) for action in actions)
         nll = correct = 0.0
         for part in self.scorer.micro_batches(actions):
-            logprobs, hits = score_demonstrations(
-                self._base(policy), policy, [actions[i] for i in part], self.scorer.law
-            )
-            loss = -logprobs.sum() / total
+            logprobs, hits = score_demonstrations(base, policy, [actions[i] for i in part], law)
+            loss = -logprobs.sum() / total  # the parts add up to the mean over the tokens of all actions
             if not torch.isfinite(loss):
                 raise DivergenceError(f"policy {policy!r}: the loss is {loss.item()}: lower policy_lr")
             if gradient:
-                self._base(policy).backward(loss)
+                base.backward(loss)
             nll += loss.item()
             correct += hits.sum().item()
         return Fit(nll, correct / total)
@@ -156,10 +155,10 @@ def score_demonstrations(
     prompts, said = [action.prompt_ids for action in actions], [action.token_ids for action in actions]
     tokens = torch.cat([torch.as_tensor(ids, dtype=torch.long) for ids in said]).to(base.device)
 
-    def numbers(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
+    def score_rows(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
         logits = scale(base.head(states), law)  # [rows, V]
-        chosen = logits.gather(-1, tokens[part, None]).squeeze(-1)
+        chosen = logits.gather(-1, tokens[part, None]).squeeze(-1)  # [rows]
         return chosen - logits.logsumexp(-1), (chosen >= logits.amax(-1)).detach().float()
 
     with base.active_adapter(adapter):
-        return by_rows(base.head, action_hidden(base.trunk, prompts, said, base.device), numbers)
+        return by_rows(base.head, action_hidden(base.trunk, prompts, said, base.device), score_rows)
