@@ -43,7 +43,7 @@ from marft_agents.policies.remote import RemotePolicy
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs import checkpoint
-from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, Interval, evaluate
+from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, evaluate
 from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import (
     EVALUATION_FILE,
@@ -170,7 +170,9 @@ def _evaluate(arguments: argparse.Namespace) -> None:
         if isinstance(policy, LanguageModelTeam | RemotePolicy):
             stack.callback(policy.close)
         kept = retained(policy) if arguments.retain and isinstance(policy, LanguageModelTeam) else None
-        result = evaluate_with_bar(make_env, policy, options, seeds=seeds, title=arguments.env, **limits)
+        result = evaluate_with_bar(
+            make_env, policy, options, seeds=seeds, title=arguments.env, agents=len(env.possible_agents), **limits
+        )
     record = {
         "env": env_id,
         "keywords": keywords,
@@ -286,30 +288,29 @@ def evaluate_with_bar(
     *,
     seeds: Sequence[int],
     title: str,
+    agents: int,
     max_turns: int = MAX_TURNS,
     num_envs: int = NUM_ENVS,
 ) -> Evaluation:
-    """Evaluate a policy and show the progress."""
-    with EpisodeCount(title, len(options) * len(seeds)) as count:
+    """Evaluate a policy and show the progress; an episode is expected to take one turn of each of the `agents`."""
+    with EpisodeCount(title, len(options) * len(seeds), turns=agents) as count:
         return evaluate(
             make_env,
             policy,
             options,
             seeds=seeds,
             num_envs=num_envs,
-            on_end=lambda _: count.advance(),
+            on_end=lambda played: count.advance(turns=len(played.turns)),
+            on_turn=count.turn,
             max_turns=max_turns,
         )
 
 
-def print_results(
-    results: Mapping[str, Evaluation], gains: Mapping[str, Interval] | None = None, *, rules: bool = False
-) -> None:
-    """Print a table with a row per evaluation and paired gains where given.
+def print_results(results: Mapping[str, Evaluation], *, rules: bool = False) -> None:
+    """Print a table with a row per evaluation.
 
     Args:
         results: Evaluations by label of their row.
-        gains: Paired gains by label of the evaluation after training.
         rules: True shows the rate of rule violations, for tasks that have rules.
     """
     table = Table("evaluation", "accuracy [95 % interval]", "tokens/episode", "ideal cache", "episodes", "failed")
@@ -318,8 +319,6 @@ def print_results(
     shortened = any(result.prompts_shortened for result in results.values())
     if shortened:
         table.add_column("prompts shortened")
-    if gains:
-        table.add_column("paired gain [95 % interval]")
     for label, result in results.items():
         row = [label, str(result.accuracy), f"{result.tokens_per_episode:.1f}", _computed(result)]
         row += [str(len(result.trajectories)), str(result.failures)]
@@ -327,8 +326,6 @@ def print_results(
             row.append("-" if result.violations is None else f"{result.violations:.3f}")
         if shortened:
             row.append(f"{result.prompts_shortened:.1%}")
-        if gains:
-            row.append(str(gains[label]) if label in gains else "")
         table.add_row(*row)
     console(width=TABLE_WIDTH).print(table)
 

@@ -61,7 +61,7 @@ class TrainingTable:
 
     def __enter__(self) -> TrainingTable:
         if self.console.is_terminal:
-            self.live.start()
+            self.live.start(refresh=True)
         return self
 
     def __exit__(
@@ -203,12 +203,16 @@ class TrainingDisplay:
 class EpisodeCount:
     """Progress of an evaluation, as a context manager: a bar on a terminal, elsewhere a line per tenth.
 
+    Games that are played side by side end at almost the same time, so the bar counts turns. Their total is an estimate
+    until the last episode has ended: the others are as long as the mean of those that have ended.
+
     Args:
         title: Title of the evaluation.
         total: Number of episodes to play.
         console: Console to write to; standard error by default.
         clock: Returns the time in seconds; a line is also written after `LINE_EVERY_S` without one.
         unit: Plural of the things that are counted.
+        turns: Expected turns of an episode, until one has ended; 0: the bar counts episodes.
     """
 
     def __init__(
@@ -218,20 +222,23 @@ class EpisodeCount:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
         unit: str = "episodes",
+        *,
+        turns: int = 0,
     ) -> None:
-        self.title, self.total, self.clock, self.unit = title, total, clock, unit
+        self.title, self.total, self.clock, self.unit, self.turns = title, total, clock, unit, turns
         self.console = console or visible_console.console(error=True)
-        self.done = 0
+        self.done = self.turns_done = self.turns_ended = 0  # the latter of the episodes that have ended
         self.started = self.told = clock()
         self.progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
+            TextColumn("turns" if turns else ""),
             TimeRemainingColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
         )
-        self.task = self.progress.add_task(title, total=total)
+        self.task = self.progress.add_task(self._description(), total=self._turns_expected() if turns else total)
 
     def __enter__(self) -> EpisodeCount:
         self.progress.start()
@@ -242,18 +249,50 @@ class EpisodeCount:
     ) -> None:
         self.progress.stop()
 
-    def advance(self, note: str = "") -> None:
-        """Count one more finished episode; the note stands at the end of its line."""
+    def turn(self) -> None:
+        """Count one more turn."""
+        self.turns_done += 1
+        self._draw()
+        now = self.clock()
+        if not self.console.is_terminal and now - self.told >= LINE_EVERY_S:
+            self._tell(now, self.turns_done / self._turns_expected())
+
+    def advance(self, note: str = "", turns: int = 0) -> None:
+        """Count one more finished episode; the note stands at the end of its line.
+
+        Args:
+            note: Text about what has finished.
+            turns: Turns of the episode, if turns are counted.
+        """
         tenths = 10 * self.done // self.total
         self.done += 1
-        self.progress.update(self.task, advance=1, description=f"{self.title} {note}".rstrip())
+        self.turns_ended += turns
+        self._draw(note)
         now = self.clock()
         if self.console.is_terminal or (10 * self.done // self.total == tenths and now - self.told < LINE_EVERY_S):
             return
+        self._tell(now, self.done / self.total, note)
+
+    def _draw(self, note: str = "") -> None:
+        completed, total = (self.turns_done, self._turns_expected()) if self.turns else (self.done, self.total)
+        self.progress.update(self.task, completed=completed, total=total, description=self._description(note))
+
+    def _tell(self, now: float, share: float, note: str = "") -> None:
+        """Write a line; the time left follows from the share that is done."""
         self.told = now
-        left = (now - self.started) / self.done * (self.total - self.done) / 60
-        told = f"; {note}" if note else ""
-        _print_line(self.console, f"{self.title}: {self.done}/{self.total} {self.unit}, {left:.1f} min left{told}")
+        left = (now - self.started) * (1 / share - 1) / 60
+        counted = f"{self.done}/{self.total} {self.unit}"
+        counted += f" ({self.turns_done}/{self._turns_expected()} turns)" if self.turns else ""
+        _print_line(self.console, f"{self.title}: {counted}, {left:.1f} min left" + (f"; {note}" if note else ""))
+
+    def _turns_expected(self) -> int:
+        """Return the turns of all episodes, as far as they are known."""
+        mean = self.turns_ended / self.done if self.done else self.turns
+        return max(self.turns_done, self.turns_ended + math.ceil((self.total - self.done) * mean))
+
+    def _description(self, note: str = "") -> str:
+        counted = f"{self.done}/{self.total} {self.unit}" if self.turns else ""
+        return " ".join(part for part in (self.title, counted, note) if part)
 
 
 class StepDisplay:

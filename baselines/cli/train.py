@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
@@ -136,13 +137,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         say(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
         return 0
-    metrics = experiment.run(
-        out,
-        TrainingDisplay(),
-        device=devices_of(arguments.device),
-        resume=arguments.resume is not None,
-        replay=replay_pools,
-    )
+    try:
+        metrics = experiment.run(
+            out,
+            TrainingDisplay(),
+            device=devices_of(arguments.device),
+            resume=arguments.resume is not None,
+            replay=replay_pools,
+        )
+    except KeyboardInterrupt:
+        if (out / "config.json").is_file():
+            say(f"stopped; go on with: marft train --resume {shlex.quote(str(out))}", error=True)
+        raise
     budget = experiment.schedule.budget_tokens
     spent = f" with {metrics['tokens']:.0f} of {budget} tokens" if budget else ""
     say(

@@ -54,7 +54,6 @@ class View:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.single = kind_of(folder) is not None
         self._sources: dict[str, Source] = {}
         self._lock = threading.Lock()
         if not self.places():
@@ -64,8 +63,11 @@ class View:
             )
 
     def places(self) -> dict[str, Path]:
-        """Return the path of everything that can be shown, by its name in addresses."""
-        if self.single:
+        """Return the path of everything that can be shown now, by its name in addresses.
+
+        A folder that only holds an evaluation becomes a run when its training begins.
+        """
+        if kind_of(self.folder) is not None:
             return {self.folder.resolve().name or "run": self.folder}
         found: dict[str, Path] = {}
         for depth in range(1, NAME_DEPTH + 1):

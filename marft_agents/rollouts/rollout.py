@@ -103,6 +103,7 @@ def collect(
     num_envs: int = 64,
     encode: Callable[[str, str], IntArray] | None = None,
     on_end: Callable[[Trajectory], None] | None = None,
+    on_turn: Callable[[], None] = lambda: None,
     step_threads: int | None = None,
     patience: float = 0.25,
     max_turns: int = MAX_TURNS,
@@ -119,6 +120,7 @@ def collect(
         encode: Maps (agent, observation) to prompt ids. Used to bootstrap truncated episodes, and to compare the
             observations of replayed prefixes with their recorded prompts. None does neither.
         on_end: Called with each finished trajectory, in the order they end.
+        on_turn: Called after each action of the policy.
         step_threads: Number of steps that run at once, in threads; 0 runs them one by one. None uses threads if the
             environment's metadata say `"slow_step": True`.
         patience: Longest wait for further steps, to enlarge the policy's next batch, as a share of the duration of its
@@ -192,6 +194,7 @@ def collect(
                 for number, action in ended:
                     index, agent = asked.pop(number)
                     answers[index][agent] = action
+                    on_turn()
                     if None not in answers[index].values():
                         jobs.submit(index, games[index].play, answers.pop(index))
     return [done[i] for i in range(len(episodes))]

@@ -142,6 +142,7 @@ def evaluate(
     seeds: Sequence[int] = (0,),
     num_envs: int = NUM_ENVS,
     on_end: Callable[[Trajectory], None] | None = None,
+    on_turn: Callable[[], None] = lambda: None,
     patience: float = 0.25,
     max_turns: int = MAX_TURNS,
     prefixes: Sequence[tuple[Action, ...]] = (),
@@ -155,6 +156,7 @@ def evaluate(
         seeds: Seeds of the policies' sampling.
         num_envs: Number of games played at the same time.
         on_end: Called with each finished episode.
+        on_turn: Called after each action of the policy.
         patience: Longest wait for a larger batch, see `rollouts.rollout.collect`; `math.inf` makes results a function
             of the arguments alone.
         max_turns: Most turns of an episode; one that is not over by then has failed; 0: no limit.
@@ -174,6 +176,7 @@ def evaluate(
             seed=seed,
             num_envs=num_envs,
             on_end=on_end,
+            on_turn=on_turn,
             patience=patience,
             max_turns=max_turns,
         )

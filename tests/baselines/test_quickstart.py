@@ -12,6 +12,7 @@ import envs_data
 from baselines import quickstart
 from baselines.cli.main import main as command
 from baselines.experiment.learning_curve import Points, draw_curve
+from baselines.experiment.progress import Updated
 from baselines.quickstart import experiment, main
 from baselines.quickstart_table import main as results
 from baselines.quickstart_table import read_kinds
@@ -55,18 +56,69 @@ def test_it_reports_intervals_and_draws_the_curve(finished):
     assert b"<html" in (finished / "report.html").read_bytes()[:200]
 
 
-def test_the_untrained_team_speaks_first_and_the_training_can_be_watched(tmp_path, monkeypatch, capsys):
-    def look(plan, out, progress):
-        url = re.search(r"http://127\.0\.0\.1:\d+/", capsys.readouterr().out)[0]
-        with urllib.request.urlopen(url) as answer:
-            seen.append(answer.read().decode())
-        raise ValueError("seen enough")
+def _asked(url, name=""):
+    with urllib.request.urlopen(url + name) as answer:
+        return answer.geturl(), answer.read().decode()
 
-    seen = []
-    monkeypatch.setattr(quickstart.Experiment, "run", look)
-    assert main(["--model", "tiny", "--limit", "2", "--out", str(tmp_path / "run")]) == 1
-    assert "<html" in seen[0]
-    assert "seen enough" in capsys.readouterr().err
+
+SMALL = ["--model", "tiny", "--updates", "2", "--limit", "2", "--out"]
+
+
+class Stop(quickstart.TrainingDisplay):
+    """Display that is interrupted after the first update, as by Ctrl-C."""
+
+    def __call__(self, event):
+        super().__call__(event)
+        if isinstance(event, Updated):
+            raise KeyboardInterrupt
+
+
+def test_the_served_page_follows_the_quickstart(tmp_path, monkeypatch, capsys):
+    class Look(quickstart.TrainingDisplay):
+        def __call__(self, event):
+            super().__call__(event)
+            url.extend(re.findall(r"http://127\.0\.0\.1:\d+/", capsys.readouterr().out))
+            address, page = _asked(url[0])
+            assert address == f"{url[0]}run/"
+            assert "<html" in page
+            report = json.loads(_asked(address, "report.json")[1])
+            seen.append([one["label"] for one in report["sets"]])
+
+    url, seen = [], []
+    monkeypatch.setattr(quickstart, "TrainingDisplay", Look)
+    assert main([*SMALL, str(tmp_path / "run")]) == 0
+    assert seen[0] == ["before"]  # the training begins
+    assert seen[1:] == [["training", "before"]] * (len(seen) - 1)
+    assert len(seen) > 3
+
+
+def test_a_stopped_quickstart_goes_on_with_the_same_command(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        patched.setattr(quickstart, "TrainingDisplay", Stop)
+        assert main([*SMALL, str(out)]) == 130
+    told = capsys.readouterr().err
+    assert f"stopped; go on with: make quickstart ARGS='{' '.join([*SMALL, str(out)])}'" in told
+    first = (out / "before" / "evaluation.json").stat().st_mtime_ns
+    assert main([*SMALL, str(out)]) == 0
+    assert (out / "before" / "evaluation.json").stat().st_mtime_ns == first
+    shown = capsys.readouterr()
+    assert "the evaluation before training is done already" in shown.out
+    assert "update 2/2" in shown.err
+    assert "update 1/2" not in shown.err
+    assert [json.loads(line)["update"] for line in (out / "metrics.jsonl").read_text().splitlines()] == [0, 1]
+    assert main([*SMALL, str(out)]) == 1
+    assert "already holds a finished quickstart" in capsys.readouterr().err
+
+
+def test_a_quickstart_with_other_settings_does_not_go_on(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "run"
+    monkeypatch.setattr(quickstart, "TrainingDisplay", Stop)
+    assert main([*SMALL, str(out)]) == 130
+    assert main([*SMALL, str(out), "--seed", "4"]) == 1
+    assert "holds a run with other settings" in capsys.readouterr().err
+    main([*SMALL, str(out), "--limit", "3"])  # other problems: they are evaluated first
+    assert len(json.loads((out / "before" / "evaluation.json").read_text())["scores"]) == 3
 
 
 def test_it_trains_on_the_training_split_for_right_answers_only():

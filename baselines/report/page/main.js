@@ -26,13 +26,18 @@ const served = {
   live: true,
   cache: new Map(),
   tag: "",
+  labels: "",
   async report() {
     const answer = await fetch("report.json", { headers: { "If-None-Match": this.tag } });
     if (answer.status === 304) return null;
+    if (answer.status === 404) location.replace("/"); // the folder has become a run, or holds another one
     if (!answer.ok) throw new Error(await answer.text());
     this.tag = answer.headers.get("ETag");
     this.sizes = null;
     const report = await answer.json();
+    const labels = report.sets.map((set) => set.label).join();
+    if (labels !== this.labels) this.cache.clear(); // a new set comes before others, whose numbers change
+    this.labels = labels;
     this.sizes = report.sets.map((set) => set.total);
     return report;
   },

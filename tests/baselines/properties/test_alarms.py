@@ -115,6 +115,43 @@ def test_on_a_terminal_an_evaluation_is_a_bar():
     assert "episodes" not in screen.getvalue()
 
 
+def test_an_evaluation_tells_the_turns_of_games_that_have_not_ended():
+    log, now = io.StringIO(), iter([0, 10, 31, 32, 33, 34, 35])
+    with EpisodeCount("duo", 4, Console(file=log, width=20), clock=lambda: next(now), turns=2) as count:
+        count.turn()
+        count.turn()  # half a minute without a line
+        count.turn()
+        count.advance(turns=3)  # the other games will be as long
+        count.turn()
+        count.advance(turns=1)
+    assert log.getvalue().splitlines() == [
+        "duo: 0/4 episodes (2/8 turns), 1.6 min left",
+        "duo: 1/4 episodes (3/12 turns), 1.6 min left",
+        "duo: 2/4 episodes (4/8 turns), 0.6 min left",
+    ]
+
+
+def test_the_bar_of_an_evaluation_moves_with_each_turn():
+    screen = io.StringIO()
+    with EpisodeCount("duo", 2, Console(file=screen, force_terminal=True, width=100), turns=2) as count:
+        count.turn()
+        count.progress.refresh()
+        shown = screen.getvalue()
+        count.turn()
+        count.advance(turns=2)
+    assert "0/2 episodes" in shown
+    assert "1/4" in shown
+    assert "1/2 episodes" in screen.getvalue()
+    assert "2/4" in screen.getvalue()
+
+
+def test_the_live_table_is_there_before_the_first_update():
+    screen = io.StringIO()
+    with TrainingTable(3, ["a_0"], Console(file=screen, force_terminal=True, width=100)):
+        assert "training (shared team reward)" in screen.getvalue()
+        assert "success" in screen.getvalue()
+
+
 def red_pixels(path) -> int:
     red, green, blue = np.moveaxis(imread(path)[:, :, :3], 2, 0)
     return int(((red > 0.95) & (green < 0.05) & (blue < 0.05)).sum())

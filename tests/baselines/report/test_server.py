@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import shutil
 import socket
 import threading
 import time
@@ -70,6 +71,36 @@ def test_the_tag_changes_when_the_run_grows(tmp_path):
         assert status == 200
         assert headers["ETag"] != tag
         assert json.loads(longer)["sets"][0]["total"] == json.loads(body)["sets"][0]["total"] + 1
+
+
+def test_the_page_follows_a_folder_that_becomes_a_run(tmp_path):
+    """As the quickstart writes it: an evaluation, the configuration, update by update, the other evaluation."""
+    whole, growing = run(tmp_path / "whole", updates=3), tmp_path / "growing"
+    shutil.copytree(whole / "before", growing / "before")
+
+    def shown():
+        status, headers, _ = ask(server, "/")
+        assert status == 302
+        assert ask(server, headers["Location"])[0] == 200
+        report = json.loads(ask(server, f"{headers['Location']}report.json")[2])
+        side = report["sides"][0]
+        sets = {one["label"]: one["total"] for one in report["sets"]}
+        evaluations = [one["label"] for one in side["evaluations"]]
+        curve = side["curves"].get("team/success", [])
+        return headers["Location"], sets, evaluations, len(curve)
+
+    with serving(growing) as server:
+        assert shown() == ("/before/", {"before": 12}, ["before"], 0)
+        shutil.copy(whole / "config.json", growing)
+        assert shown() == ("/growing/", {"before": 12}, ["before"], 0)
+        for update in (1, 2, 3):
+            for name, lines in (("episodes.jsonl", 4), ("metrics.jsonl", 1)):
+                text = (whole / name).read_text().splitlines(keepends=True)
+                (growing / name).write_text("".join(text[: update * lines]))
+            assert shown() == ("/growing/", {"training": 4 * update, "before": 12}, ["before"], update)
+        shutil.copytree(whole / "after", growing / "after")
+        assert shown() == ("/growing/", {"training": 12, "before": 12, "after": 12}, ["before", "after"], 3)
+        assert ask(server, "/before/report.json")[0] == 404  # a page that is open there goes to "/"
 
 
 def test_several_runs_are_listed(tmp_path):
