@@ -24,8 +24,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "plan", metavar="PLAN", help=f"a plan in TOML, or one that comes with marft: {', '.join(bundled_plans())}"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
-    parser.add_argument("--resume", action="store_true", help="go on with the results in DIR; failed cells run again")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for the results (default: a new one, runs/bench-NAME)"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the results in DIR (default: the newest runs/bench-NAME); failed cells run again",
+    )
     parser.add_argument(
         "--records",
         type=Path,
@@ -87,8 +93,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         say("\n".join(units_of(plan, arguments.tasks)))
         return 0
+    if arguments.out is None:
+        arguments.out = chosen_folder(plan.name, resume=arguments.resume)
+        say(f"results: {arguments.out}", flush=True)
     with owned(arguments.out):
         return _run_plan(plan, arguments)
+
+
+def chosen_folder(name: str, *, resume: bool) -> Path:
+    """Return runs/bench-NAME, or with a number behind it where that exists; on resume the last one that exists."""
+    first = Path("runs", f"bench-{name}")
+    number, folder, newest = 1, first, first
+    while folder.exists():
+        number, newest = number + 1, folder
+        folder = first.with_name(f"{first.name}-{number}")
+    return newest if resume else folder
 
 
 def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:

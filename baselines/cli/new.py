@@ -31,8 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
     duo = f"{arguments.namespace}/{arguments.name}_duo-v0"
     say(
         f"{made}: a package with {duo.replace('duo', 'solo')} and {duo}; its README says more. Try it:\n\n"
-        f"  pip install -e {made}\n"
+        f"  pip install -e '{made}[test]'\n"
         f"  marft check {duo}\n"
+        f"  python -m pytest {made}\n"
         f"  marft train --env {duo} --model tiny --updates 2 --out runs/{arguments.name}"
     )
     return 0

@@ -24,7 +24,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--compare", type=Path, metavar="OTHER", help="show another one beside it; differences are B - A"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("report.html"), metavar="FILE", help="file to write (default: report.html)"
+        "--out", type=Path, metavar="FILE", help="file to write (default: report.html in the folder of the records)"
     )
     parser.add_argument(
         "--episodes",

@@ -35,8 +35,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
     )
-    protocol = parser.add_mutually_exclusive_group(required=True)
-    protocol.add_argument("--openai", action="store_true", help="speak the OpenAI API, at http://HOST:PORT/v1")
+    protocol = parser.add_mutually_exclusive_group()
+    protocol.add_argument(
+        "--openai", action="store_true", help="speak the OpenAI API, at http://HOST:PORT/v1 (default)"
+    )
     protocol.add_argument("--a2a", action="store_true", help="speak A2A, at http://HOST:PORT/")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: %(default)s)")

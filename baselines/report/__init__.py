@@ -18,7 +18,8 @@ def write(
     Args:
         folder: A run, an evaluation, a benchmark or an attribution.
         other: Another one to show beside it.
-        out: File to write; None: `report.html` in the folder.
+        out: File to write; None: `report.html` in the folder, `report-OTHER.html` with another one, and beside a file
+            of records the page of its name.
         keep: Largest number of episodes of each set, spread evenly over those recorded.
 
     Returns:
@@ -28,9 +29,18 @@ def write(
         SourceError: A path holds no records.
         ValueError: A record cannot be read.
     """
-    file = Path(folder) / "report.html" if out is None else Path(out)
-    content = build_report(Path(folder), None if other is None else Path(other), keep=keep)
+    folder, other = Path(folder), None if other is None else Path(other)
+    file = _file_of(folder, other) if out is None else Path(out)
+    content = build_report(folder, other, keep=keep)
     file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(file) as part:
         part.write_bytes(content)
     return file
+
+
+def _file_of(folder: Path, other: Path | None) -> Path:
+    """Return the file of a report that was given none: another one for each pair of records."""
+    end = "" if other is None else f"-{other.resolve().stem if other.is_file() else other.resolve().name}"
+    if folder.is_file():
+        return folder.with_name(f"{folder.stem}{end}.html")
+    return folder / f"report{end}.html"

@@ -42,10 +42,11 @@ def create(name: str, parent: Path, namespace: str = "my") -> Path:
         ScaffoldError: The name or the namespace cannot be used, or the folder exists.
         OSError: The folder cannot be written.
     """
-    check_name(name, namespace)
+    check_spelling(name, namespace)
     target = parent.expanduser() / name
-    if target.exists():
+    if target.exists():  # first: Python takes a folder of that name here for a package
         raise ScaffoldError(f"{target} exists already; choose another name or another --dir")
+    check_free(name, namespace)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{name}.{os.getpid()}.part")
     try:
@@ -56,8 +57,8 @@ def create(name: str, parent: Path, namespace: str = "my") -> Path:
     return target
 
 
-def check_name(name: str, namespace: str) -> None:
-    """Refuse a name that is invalid or collides with a registered task or an installed package.
+def check_spelling(name: str, namespace: str) -> None:
+    """Refuse a name or a namespace that is invalid.
 
     Raises:
         ScaffoldError: The name or the namespace cannot be used.
@@ -68,6 +69,14 @@ def check_name(name: str, namespace: str) -> None:
         )
     if not re.fullmatch(r"[a-zA-Z][\w-]*", namespace, re.ASCII) or namespace == "marft":
         raise ScaffoldError(f"--namespace {namespace!r}: wanted a word like 'my'; 'marft' is taken by the suite")
+
+
+def check_free(name: str, namespace: str) -> None:
+    """Refuse the name of a registered task or of an installed package.
+
+    Raises:
+        ScaffoldError: The name cannot be used.
+    """
     taken = [
         id for id in marft_envs.envs() if marft_envs.spec(id).task == name or id.startswith(f"{namespace}/{name}_")
     ]

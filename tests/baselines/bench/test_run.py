@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from bench_plan import ALL, records, timeless, write_plan
@@ -13,6 +14,7 @@ from baselines.bench.plan import read_plan
 from baselines.bench.run import Bench, locked, open_folder, run_bench
 from baselines.bench.run_unit import Folder
 from baselines.bench.units import cells_of, units_of
+from baselines.cli.bench import chosen_folder
 from baselines.cli.main import main
 from baselines.results.tables import export
 
@@ -181,7 +183,18 @@ def test_a_worker_that_dies_is_a_failed_unit(tmp_path):
     assert "exit code -9" in Folder(tmp_path / "out").read(name)["failure"]
 
 
-def test_the_plan_can_be_checked_without_running(tmp_path, capsys):
-    assert main(["bench", str(write_plan(tmp_path)), "--out", str(tmp_path / "out"), "--check"]) == 0
+def test_the_plan_can_be_checked_without_running(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", str(write_plan(tmp_path)), "--check"]) == 0
     assert "stories--laptop_duo--vote-at-tokens--marft-a--seed-0" in capsys.readouterr().out
-    assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
+
+
+def test_a_plan_without_a_folder_gets_a_new_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert chosen_folder("small", resume=False) == chosen_folder("small", resume=True) == Path("runs/bench-small")
+    Path("runs/bench-small").mkdir(parents=True)
+    assert chosen_folder("small", resume=False) == Path("runs/bench-small-2")
+    Path("runs/bench-small-2").mkdir()
+    assert chosen_folder("small", resume=False) == Path("runs/bench-small-3")
+    assert chosen_folder("small", resume=True) == Path("runs/bench-small-2")

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from report_inputs import HOSTILE, episode, evaluation, run
 
+from baselines import report
 from baselines.cli.main import main
 from baselines.report.page import SCRIPTS, assets, build_report, page, policy
 
@@ -124,6 +125,18 @@ def test_the_command_writes_the_file_or_nothing(tmp_path, capsys):
     assert "episodes.jsonl:1: this is no record of an episode" in capsys.readouterr().err
     assert [file.name for file in out.parent.iterdir()] == ["page.html"]
     assert not (tmp_path / "other.html").exists()
+
+
+def test_reports_of_other_records_are_other_files(tmp_path, capsys):
+    first, second = (evaluation(tmp_path / name, 2) for name in ("a", "b"))
+    export = tmp_path / "main.json"
+    for arguments in ([first], [second], [first, "--compare", second]):
+        assert main(["report", *map(str, arguments)]) == 0
+    assert [path.relative_to(tmp_path) for path in sorted(tmp_path.rglob("*.html"))] == [
+        *(Path("a/report-b.html"), Path("a/report.html"), Path("b/report.html"))
+    ]
+    export.write_text("{}")
+    assert report._file_of(export, None) == tmp_path / "main.html"
 
 
 @pytest.mark.parametrize("arguments", [["--episodes", "0"], ["--episodes", "x"], []])

@@ -49,7 +49,7 @@ def test_what_it_prints_are_the_next_commands(tmp_path, capsys):
     assert make("riddle_book", "--dir", tmp_path / "deep" / "down") == 0
     printed = capsys.readouterr().out
     folder = tmp_path / "deep" / "down" / "riddle_book"
-    assert f"pip install -e {folder}\n" in printed
+    assert f"pip install -e '{folder}[test]'\n" in printed
     assert f"marft check {DUO}\n" in printed
     assert f"marft train --env {DUO} --model tiny" in printed
     assert [entry.name for entry in folder.parent.iterdir()] == ["riddle_book"]  # nothing temporary stays
@@ -88,6 +88,15 @@ def test_a_name_that_is_taken_is_refused(tmp_path):
         create("riddles", tmp_path, "marft")
     with pytest.raises(ScaffoldError, match="wanted a word"):
         create("riddles", tmp_path, "a/b")
+
+
+def test_a_folder_that_exists_here_is_no_installed_package(tmp_path, monkeypatch, capsys):
+    """Python takes a folder in the working directory, where imports search too, for a package."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    (tmp_path / "riddles").mkdir()
+    assert main(["new", "riddles"]) == 1
+    assert "riddles exists already; choose another name" in capsys.readouterr().err
 
 
 def test_a_folder_that_exists_stays_as_it_is(tmp_path):

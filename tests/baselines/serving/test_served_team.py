@@ -512,7 +512,7 @@ def test_the_command_serves_a_run(trained, monkeypatch, capsys):
 
     real_run = uvicorn.Server.run
     monkeypatch.setattr(uvicorn.Server, "run", ask)
-    assert main(["serve", str(trained), "--openai", "--port", "0", "--device", "cpu"]) == 0
+    assert main(["serve", str(trained), "--port", "0", "--device", "cpu"]) == 0
     assert "duo: http://127.0.0.1:" in capsys.readouterr().out
     first, second = answers
     assert first.choices[0].message.content == second.choices[0].message.content
