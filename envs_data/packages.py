@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from envs_data.digest import digest_of
+from marft_common.installation import here
 
 
 class PackageError(ImportError):
@@ -49,9 +50,9 @@ class Package:
         """
         found = importlib.util.find_spec(self.module)
         if found is None or not found.submodule_search_locations:
-            raise PackageError(f"these environments need the optional package {self.name}: {self.install}")
+            raise PackageError(f"these environments need the optional package {self.name}: {here(self.install)}")
         if missing := [module for module in self.needs if importlib.util.find_spec(module) is None]:
-            raise PackageError(f"{self.name} is installed, but {', '.join(missing)} is not: {self.install}")
+            raise PackageError(f"{self.name} is installed, but {', '.join(missing)} is not: {here(self.install)}")
         try:
             version = metadata.version(self.name)
         except metadata.PackageNotFoundError:
@@ -59,7 +60,7 @@ class Package:
         if version != self.version:
             raise PackageError(
                 f"found {self.name} {version}, wanted {self.version}: another version has other tasks, and scores that "
-                f"cannot be compared: {self.install}"
+                f"cannot be compared: {here(self.install)}"
             )
         return Path(found.submodule_search_locations[0])
 

@@ -1,6 +1,6 @@
 """An algorithm of your own from the learner's settings: you learn what defines an algorithm here, and train with it.
 
-pip install "marft[agents]"
+pip install -e ".[agents]"
 python examples/custom_algorithm.py --model smollm2-135m --updates 16
 """
 

@@ -1,6 +1,6 @@
 """Evaluate a served model as a team: you learn to play with any OpenAI-compatible endpoint, and to read the interval.
 
-pip install "marft[agents,remote]"
+pip install -e ".[agents,remote]"
 python examples/evaluate_endpoint.py --url http://localhost:8000/v1 --model NAME --limit 50
 """
 

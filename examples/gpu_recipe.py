@@ -1,7 +1,7 @@
 """A whole experiment on one GPU, ready for Colab: you learn the four commands from the untrained team to the result.
 
-    !pip install "marft[agents,data]"
-    !python gpu_recipe.py
+    !pip install -e ".[agents,data]"
+    !python examples/gpu_recipe.py
 
 On a T4 (16 GB) the defaults fit. Every step is a `marft` command; the lines that are printed can be run by hand.
 """

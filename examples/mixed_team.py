@@ -1,6 +1,6 @@
 """A trained agent beside a frozen partner: you learn to mix policies in a team and to train only some of them.
 
-pip install "marft[agents]"
+pip install -e ".[agents]"
 python examples/mixed_team.py --model smollm2-135m --updates 16
 """
 

@@ -1,6 +1,6 @@
 """PPO of Stable-Baselines3 in a text game: you learn which views turn text into what other libraries expect.
 
-pip install "marft[sb3]"
+pip install -e ".[sb3]"
 python examples/third_party_ppo.py --steps 8192
 """
 

@@ -1,6 +1,6 @@
 """TRL's GRPO trains one agent of a team: you learn to give TRL an agent of a game as its environment.
 
-    pip install "marft[agents,trl]"
+    pip install -e ".[agents,trl]"
     python examples/trl_seat.py --model Qwen/Qwen2.5-0.5B-Instruct --steps 20
 
 The model acts by calling the tool `say`, so its chat template must support tool calls.

@@ -17,6 +17,7 @@ from baselines.cli.close_names import did_you_mean
 from baselines.cli.short_help import PAGES
 from baselines.cli.terminal import guard_warnings_and_tracebacks, say
 from marft_common.import_paths import search_working_directory
+from marft_common.installation import pip_install
 from marft_common.visible_text import visible
 
 
@@ -175,7 +176,7 @@ def _is_ours(error: Exception) -> bool:
 def _message(error: Exception) -> str:
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if isinstance(error, ModuleNotFoundError) and error.name in AGENT_PACKAGES:
-        text += "; training and evaluation need: pip install 'marft[agents]'"
+        text += f"; training and evaluation need: {pip_install('agents')}"
     return text or type(error).__name__
 
 

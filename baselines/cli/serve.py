@@ -20,6 +20,7 @@ from baselines.experiment.run_surface import read_surface
 from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of
 from baselines.serving.served_team import OF_A_QUESTION, ServedTeam, ServeLimits, check_surface, question_environments
 from marft_agents.runs import checkpoint
+from marft_common.installation import pip_install
 from marft_envs.registration.recorded_game import surface_of
 
 
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             from baselines.serving.a2a_api import a2a_app
     except ImportError as error:
         extra = "a2a,serve" if arguments.a2a else "serve"
-        raise ServeError(f"marft serve: {error}; install what it needs: pip install 'marft[{extra}]'") from error
+        raise ServeError(f"marft serve: {error}; install what it needs: {pip_install(extra)}") from error
     if not is_loopback(arguments.host) and not arguments.allow_remote_clients:
         raise ServeError(
             f"--host {arguments.host} can be reached from other machines, and there are no keys: wanted 127.0.0.1, or "

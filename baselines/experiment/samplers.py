@@ -16,6 +16,7 @@ from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import NO_KEY, open_client, shorten
 from marft_agents.policies.server_log import last_error
 from marft_agents.policies.vllm_sampler import NOT_INSTALLED
+from marft_common.installation import pip_install
 
 OWN, VLLM = "own", "vllm"
 ANSWER_S = 10.0  # timeout of a server's list of models, in seconds
@@ -34,7 +35,7 @@ def check_sampler(name: str) -> None:
     if name == VLLM and importlib.util.find_spec("vllm") is None:
         raise SamplerError(NOT_INSTALLED)
     if name != VLLM and importlib.util.find_spec("openai") is None:
-        raise SamplerError(f"--sampler {name} needs the package openai: pip install 'marft[remote]'")
+        raise SamplerError(f"--sampler {name} needs the package openai: {pip_install('remote')}")
 
 
 def check_play(names: str, models: Collection[str], law: SamplingParams, *, workers: int = 1) -> None:

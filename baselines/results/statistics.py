@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from marft_agents.intervals import Interval, wilson
+from marft_common.installation import pip_install
 
 __all__ = [
     "BootstrapDifference",
@@ -124,7 +125,7 @@ def _package(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
-        text = f"package {missing} is missing; the statistics need: pip install 'marft[bench]'"
+        text = f"package {missing} is missing; the statistics need: {pip_install('bench')}"
         raise ModuleNotFoundError(text, name=missing) from error
 
 

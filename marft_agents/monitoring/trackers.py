@@ -24,6 +24,7 @@ from marft_agents.monitoring.alarms import Alarm
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
 from marft_agents.trajectory import Trajectory
 from marft_common import atomic_files
+from marft_common.installation import pip_install
 
 NAME_FILE = "tracked_run.json"
 
@@ -212,9 +213,7 @@ class TrackingSettings:
         for name in self.track:
             known = TRACKERS[name]
             if not _is_installed(known.package):
-                raise SettingsError(
-                    f"--track {name} needs the package {known.package}: pip install 'marft[{known.extra}]'"
-                )
+                raise SettingsError(f"--track {name} needs the package {known.package}: {pip_install(known.extra)}")
 
 
 def _is_installed(package: str) -> bool:

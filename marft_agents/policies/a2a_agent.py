@@ -15,6 +15,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.policy import Request, failed_action, text_action
 from marft_agents.policies.remote import RemoteError, shorten
 from marft_agents.trajectory import Action
+from marft_common.installation import pip_install
 
 POLL_S = 0.2  # pause between two looks at a task that is not over, in seconds
 LONGEST_REPLY = 1_000_000  # characters of text; a longer one is a failure
@@ -37,7 +38,7 @@ class A2APolicy:
         try:
             import a2a.client  # noqa: F401
         except ImportError as error:
-            raise RemoteError("A2A agents need the package a2a-sdk: pip install 'marft[a2a]'") from error
+            raise RemoteError(f"A2A agents need the package a2a-sdk: {pip_install('a2a')}") from error
         self.url, self.concurrency, self.timeout_s, self.retries = url, concurrency, timeout_s, retries
 
     def __str__(self) -> str:

@@ -21,6 +21,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.chat_template import merge_turns, messages_of
 from marft_agents.policies.policy import Request, failed_action, text_action
 from marft_agents.trajectory import Action, TokenCounts
+from marft_common.installation import pip_install
 
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 NO_KEY = "none"  # the SDK requires a key; local servers ignore it
@@ -178,7 +179,7 @@ def open_client(base_url: str, key: str, timeout_s: float, retries: int) -> Any:
     try:
         from marft_common.openai_client import open_client as open_sdk
     except ImportError as error:
-        raise RemoteError("remote agents need the package openai: pip install 'marft[remote]'") from error
+        raise RemoteError(f"remote agents need the package openai: {pip_install('remote')}") from error
     return open_sdk(base_url, key, timeout_s, retries)
 
 

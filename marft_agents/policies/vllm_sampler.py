@@ -25,9 +25,10 @@ from marft_agents.policies.external_sampler import (
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Request
 from marft_agents.trajectory import Action, IntArray
+from marft_common.installation import pip_install
 
 NOT_INSTALLED = (
-    "vLLM is not in this environment: pip install 'marft[vllm]' for a GPU; for a CPU, `make vllm` makes an environment "
+    f"vLLM is not in this environment: {pip_install('vllm')} for a GPU; for a CPU, `make vllm` makes an environment "
     "with it"
 )
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # values allowed by vLLM for max_lora_rank

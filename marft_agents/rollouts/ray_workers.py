@@ -26,6 +26,7 @@ from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.remote import shorten
 from marft_agents.rollouts.rollout_source import GroupPlayer
 from marft_agents.rollouts.rollout_workers import OFF, Played, RolloutSettings
+from marft_common.installation import pip_install
 
 Build = Callable[[int], contextlib.AbstractContextManager[GroupPlayer]]
 
@@ -44,7 +45,7 @@ class RolloutWorkerError(RuntimeError):
 def check_ray(settings: RolloutSettings) -> None:
     """Raise a RolloutWorkerError that names the extra if workers of a Ray cluster are asked for and Ray is missing."""
     if settings.ray != OFF and importlib.util.find_spec("ray") is None:
-        raise RolloutWorkerError(f"--ray {settings.ray} needs the package ray: pip install 'marft[ray]'")
+        raise RolloutWorkerError(f"--ray {settings.ray} needs the package ray: {pip_install('ray')}")
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ from marft_agents.policies.remote import shorten
 from marft_agents.rollouts.ray_workers import START_S, check_ray, other_versions, versions
 from marft_agents.rollouts.rollout_workers import OFF, RolloutSettings
 from marft_agents.setting_fields import SettingsError
+from marft_common.installation import pip_install
 
 WANTED = ("pandas", "pyarrow", "fsspec", "requests", "pydantic")  # by Ray Train, beside Ray
 DEFAULTS = {  # of Ray Train, as environment variables
@@ -64,8 +65,7 @@ def check_ranks(settings: RankSettings, rollouts: RolloutSettings) -> None:
     missing = [package for package in WANTED if importlib.util.find_spec(package) is None]
     if missing:
         raise RankError(
-            f"--learners {settings.learners} needs Ray Train, which misses {', '.join(missing)}: "
-            "pip install 'marft[ray]'"
+            f"--learners {settings.learners} needs Ray Train, which misses {', '.join(missing)}: {pip_install('ray')}"
         )
 
 

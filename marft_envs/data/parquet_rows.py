@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from envs_data import DataError
+from marft_common.installation import pip_install
 
 SMALL = 2**28  # bytes that any file may take in memory
 GROWTH = 40  # times the size of its file, for larger files; a JSON list of empty lists reaches 20
@@ -38,9 +39,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         import pyarrow as pa
         import pyarrow.parquet as pq  # only Parquet needs the extra
     except ImportError as error:
-        raise DataError(
-            str(path), "no package pyarrow", "it, to read Parquet", "run pip install 'marft[data]'"
-        ) from error
+        raise DataError(str(path), "no package pyarrow", "it, to read Parquet", f"run {pip_install('data')}") from error
     try:
         limit = max(SMALL, GROWTH * path.stat().st_size)
         metadata = pq.read_metadata(path)

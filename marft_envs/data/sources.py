@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import envs_data
 from envs_data import DataError
+from marft_common.installation import pip_install
 from marft_envs.data.files import Row, find_split, read_file
 
 MATH_CONFIGS = frozenset(
@@ -88,7 +89,7 @@ def installed_hub() -> Hub:
         import datasets  # an extra, and slow to import
     except ImportError as error:
         raise DataError(
-            "hub", "no package datasets", "it, to read from the hub", "run pip install 'marft[data]'"
+            "hub", "no package datasets", "it, to read from the hub", f"run {pip_install('data')}"
         ) from error
     module: Hub = datasets
     return module

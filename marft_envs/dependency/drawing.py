@@ -104,14 +104,14 @@ def picture(dependency: Dependency, roster: Roster, path: str | os.PathLike[str]
     The suffix of the path chooses the format, such as .png or .svg.
 
     Raises:
-        ImportError: matplotlib is missing; the message names the extra that brings it.
+        ImportError: matplotlib is missing; the message says how to install it.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "drawing a dependency needs matplotlib: pip install 'marft[agents]' (Mermaid and DOT text needs nothing)"
+            "drawing a dependency needs matplotlib: pip install matplotlib (Mermaid and DOT text needs nothing)"
         ) from error
     panels = _cases(dependency, roster, 0)
     if len(panels) == 1 and rounds > 1:

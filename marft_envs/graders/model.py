@@ -18,6 +18,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
+from marft_common.installation import pip_install
 from marft_envs.game.rewards import CHARACTERS_PER_TOKEN
 from marft_envs.game.task import JudgeFailure, Task
 from marft_envs.graders.base import Score, Trajectory
@@ -69,7 +70,7 @@ class ChatEndpoint:
 
     def __post_init__(self) -> None:
         if find_spec("openai") is None:
-            raise ImportError("a judge behind an endpoint needs: pip install 'marft[remote]'")
+            raise ImportError(f"a judge behind an endpoint needs: {pip_install('remote')}")
 
     def __call__(self, messages: Sequence[dict[str, str]]) -> str:
         """Request the reply."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_common.atomic_files import replacing
+from marft_common.installation import pip_install
 from marft_envs.data.parquet_rows import parquet_rows
 from marft_envs.game.episode import Episode
 
@@ -140,5 +141,5 @@ def _arrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("Parquet needs: pip install 'marft[data]'") from error
+        raise ImportError(f"Parquet needs: {pip_install('data')}") from error
     return pyarrow, pyarrow.parquet

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_common.atomic_files import replacing
+from marft_common.installation import pip_install
 from marft_envs.game.episode import Episode
 from marft_envs.game.turn import Turn
 
@@ -134,7 +135,7 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError("spans need: pip install 'marft[telemetry]'") from error
+        raise ImportError(f"spans need: {pip_install('telemetry')}") from error
 
 
 def _workflow_attributes(episode: Episode) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import metadata
 from typing import Any
 
+from marft_common.installation import pip_install
 from marft_envs.sandbox.image import DEFAULT_IMAGE
 from marft_envs.sandbox.judge import Judge, JudgeBase
 from marft_envs.sandbox.judge_data import Judgement, SandboxError, Submission
@@ -47,7 +48,7 @@ class RayJudge(JudgeBase):
 
     def __init__(self, backend: str = "auto", image: str = DEFAULT_IMAGE) -> None:
         if importlib.util.find_spec("ray") is None:
-            raise SandboxError(f"judge ray:{backend} needs the package ray: pip install 'marft[ray]'")
+            raise SandboxError(f"judge ray:{backend} needs the package ray: {pip_install('ray')}")
         import ray
 
         self._ray: Any = ray

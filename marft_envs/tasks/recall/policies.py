@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from marft_common.installation import pip_install
 from marft_envs.tasks.recall.store import Entry, words
 
 _WRITE, _READ, _DISTIL = r"agents|none|all|last:[1-9]\d*", r"agents|all|bm25:[1-9]\d*", "none|agents"
@@ -89,5 +90,5 @@ def bm25() -> Any:
     try:
         import bm25s
     except ImportError as error:
-        raise ImportError("memory bm25:K needs the library bm25s: pip install 'marft[memory]'") from error
+        raise ImportError(f"memory bm25:K needs the library bm25s: {pip_install('memory')}") from error
     return bm25s

@@ -13,6 +13,7 @@ from baselines.cli.settings_flags import flag
 from baselines.cli.train import experiment_of
 from baselines.experiment.experiment import SETTINGS
 from baselines.experiment.presets import PRESETS
+from marft_common.installation import pip_install
 
 DUO = ["--env", "marft/math_duo-v0", "--data", "embedded:stories", "--device", "cpu"]
 NO_MODEL = ["--model", "no-such-model"]  # loading it fails: any other error came first
@@ -71,7 +72,7 @@ def test_vllm_does_not_play_the_tiny_model(capsys, tmp_path, monkeypatch):
 def test_a_tracker_that_is_not_installed(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     error = error_of(capsys, *NO_MODEL, "--track", "tensorboard,wandb", "--out", tmp_path / "out")
-    assert "--track wandb needs the package wandb: pip install 'marft[wandb]'" in error
+    assert f"--track wandb needs the package wandb: {pip_install('wandb')}" in error
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,6 +11,7 @@ from fakes import word_model
 
 from baselines.cli.main import main
 from marft_agents.policies.server_log import last_error, log_path
+from marft_common.installation import pip_install
 
 # In the place of vLLM: tells what it was started with, and fails.
 STARTED = """
@@ -59,7 +60,7 @@ def test_what_vllm_is_started_with_and_where_it_logs(tmp_path, monkeypatch):
 
 def test_without_vllm(capsys):
     assert main(["vllm"]) == 1
-    assert "vLLM is not in this environment: pip install 'marft[vllm]' for a GPU" in capsys.readouterr().err
+    assert f"vLLM is not in this environment: {pip_install('vllm')} for a GPU" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import marft_envs
 from baselines.cli.main import main
 from baselines.results.cohorts import CohortError, Cohorts, cohort_scores
 from marft_agents.intervals import wilson
+from marft_common.installation import pip_install
 from marft_envs.game.episode import Episode
 from marft_envs.records.files import read_episodes
 from marft_envs.records.replay import replay
@@ -272,7 +273,7 @@ def test_a_missing_extra_is_named(evaluated, tmp_path, capsys, monkeypatch, form
     monkeypatch.setitem(sys.modules, module, None)
     code, _, error = run(capsys, "export", evaluated, "--format", form, "--out", tmp_path / "e")
     assert code == 1
-    assert f"pip install 'marft[{extra}]'" in error
+    assert pip_install(extra) in error
     assert not list(tmp_path.iterdir())
 
 

@@ -32,6 +32,7 @@ from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule, group_settings
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import SampledTurn, Trajectory
+from marft_common.installation import pip_install
 
 SCHEDULE = TrainingSchedule(updates=2, groups=4, group_size=2, seed=3)
 SETTINGS = LearnerSettings(level="token", policy_lr=1e-2, critic_lr=1e-2)
@@ -343,10 +344,10 @@ def test_without_ray_the_extra_is_named(capsys, tmp_path, monkeypatch):
     missing = {"ray"}
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else find(name))
-    assert "pip install 'marft[ray]'" in error_of(capsys, tmp_path, "--ray", "local")
+    assert pip_install("ray") in error_of(capsys, tmp_path, "--ray", "local")
     missing = {"pyarrow"}
     error = error_of(capsys, tmp_path, "--ray", "local", "--learners", "2")
-    assert "--learners 2 needs Ray Train, which misses pyarrow: pip install 'marft[ray]'" in error
+    assert f"--learners 2 needs Ray Train, which misses pyarrow: {pip_install('ray')}" in error
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from marft_common.installation import pip_install
 from marft_envs.tasks.tools.definition import BrokenSchemaError, Tool, ToolError, check_schema
 from marft_envs.tasks.tools.world import State, World
 
@@ -131,7 +132,7 @@ class McpServer:
         try:
             from mcp import Client, StdioServerParameters
         except ImportError as error:
-            raise ImportError("tools of MCP servers need the official SDK: pip install 'marft[mcp]'") from error
+            raise ImportError(f"tools of MCP servers need the official SDK: {pip_install('mcp')}") from error
         if isinstance(self.target, str):
             return Client(self.target, read_timeout_seconds=self.timeout_s)
         started = StdioServerParameters(command=self.target[0], args=list(self.target[1:]), env=self.env)

