@@ -19,11 +19,12 @@ from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.objectives import value_loss
 from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.ranks import ALONE, Ranks
+from marft_agents.learning.scoring import score_actions
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.token_log_probs import ONE_TOKEN, action_hidden
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.language_model import LanguageModelTeam
-from marft_agents.trajectory import IntArray, Trajectory
+from marft_agents.trajectory import Action, FloatArray, IntArray, Trajectory
 
 DECAY = 0.99999  # of the running moments of the returns
 LEAST_VARIANCE = 1e-2  # lower bound, so that nearly equal returns are not amplified
@@ -94,23 +95,6 @@ class ValueHead(nn.Module):
         return values
 
 
-@torch.no_grad()
-def trunk_features(base: AdaptedBase, prompts: Sequence[IntArray], actions: Sequence[IntArray]) -> Tensor:
-    """Return the frozen trunk's features at the position before each action token.
-
-    Args:
-        base: Base model; its adapters are switched off for the pass.
-        prompts: Token ids of each prompt, int32 [P_i].
-        actions: Token ids of each action, int32 [T_i], T_i >= 1. With T_i = 1 only the prompt's last position is
-            returned (the action-level observation ô), for any token.
-
-    Returns:
-        Float32 [sum T_i, d], rows in the order of the actions.
-    """
-    with base.active_adapter(None):
-        return action_hidden(base.trunk, prompts, actions, base.device).float()
-
-
 class TeamCritic:
     """Value function of a team, with one head per base model or per agent.
 
@@ -158,37 +142,87 @@ class TeamCritic:
         head = np.array([self.head_of.get(agent, -1) for agent in batch.agents])[batch.agent]
         return [np.flatnonzero((head == h) & (batch.num_values > 0)) for h in range(len(self.heads))]
 
+    def _own_actions(self, batch: Batch) -> Index:
+        """Return the actions that this rank runs, int64 [n]; their features stay on it."""
+        costs = [len(action.prompt_ids) + len(action.token_ids) for action in batch.actions]
+        return np.arange(len(costs))[self.ranks.own(costs)]
+
     def _own_actions_by_head(self, batch: Batch) -> list[Index]:
         """Return per head those of its actions whose features are on this rank, int64 [n] each."""
-        own = self.ranks.own([len(a.prompt_ids) + len(a.token_ids) for a in batch.actions])
-        return [index[(own.start <= index) & (index < own.stop)] for index in self._actions_by_head(batch)]
+        own = self._own_actions(batch)
+        return [index[np.isin(index, own)] for index in self._actions_by_head(batch)]
 
-    def features(self, batch: Batch) -> list[Tensor]:
-        """Return per head [V_h, d], the frozen trunk's features before each decision of this rank's actions."""
-        every_token = self.settings.level == "token" and self.settings.credit != "round"
+    def bare_pass(self, batch: Batch, *, reference: bool = False) -> tuple[list[Tensor], FloatArray]:
+        """Run the base without adapter once over the actions; values and the KL penalty both need it.
+
+        Args:
+            batch: Batch of the update.
+            reference: True to score the recorded tokens, too.
+
+        Returns:
+            Per head float32 [V_h, d], the features before each decision of this rank's actions; and float32 [T], the
+            log-probs of the tokens of all ranks, zeros unless asked for.
+        """
         by_head = self._own_actions_by_head(batch)
-        features = list(self._nothing)
+        read = batch.lengths if reference else batch.num_values  # tokens that the pass predicts, int64 [N]
+        base_of = np.array([self._base_of(agent) for agent in batch.agents])[batch.agent]
+        own = self._own_actions(batch)
+        features, logprobs = list(self._nothing), np.zeros(len(batch.reference), np.float32)
         for index, base in enumerate(self.bases):
-            heads = self._heads_on(index)
-            members = np.sort(np.concatenate([by_head[h] for h in heads])).tolist()
-            prompts = [batch.actions[i].prompt_ids for i in members]
-            # a placeholder action: only the position before it is evaluated
-            actions = [batch.actions[i].token_ids if every_token else ONE_TOKEN for i in members]
-            found = dict(zip(members, self._frozen_features(base, prompts, actions), strict=True))
-            for h in heads:
+            members = own[(base_of[own] == index) & (read[own] > 0)]
+            actions = [batch.actions[i] for i in members]
+            tokens = [action.token_ids[:count] for action, count in zip(actions, read[members], strict=True)]
+            states, scores = self._run_bare(
+                base,
+                [action.prompt_ids for action in actions],
+                tokens,
+                batch.num_values[members],
+                scored=actions if reference else None,
+            )
+            found = dict(zip(members.tolist(), states, strict=True))
+            for h in self._heads_on(index):
                 features[h] = torch.cat([self._nothing[h], *(found[i] for i in by_head[h].tolist())])
-        return features
+            if reference:
+                logprobs[batch.tokens_of(members)] = np.concatenate([logprobs[:0], *scores])
+        return features, self.ranks.total(logprobs) if reference else logprobs
 
-    def _frozen_features(
-        self, base: AdaptedBase, prompts: Sequence[IntArray], actions: Sequence[IntArray]
-    ) -> list[Tensor]:
-        """Compute trunk features in micro-batches; return [T_i, d] per action."""
-        inputs = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
-        result: dict[int, Tensor] = {}
-        for part in self.ranks.even(self.size.plan(inputs, factor=2)):
-            found = trunk_features(base, [prompts[i] for i in part], [actions[i] for i in part])
-            result.update(zip(part, found.split([len(actions[i]) for i in part]), strict=True))
-        return [result[i] for i in range(len(prompts))]
+    @torch.no_grad()
+    def _run_bare(
+        self,
+        base: AdaptedBase,
+        prompts: Sequence[IntArray],
+        tokens: Sequence[IntArray],
+        valued: Index,
+        *,
+        scored: Sequence[Action] | None = None,
+    ) -> tuple[list[Tensor], list[FloatArray]]:
+        """Run a base without adapter, in micro-batches.
+
+        Args:
+            base: Base model; its adapters are switched off for the passes.
+            prompts: Token ids of each prompt, int32 [P_i].
+            tokens: Tokens after each prompt, int32 [T_i], T_i >= 1. The last is predicted and never read.
+            valued: Number of positions of each, from the prompt's last on, whose features are wanted; <= T_i.
+            scored: Actions with these prompts and tokens, to score them; None: no scores.
+
+        Returns:
+            Per action the features, float32 [valued_i, d]; and the log-probs, float32 [T_i], none without `scored`.
+        """
+        inputs = [np.concatenate([p, t[:-1]]) for p, t in zip(prompts, tokens, strict=True)]
+        features: dict[int, Tensor] = {}
+        logprobs: dict[int, FloatArray] = {}
+        with base.active_adapter(None):
+            for part in self.ranks.even(self.size.plan(inputs, factor=2)):
+                lengths = [len(tokens[i]) for i in part]
+                hidden = action_hidden(
+                    base.trunk, [prompts[i] for i in part], [tokens[i] for i in part], base.device
+                )  # [sum of lengths, d]
+                for i, states in zip(part, hidden.split(lengths), strict=True):
+                    features[i] = states[: valued[i]].to(torch.float32, copy=True)  # a view would keep all of `hidden`
+                if scored is not None:
+                    flat = score_actions(base, hidden, [scored[i] for i in part], self.team.law).logprobs
+                    logprobs |= zip(part, (own.cpu().numpy() for own in flat.split(lengths)), strict=True)
+        return [features[i] for i in range(len(prompts))], [logprobs[i] for i in sorted(logprobs)]
 
     @torch.no_grad()
     def _values(self, head: int, features: Tensor) -> Array:
@@ -200,7 +234,7 @@ class TeamCritic:
 
         Args:
             batch: Batch of the update.
-            features: Per head [V_h, d] of this rank's actions, from `features`.
+            features: Per head [V_h, d] of this rank's actions, from `bare_pass`.
 
         Raises:
             DivergenceError: A value is not finite.
@@ -242,7 +276,8 @@ class TeamCritic:
                 continue
             own = cut[self.ranks.own([len(trajectories[e].final_prompt_ids) for e in cut])]
             prompts = [trajectories[e].final_prompt_ids for e in own]
-            features = self._frozen_features(base, prompts, [ONE_TOKEN] * len(own))
+            # a placeholder after each prompt: only the position before it is evaluated
+            features, _ = self._run_bare(base, prompts, [ONE_TOKEN] * len(own), np.ones(len(own), np.int64))
             for head in self._heads_on(index):
                 values = np.zeros(len(trajectories))
                 if own:
@@ -266,7 +301,7 @@ class TeamCritic:
 
         Args:
             batch: Batch with the `values` before the fit and the `returns` to regress on.
-            features: Per head [V_h, d] of this rank's actions, from `features`.
+            features: Per head [V_h, d] of this rank's actions, from `bare_pass`.
             lr: Adam step size of this update.
             generator: Random generator that shuffles the mini-batches.
 

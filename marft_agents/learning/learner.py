@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from marft_agents.learning.advantages import Array, overlong_punishment
 from marft_agents.learning.batch import Batch, build_batch
@@ -39,7 +40,7 @@ from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.setting_fields import SettingsError
-from marft_agents.trajectory import Trajectory
+from marft_agents.trajectory import FloatArray, Trajectory
 
 
 class Learner:
@@ -196,12 +197,18 @@ class Learner:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        batch = self._with_log_probs(batch)  # log pi_old, log pi_ref
+        batch = self._with_old_log_probs(batch)  # log pi_old
+        features: list[Tensor] = []
+        if self.critic is not None:  # features of the frozen trunk, and log pi_ref from the same pass
+            features, reference = self.critic.bare_pass(batch, reference=settings.kl_weight > 0)
+        elif settings.kl_weight:
+            reference = self._reference_log_probs(batch)
+        if settings.kl_weight:
+            batch = batch._replace(reference=reference)
         batch = batch._replace(shaping=self._shaping(batch))
 
-        # V before every decision, and after truncated episodes, on features of the frozen trunk
+        # V before every decision, and after truncated episodes
         if self.critic is not None:
-            features = self.critic.features(batch)
             batch = batch._replace(values=self.critic.values(batch, features))
             batch = batch._replace(bootstrap=self.critic.bootstraps(batch, trajectories))
 
@@ -266,13 +273,13 @@ class Learner:
 
     # ------------------------------------------------------------------ before the first step
 
-    def _with_log_probs(self, batch: Batch) -> Batch:
-        """Return the batch with old and reference log-probs, where the update needs them.
+    def _with_old_log_probs(self, batch: Batch) -> Batch:
+        """Return the batch with log-probs under the policies before the update.
 
-        Old log-probs are recomputed where the recorded ones came from another engine or precision, so that the ratio
+        They are recomputed where the recorded ones came from another engine or precision, so that the ratio
         starts at 1. This is skipped when the first pass over the whole batch computes them anyway (`PolicyStep`).
         """
-        old, reference = batch.old.copy(), batch.reference.copy()
+        old = batch.old.copy()
         in_passing = self.settings.mini_batches == 1 and not self.settings.costs_kl
         for number, policy in enumerate(batch.policies):
             base, own = self._base(policy), np.flatnonzero(batch.policy == number)
@@ -280,10 +287,18 @@ class Learner:
             if len(inexact):
                 actions = [batch.actions[i] for i in inexact]
                 old[batch.tokens_of(inexact)] = np.concatenate(self.scorer.logprobs(base, policy, actions))
-            if self.settings.kl_weight and len(own):
+        return batch._replace(old=old)
+
+    def _reference_log_probs(self, batch: Batch) -> FloatArray:
+        """Return float32 [T], the log-probs of all tokens under the bare bases, for an update without a critic."""
+        reference = batch.reference.copy()
+        bases = [self._base(policy) for policy in batch.policies]
+        for base in dict.fromkeys(bases):
+            own = np.flatnonzero(np.array([other is base for other in bases])[batch.policy])
+            if len(own):
                 actions = [batch.actions[i] for i in own]
                 reference[batch.tokens_of(own)] = np.concatenate(self.scorer.logprobs(base, None, actions))
-        return batch._replace(old=old, reference=reference)
+        return reference
 
     def _shaping(self, batch: Batch) -> Array:
         """Return float64 [D], what is added to the reward of each decision: overlong punishment and KL cost."""

@@ -18,6 +18,30 @@ from marft_agents.trajectory import Action, FloatArray, IntArray
 NO_TOKENS: IntArray = np.zeros(0, np.int32)
 
 
+def score_actions(
+    base: AdaptedBase,
+    hidden: Tensor,
+    actions: Sequence[Action],
+    law: SamplingParams,
+    *,
+    entropy_gradient: bool = False,
+) -> TokenScores:
+    """Compute log-probs and entropies of recorded tokens from the hidden states that predict them.
+
+    Args:
+        base: Base model, under the adapter that gave the hidden states.
+        hidden: Hidden states [N, d] at the N tokens, from `action_hidden`.
+        actions: Recorded actions, with N tokens in all.
+        law: Sampling parameters of the recorded actions.
+        entropy_gradient: True to keep the graph of the entropy.
+    """
+    ids = np.concatenate([NO_TOKENS, *(a.token_ids for a in actions)])
+    tokens = torch.as_tensor(ids, dtype=torch.long, device=base.device)
+    supports = [ids for a in actions for ids in (a.support or [None] * len(a.token_ids))]
+    restricted = supports if any(ids is not None for ids in supports) else None
+    return score_tokens(base.head, hidden, tokens, law, restricted, entropy_gradient=entropy_gradient)
+
+
 class LogProbScorer:
     """Scores recorded actions under their sampling parameters.
 
@@ -48,21 +72,11 @@ class LogProbScorer:
             actions: Recorded actions of one forward pass; none for one that other ranks need (`Ranks.even`).
             entropy_gradient: True to keep the graph of the entropy.
         """
-        ids = np.concatenate([NO_TOKENS, *(a.token_ids for a in actions)])
-        tokens = torch.as_tensor(ids, dtype=torch.long, device=base.device)
-        supports = [ids for a in actions for ids in (a.support or [None] * len(a.token_ids))]
         with base.active_adapter(adapter):
             hidden = action_hidden(
                 base.trunk, [a.prompt_ids for a in actions], [a.token_ids for a in actions], base.device
             )
-            return score_tokens(
-                base.head,
-                hidden,
-                tokens,
-                self.law,
-                supports if any(ids is not None for ids in supports) else None,
-                entropy_gradient=entropy_gradient,
-            )
+            return score_actions(base, hidden, actions, self.law, entropy_gradient=entropy_gradient)
 
     @torch.no_grad()
     def logprobs(self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action]) -> list[FloatArray]:

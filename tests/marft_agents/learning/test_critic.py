@@ -9,7 +9,9 @@ import pytest
 from fakes import word_team
 from naive import play
 
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
+from marft_agents.learning.batch import build_batch
 from marft_agents.learning.critic import ReturnScale
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -80,3 +82,31 @@ def test_the_scale_resumes_with_the_learner():
     for first, second in zip(learner.critic.scales, again.critic.scales, strict=True):
         assert first.sums.tolist() == second.sums.tolist()
         assert np.abs(first.sums).min() > 0
+
+
+@pytest.mark.parametrize("knobs", [{}, {"level": "token"}, {"credit": "round"}, {"baseline": "none"}])
+def test_values_and_the_kl_penalty_cost_one_pass_of_the_bare_base(knobs):
+    team = word_team(MARKET, stir=0.3)
+    learner = Learner(team, LearnerSettings(kl_weight=0.1, kl_place="reward", micro_batch=64, **knobs))
+    [base] = team.bases
+    lora = next(module for module in base.peft.modules() if hasattr(module, "lora_A"))
+    played, bare = play(team), []
+    base.trunk.register_forward_hook(lambda *_: bare.append(bool(lora.disable_adapters)))
+    learner.update(played)
+    assert bare.count(True) == 1
+    assert bare.count(False) >= len(MARKET)
+
+
+@pytest.mark.parametrize("law", [None, SamplingParams(temperature=0.7, top_k=12, max_new_tokens=4)])
+@pytest.mark.parametrize("knobs", [{}, {"level": "token"}, {"credit": "round"}])
+def test_the_joint_pass_gives_what_separate_passes_give(law, knobs):
+    team = word_team(MARKET, law=law, stir=0.3)
+    learner = Learner(team, LearnerSettings(micro_batch=3, **knobs))
+    batch = build_batch(play(team), team.policies, learner.settings)
+    [wanted], _ = learner.critic.bare_pass(batch)
+    [features], reference = learner.critic.bare_pass(batch, reference=True)
+    separate = np.concatenate(learner.scorer.logprobs(team.bases[0], None, batch.actions))
+    assert features.shape == (batch.num_values.sum(), team.bases[0].hidden_size)
+    np.testing.assert_allclose(features, wanted, rtol=0, atol=1e-6 * wanted.abs().max().item())
+    np.testing.assert_allclose(reference, separate, rtol=1e-6, atol=1e-6)
+    assert np.abs(reference - batch.old).max() > 1e-3  # the adapters are stirred

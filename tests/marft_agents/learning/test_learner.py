@@ -299,7 +299,7 @@ def test_values_that_are_not_finite_stop_the_update_with_the_turns_they_are_of()
     team = word_team(MARKET)
     learner = Learner(team, LearnerSettings())
     batch = build_batch(play(team), team.policies, learner.settings)
-    [features] = learner.critic.features(batch)
+    [features], _ = learner.critic.bare_pass(batch)
     features[2] = features[2] * math.nan
     found = f"the critic: 1 of {len(batch.actions)} turns have values not finite"
     with pytest.raises(DivergenceError, match=found) as caught:
@@ -703,7 +703,7 @@ def test_the_critic_reads_the_bare_trunk_before_each_decision(level):
     team = word_team(MARKET, stir=0.5)
     settings = LearnerSettings(level=level, micro_batch=3)
     batch = build_batch(play(team), team.policies, settings)
-    [flat] = Learner(team, settings).critic.features(batch)
+    [flat], _ = Learner(team, settings).critic.bare_pass(batch)
     found = flat.split(batch.num_values.tolist())
     bare = word_model().model.model  # a model that never had an adapter
     for action, features in zip(batch.actions, found, strict=True):

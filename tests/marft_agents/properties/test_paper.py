@@ -207,7 +207,7 @@ def test_the_critics_step_is_adam_on_the_mean_loss_with_coefficient_one(knobs):
     [head], [scale] = learner.critic.heads, learner.critic.scales
     assert [head.layers[1].out_features, head.layers[3].in_features] == [64, 64]
     batch = build_batch(play(team, episodes=12), team.policies, chosen)
-    features = learner.critic.features(batch)
+    features, _ = learner.critic.bare_pass(batch)
     returns = np.random.default_rng(0).normal(1.0, 0.8, size=len(batch.actions))
     batch = batch._replace(values=np.zeros(len(returns)), returns=returns)
 
