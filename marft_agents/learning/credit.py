@@ -58,31 +58,34 @@ class Steps(NamedTuple):
         action: Int64 [S], action before which the critic is evaluated.
         reward: Float64 [S], team reward that follows the step.
         ends: Int64 [G], number of steps up to the end of each of the G segments.
+        value_of: Int64 [D], the value that each decision gets its credit from, numbered in the order of the steps.
     """
 
     action: Index
     reward: Array
     ends: Index
+    value_of: Index
 
 
 def credit_steps(batch: Batch, settings: LearnerSettings) -> Steps:
     """Return the steps along which GAE runs: turns of the chain, rounds, or each agent's own turns."""
     everyone = np.arange(len(batch.actions))
     if settings.credit == "chain":
-        return Steps(everyone, batch.reward, _ends(batch.episode))
+        return Steps(everyone, batch.reward, _ends(batch.episode), np.arange(len(batch.values)))
     if settings.credit == "round":
         _, first = np.unique(batch.joint, return_index=True)
         reward = np.bincount(batch.joint, batch.reward).astype(np.float64)
-        return Steps(first, reward, _ends(batch.episode[first]))
+        return Steps(first, reward, _ends(batch.episode[first]), np.repeat(batch.joint, batch.num_decisions))
     own = np.lexsort((everyone, batch.agent, batch.episode))  # turn after turn, per episode and agent
     segment = numbered(zip(batch.episode[own].tolist(), batch.agent[own].tolist(), strict=True))
     following = np.searchsorted(batch.episode, batch.episode[own], side="right")  # end of the episode
+    value_of = np.argsort(positions(batch.value_offsets, own))
     same = segment[1:] == segment[:-1]
     following[:-1][same] = own[1:][same]  # or the agent's next turn: others' rewards before it follow the own turn
     if settings.rewards == "own":
-        return Steps(own, batch.reward[own], _ends(segment))
+        return Steps(own, batch.reward[own], _ends(segment), value_of)
     reward = np.array([batch.reward[start:end].sum() for start, end in zip(own, following, strict=True)])
-    return Steps(own, reward, _ends(segment))
+    return Steps(own, reward, _ends(segment), value_of)
 
 
 def _ends(segment: Index) -> Index:
@@ -107,10 +110,7 @@ def _along_steps(batch: Batch, settings: LearnerSettings, ratios: Array | None) 
         if settings.length_adaptive
         else settings.token_trace_decay,
     )
-    if settings.credit == "round":  # one number per round: the costs of all its decisions
-        rewards += np.bincount(np.repeat(batch.joint, batch.num_decisions), batch.shaping)
-    else:
-        rewards += batch.shaping[at]
+    rewards += np.bincount(steps.value_of, batch.shaping)  # the costs of all decisions of a round, or of one
     if ratios is not None:
         lambdas = preceding_lambdas(lambdas, ratios[batch.joint[steps.action]])
 
@@ -124,11 +124,7 @@ def _along_steps(batch: Batch, settings: LearnerSettings, ratios: Array | None) 
 
     advantages, decay, returns = recursion(lambdas), settings.value_trace_decay, np.zeros_like(values)
     returns[at] = (advantages if decay is None else recursion(np.full_like(lambdas, decay))) + values
-    if settings.credit == "round":
-        return np.repeat(advantages[batch.joint], batch.num_decisions), returns
-    credit = np.zeros_like(values)
-    credit[at] = advantages  # every decision has its value
-    return credit, returns
+    return advantages[steps.value_of], returns
 
 
 # ------------------------------------------------------------------ without a critic
