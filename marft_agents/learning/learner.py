@@ -350,24 +350,19 @@ class Learner:
 
     def _trained_now(self, batch: Batch) -> list[str]:
         """Return the policies that acted and are trained now, in order; `_next` reorders by the semi-greedy rule."""
-        return [name for name in self._ordered() if (batch.policy == batch.policies.index(name)).any()]
-
-    def _ordered(self) -> list[str]:
-        """Return the policies that this update trains if they acted, in training order."""
-        names = list(self.team.policies)
-        if self.settings.agent_order == "reverse":
-            names.reverse()
+        names, generator, position = list(self.team.policies), self.generator, None
         if self.settings.agent_interval:
             turn = (self.updates - self.settings.value_warmup) // self.settings.agent_interval
-            if self.settings.agent_order == "random":
-                cycle, position = divmod(turn, len(names))
-                # a seed per cycle: the order must not depend on how often this is called
-                names = list(np.random.default_rng([self.seed, cycle]).permutation(names))
-                return [str(names[position])]
-            return [names[turn % len(names)]]
-        if self.settings.agent_order == "random":
-            return [str(name) for name in self.generator.permutation(names)]
-        return names
+            cycle, position = divmod(turn, len(names))
+            # a seed per cycle: all updates of a cycle draw the same order
+            generator = np.random.default_rng([self.seed, cycle])
+        if self.settings.agent_order == "reverse":
+            names.reverse()
+        elif self.settings.agent_order == "random":
+            names = [str(name) for name in generator.permutation(names)]
+        if position is not None:
+            names = [names[position]]
+        return [name for name in names if (batch.policy == batch.policies.index(name)).any()]
 
     def _base(self, policy: str) -> AdaptedBase:
         return self.team.seat(self.team.policies[policy][0]).base
