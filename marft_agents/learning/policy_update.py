@@ -95,7 +95,7 @@ def loss_terms(rows: Batch, new: Tensor, settings: LearnerSettings) -> LossTerms
     weights = torch.as_tensor(np.repeat(rows.weight, rows.num_decisions), device=device)
 
     kl, kl_weights, nll = new[:0], new[:0], new[:0]
-    if settings.kl_weight and settings.kl_place == "loss":
+    if settings.penalises_kl:
         kl = kl_estimate(torch.as_tensor(rows.reference, device=device) - new, settings.kl_estimator)
         by_token = importance if settings.level == "token" else importance.repeat_interleave(lengths)
         kl_weights = by_token * torch.as_tensor(rows.weight, device=device).repeat_interleave(lengths)
@@ -159,7 +159,7 @@ def plan_passes(batch: Batch, scorer: LogProbScorer, settings: LearnerSettings) 
         statistics.
     """
     pulling = np.add.reduceat(batch.advantages != 0, batch.decision_offsets[:-1]) > 0
-    if settings.entropy_bonus > 0 or (settings.kl_weight > 0 and settings.kl_place == "loss"):
+    if settings.entropy_bonus > 0 or settings.penalises_kl:
         pulling[:] = True
     if settings.positive_nll > 0:
         pulling |= batch.positive
@@ -226,7 +226,7 @@ class PolicyStep:
         self._look_for_non_finite(part, terms, loss)
         kl = kl_estimate(terms.log_ratios.detach())
         logged = {}
-        if self.settings.kl_weight and self.settings.kl_place == "loss":
+        if self.settings.penalises_kl:
             logged["kl_reference"] = terms.kl
         if self.settings.positive_nll:
             logged["nll"] = terms.nll

@@ -388,6 +388,11 @@ class LearnerSettings:
         return self.kl_weight > 0 and self.kl_place == "reward"
 
     @property
+    def penalises_kl(self) -> bool:
+        """True if the KL penalty to the base model is a term of the loss."""
+        return self.kl_weight > 0 and self.kl_place == "loss"
+
+    @property
     def compares_draws(self) -> bool:
         """True if advantages compare the episodes of a prompt group, which then needs at least two of them."""
         return self.branches == 0 and (self.baseline in ("group", "leave_one_out") or self.centring == "group")
