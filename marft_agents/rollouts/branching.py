@@ -61,16 +61,12 @@ def branch(
     Returns:
         The branches of each episode.
     """
-    forks = [
-        (i, turn)
-        for i, (episode, trajectory) in enumerate(zip(episodes, trajectories, strict=True))
-        for turn in _forked(episode, trajectory, seed, most_turns, agents)
-    ]
-    plan = [
-        _sibling(episodes[i], trajectories[i], turn, turn * alternatives + k)
-        for i, turn in forks
-        for k in range(1, alternatives)
-    ]
+    forks: list[tuple[int, int]] = []  # episode and turn
+    plan: list[EpisodeStart] = []
+    for i, (episode, trajectory) in enumerate(zip(episodes, trajectories, strict=True)):
+        for turn in _forked(episode, trajectory, seed, most_turns, agents):
+            forks.append((i, turn))
+            plan += [_sibling(episode, trajectory, turn, turn * alternatives + k) for k in range(1, alternatives)]
     played = iter(play(plan) if plan else ())
     found = [Branches()] * len(episodes)
     for i, turn in forks:
