@@ -37,11 +37,11 @@ def anonymous(team: Mapping[str, Any], solo: Mapping[str, Any]) -> tuple[dict[st
     """
     names = {profile["name"]: f"agent_{place}" for place, profile in enumerate(team["profiles"])}
     role = solo["profiles"][0]
-    told = {
+    prompts = {
         "system_prompt": role["system_prompt"],
         "examples": _renamed(role.get("examples", []), {role["name"]: "agent_0"}),
     }
-    profiles = [{**profile, "name": names[profile["name"]], **told} for profile in team["profiles"]]
+    profiles = [{**profile, "name": names[profile["name"]], **prompts} for profile in team["profiles"]]
     dependency = _renamed(team.get("dependency", "chain"), names)
     return {**team, "profiles": profiles, "dependency": dependency}, {new: old for old, new in names.items()}
 
@@ -145,19 +145,20 @@ class ShuffledTeammates(BaseWrapper[str, Any, Any]):
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game; arguments as in the game."""
         self._donor = self._heard[self._donor_of[scenario_key(options or {"seed": seed})]]
-        self._turns: dict[str, int] = {}
+        self._turns_taken: dict[str, int] = {}
         self.env.reset(seed=seed, options=options)
 
     def observe(self, agent: str) -> str:
         """Return the agent's observation with the donor's messages."""
-        turns, turn = self._donor.get(agent, ()), self._turns.get(agent, 0)
-        return _replaced(self.env.observe(agent), agent, turns[turn] if turn < len(turns) else [])
+        turns, number = self._donor.get(agent, ()), self._turns_taken.get(agent, 0)
+        donated = turns[number] if number < len(turns) else []
+        return _replaced(self.env.observe(agent), agent, donated)
 
     def step(self, action: Any) -> None:
         """Take the turn of `agent_selection`."""
         if action is not None:
             agent = self.env.agent_selection
-            self._turns[agent] = self._turns.get(agent, 0) + 1
+            self._turns_taken[agent] = self._turns_taken.get(agent, 0) + 1
         self.env.step(action)
 
 
@@ -167,15 +168,18 @@ def has_authors(observation: Any) -> bool:
 
 
 def _of_teammate(message: Mapping[str, str], agent: str) -> bool:
+    """Return True if another agent wrote a message; one without a name is the environment's."""
     return message["role"] == "user" and message.get("name", ENVIRONMENT) not in (ENVIRONMENT, agent)
 
 
 def _heard(observation: Any, agent: str) -> Heard:
+    """Return the teammates' messages in an observation."""
     said = observation.messages[observation.fixed_messages :]
     return [(message["name"], message["content"]) for message in said if _of_teammate(message, agent)]
 
 
 def _replaced(observation: Any, agent: str, donated: Heard) -> TextObservation:
+    """Put donated messages in place of the teammates', author by author; those without a donated one are left out."""
     fixed = observation.fixed_messages
     by_author: dict[str, list[str]] = {}
     for author, text in donated:

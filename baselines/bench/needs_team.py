@@ -95,14 +95,14 @@ class NeedsTeam:
     def __str__(self) -> str:
         lines = [f"{self.env}, played by {self.policy}"]
         for probe in self.probes:
-            change = "" if probe.difference is None else f"   difference {_signed(probe.difference)}"
-            failed = f"   {probe.failures} failed" if probe.failures else ""
-            lines.append(f"{probe.name:15} success {probe.success}{change}{failed}")
+            line = f"{probe.name:15} success {probe.success}"
+            if (change := probe.difference) is not None:  # MDE: minimum detectable effect
+                line += f"   difference {change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
+                line += f", MDE {change.detectable:.3f}"
+            if probe.failures:
+                line += f"   {probe.failures} failed"
+            lines.append(line)
         return "\n".join([*lines, self.verdict])
-
-
-def _signed(found: PairedDifference) -> str:
-    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}], MDE {found.detectable:.3f}"
 
 
 def needs_team(
@@ -128,21 +128,20 @@ def needs_team(
     partners = _partners(env)
 
     def play(make: Callable[[], Any], team: Policy = players) -> Evaluation:
-        return evaluate(lambda: _Told(make()), team, options, seeds=[seed], patience=math.inf)
+        return evaluate(lambda: _OracleView(make()), team, options, seeds=[seed], patience=math.inf)
 
     heard: dict[str, dict[str, list[Heard]]] = {}
     intact = play(lambda: HeardMessages(make_env(), heard))
     donor_of = donor_scenarios(options, seed)
+    mixed = {agent: RandomPolicy() if agent in partners else players for agent in env.possible_agents}
     probed = {
         MUTED: play(factory(env_id, {**keywords, "communication": "none"})),
         SHUFFLED: play(lambda: ShuffledTeammates(make_env(), heard, donor_of)),
-        RANDOM: play(
-            make_env,
-            MixedPolicy({a: RandomPolicy() if a in partners else players for a in env.possible_agents}),
-        ),
+        RANDOM: play(make_env, MixedPolicy(mixed)),
     }
-    found = [_probe("intact", intact, None), *(_probe(name, result, intact) for name, result in probed.items())]
-    return NeedsTeam(env_id, policy, tuple(found))
+    probes = [_probe("intact", intact, None)]
+    probes += [_probe(name, result, intact) for name, result in probed.items()]
+    return NeedsTeam(env_id, policy, tuple(probes))
 
 
 def _check(env: Any, env_id: str, options: Sequence[Mapping[str, Any]]) -> None:
@@ -174,8 +173,8 @@ def _probe(name: str, result: Evaluation, intact: Evaluation | None) -> Probe:
 # ------------------------------------------------------------------ players
 
 
-class _Told(BaseWrapper[str, Any, Any]):
-    """Wrapper whose observations carry the game and the first agent in attributes, for oracles."""
+class _OracleView(BaseWrapper[str, Any, Any]):
+    """Wrapper whose observations carry the game and this wrapper in attributes, for oracles."""
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         self.env.reset(seed=seed, options=options)
@@ -183,7 +182,7 @@ class _Told(BaseWrapper[str, Any, Any]):
 
     def observe(self, agent: str) -> Any:
         observation: Any = self.env.observe(agent)
-        observation.game, observation.told = self.env.unwrapped, self
+        observation.game, observation.view = self.env.unwrapped, self
         return observation
 
     def tool_plan(self) -> str:
@@ -229,7 +228,7 @@ def _tool_oracle(agent: str, observation: Any) -> str:
     messages = observation.messages[observation.fixed_messages :]
     told, since = "", 0
     if agent == (observation.game.dependency.start or observation.game.possible_agents[0]):
-        told = observation.told.tool_plan()
+        told = observation.view.tool_plan()
     for place, message in enumerate(messages):
         if message["role"] == "user" and (said := _handed_over(message["content"])) is not None:
             told, since = said, place

@@ -47,11 +47,15 @@ ARMS: Mapping[str, str] = {
     SHARED: "the team trained with one adapter for all roles",
 }
 OF_THE_BENCH = ("data", "split", "team", "horizon", "feedback")  # keywords that are keys of a task's table
+_TRAINING_SETTINGS = {each.name for kind, _ in SETTINGS.values() for each in dataclasses.fields(kind)}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class PlanError(ValueError):
     """A plan that cannot be run; names the place, the value found and the value wanted."""
+
+
+# Checks of the values of a TOML file, whose types nothing has checked; `type(...) is int` excludes true and false.
 
 
 def _is_name(value: Any) -> bool:
@@ -62,32 +66,28 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _are_names(value: Any) -> bool:
-    return isinstance(value, tuple) and bool(value) and all(isinstance(item, str) for item in value)
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping)
 
 
-def _are_models(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(_is_text(model) and model for model in value.values())
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
 
 
+def _are_some_texts(value: Any) -> bool:
+    return _are_texts(value) and bool(value)
+
+
 def _are_seeds(value: Any) -> bool:
-    return isinstance(value, tuple) and bool(value) and all(type(item) is int and item >= 0 for item in value)
+    return isinstance(value, tuple) and bool(value) and all(_is_count(item) for item in value)
 
 
-def _count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _at_least_one(value: Any) -> bool:
-    return type(value) is int and value >= 1
-
-
-def _temperature(value: Any) -> bool:
-    return type(value) in (int, float) and value >= 0
+def _are_models(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_text(model) and model for model in value.values())
 
 
 @dataclass(frozen=True)
@@ -119,26 +119,28 @@ class TaskPlan:
     test_on_trained: bool = knob(
         False, "allow test problems that are also trained on", lambda v: isinstance(v, bool), "true or false"
     )
-    problems: int = knob(0, "test problems, spread evenly over the split; 0: all", _count, ">= 0")
-    horizon: int = knob(0, "rounds of every arm; 0: those of the environment", _count, ">= 0")
+    problems: int = knob(0, "test problems, spread evenly over the split; 0: all", _is_count, ">= 0")
+    horizon: int = knob(0, "rounds of every arm; 0: those of the environment", _is_count, ">= 0")
     feedback: str = knob(
         "none", "what all arms are told of a round's verdict", lambda v: v in ("none", "verdict"), "none or verdict"
     )
-    max_new_tokens: int = knob(16, "longest turn of a team's agent, in tokens", _at_least_one, ">= 1")
-    temperature: float = knob(0.8, "temperature of the evaluation", _temperature, ">= 0")
+    max_new_tokens: int = knob(
+        16, "longest turn of a team's agent, in tokens", lambda v: _is_count(v) and v >= 1, ">= 1"
+    )
+    temperature: float = knob(
+        0.8, "temperature of the evaluation", lambda v: type(v) in (int, float) and v >= 0, ">= 0"
+    )
     training_tokens: int = knob(
         0,
         "generated tokens of every training; 0: teams train for their updates, and the one agent gets as many tokens",
-        _count,
+        _is_count,
         ">= 0",
     )
     preset: str = knob("laptop", "preset of the training", lambda v: v in PRESETS, f"one of {', '.join(PRESETS)}")
     settings: Mapping[str, Any] = knob(
-        None, "settings of the training that differ from the preset", lambda v: isinstance(v, Mapping), "a table"
+        None, "settings of the training that differ from the preset", _is_table, "a table"
     )
-    keywords: Mapping[str, Any] = knob(
-        None, "further keywords of the environment", lambda v: isinstance(v, Mapping), "a table"
-    )
+    keywords: Mapping[str, Any] = knob(None, "further keywords of the environment", _is_table, "a table")
 
     def __post_init__(self) -> None:
         for name in ("models", "settings", "keywords"):
@@ -224,10 +226,6 @@ class BenchTask:
         )
 
 
-def _fields(kind: type[Any]) -> set[str]:
-    return {field.name for field in dataclasses.fields(kind)}
-
-
 @dataclass(frozen=True)
 class BenchPlan:
     """A plan that can be run.
@@ -258,9 +256,11 @@ class BenchPlan:
         """Return the plan as a record for JSON, with all teams written out."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         for task in plain["tasks"]:
-            for later, default in {"models": {}, "dtype": "auto"}.items():  # plans without them keep their checksum
-                if task["plan"][later] == default:
-                    del task["plan"][later]
+            table = task["plan"]
+            if not table["models"]:  # plans from before there were these two keys keep their checksum
+                del table["models"]
+            if table["dtype"] == "auto":
+                del table["dtype"]
         return plain
 
     @cached_property
@@ -281,16 +281,14 @@ class _File:
     """Top level of a plan file."""
 
     name: str = knob("", "name of the plan", _is_name, "letters, digits, '_', '.', '-'")
-    arms: tuple[str, ...] = knob(_FOR_ANY_TEAM, "arms to play", _are_names, f"a list of {', '.join(ARMS)}")
-    algorithms: tuple[str, ...] = knob(("marft-a",), "algorithms of the teams", _are_names, "a list of algorithms")
+    arms: tuple[str, ...] = knob(_FOR_ANY_TEAM, "arms to play", _are_some_texts, f"a list of {', '.join(ARMS)}")
+    algorithms: tuple[str, ...] = knob(("marft-a",), "algorithms of the teams", _are_some_texts, "a list of algorithms")
     solo_algorithms: tuple[str, ...] = knob(
         (), "algorithms of the one agent; empty: those of the teams", _are_texts, "a list of algorithms"
     )
     training_seeds: tuple[int, ...] = knob((0,), "training seeds", _are_seeds, "a list of whole numbers >= 0")
     evaluation_seeds: tuple[int, ...] = knob((0,), "sampling seeds", _are_seeds, "a list of whole numbers >= 0")
-    defaults: Mapping[str, Any] = knob(
-        None, "keys of all tasks; a task's own take precedence", lambda v: isinstance(v, Mapping), "a table"
-    )
+    defaults: Mapping[str, Any] = knob(None, "keys of all tasks; a task's own take precedence", _is_table, "a table")
     tasks: tuple[Any, ...] = field(default=(), metadata={"help": "the tasks"})
 
     def __post_init__(self) -> None:
@@ -372,7 +370,7 @@ def _with_defaults(task: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict
 
 
 def _read(kind: type[Any], record: Mapping[str, Any], where: str) -> Any:
-    """Read a table into a dataclass; keys are its fields, lists become tuples."""
+    """Read a table into a dataclass; keys are its fields, and the lists of fields that are tuples become tuples."""
     known = {each.name: each for each in dataclasses.fields(kind)}
     for key in record:
         if key not in known:
@@ -385,15 +383,11 @@ def _read(kind: type[Any], record: Mapping[str, Any], where: str) -> Any:
         if key in known and not record.get(key):
             raise PlanError(f"{where}: {key} is missing: wanted {known[key].metadata['wanted']}")
     hints = typing.get_type_hints(kind)
-    values = {
-        key: tuple(value) if isinstance(value, list) and typing.get_origin(hints[key]) is tuple else value
-        for key, value in record.items()
-    }
-
-    def make() -> Any:
-        return kind(**values)
-
-    return _or_refuse(where, make)
+    values = dict(record)
+    for key, value in record.items():
+        if isinstance(value, list) and typing.get_origin(hints[key]) is tuple:
+            values[key] = tuple(value)
+    return _or_refuse(where, lambda: kind(**values))
 
 
 def _or_refuse(where: str, work: Callable[[], Any]) -> Any:
@@ -408,6 +402,7 @@ def _or_refuse(where: str, work: Callable[[], Any]) -> Any:
 
 
 def _known(what: str, found: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse names that are not known, with a close one if there is any."""
     for name in found:
         if name not in known:
             close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
@@ -418,7 +413,7 @@ def _known(what: str, found: Iterable[str], known: Iterable[str], where: str) ->
 def _resolved(table: TaskPlan) -> BenchTask:
     """Read the teams of a task and count its rounds and turns."""
     spec = marft_envs.spec(table.env)
-    _known("setting", table.settings, set().union(*(_fields(kind) for kind, _ in SETTINGS.values())), "settings")
+    _known("setting", table.settings, _TRAINING_SETTINGS, "settings")
     for name in ("seed", "max_new_tokens", "budget_tokens"):
         if name in table.settings:
             raise PlanError(f"settings: {name} is set by the bench; leave it out")
@@ -449,9 +444,11 @@ def _resolved(table: TaskPlan) -> BenchTask:
     first = next(iter(teams.values()))
     game = _game(table.env, keywords | {"team": first.to_dict()})
     dependency = game.dependency if "dependency" in table.keywords else None
-    allowed = {name: _solo_tokens(team, dependency, game.horizon, table.max_new_tokens) for name, team in teams.items()}
-    written = {name: team.to_dict() for name, team in teams.items()}
-    return BenchTask(table, written, solo.to_dict(), game.horizon, allowed)
+    written, solo_tokens = {}, {}
+    for name, team in teams.items():
+        written[name] = team.to_dict()
+        solo_tokens[name] = _solo_tokens(team, dependency, game.horizon, table.max_new_tokens)
+    return BenchTask(table, written, solo.to_dict(), game.horizon, solo_tokens)
 
 
 def _game(env_id: str, keywords: Mapping[str, Any]) -> Any:
@@ -470,7 +467,8 @@ def _solo_tokens(team: Team, dependency: Any, horizon: int, max_new_tokens: int)
         return max_new_tokens  # control passes: one agent acts in each round
     if any(plan.open for plan in plans):
         return 0
-    return -(-sum(len(plan.order) for plan in plans) * max_new_tokens // horizon)
+    turns = sum(len(plan.order) for plan in plans)
+    return -(-turns * max_new_tokens // horizon)  # rounded up
 
 
 def _check_task(plan: BenchPlan, task: BenchTask) -> None:
@@ -501,6 +499,7 @@ def _check_task(plan: BenchPlan, task: BenchTask) -> None:
 
 
 def _check_problems(task: BenchTask, env: Any) -> None:
+    """Refuse more test problems than there are, and problems that are also trained on."""
     table, game = task.plan, listing_game(env)
     if game is None:
         return
@@ -510,8 +509,11 @@ def _check_problems(task: BenchTask, env: Any) -> None:
     trained = listing_game(factory(table.env, task.keywords(table.train_split, team))())
     if trained is None:
         return
-    seen = {trained.tasks[i].prompt for i in range(len(trained.tasks))}
-    again = sum(game.tasks[option["index"]].prompt in seen for option in task.scenarios(env))
+    seen = {trained.tasks[i].prompt for i in range(len(trained.tasks))}  # prompts: ids differ between splits
+    again = 0
+    for option in task.scenarios(env):
+        if game.tasks[option["index"]].prompt in seen:
+            again += 1
     if again and not table.test_on_trained:
         raise PlanError(
             f"{again} of the test problems are also trained on; wanted other data, another split, or "

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from baselines.bench.plan import BenchPlan
 from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
@@ -94,13 +94,13 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _wait_for_workers(lock: Any, path: Path) -> None:
-    """Wait until the workers of a killed benchmark have ended."""
+def _wait_for_workers(lock: TextIO, path: Path) -> None:
+    """Wait until the workers of a killed benchmark, which share this lock, have ended."""
     until = time.monotonic() + LAST_WORKERS_S
     while True:
         try:
             flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            flock(lock, fcntl.LOCK_UN)
+            flock(lock, fcntl.LOCK_UN)  # the workers of this benchmark share it from now on
             return
         except BlockingIOError as error:
             if time.monotonic() > until:
@@ -165,8 +165,10 @@ class Bench:
     def _redo_lost_trainings(self) -> None:
         """Train again where a cell is not done and the trained team is gone."""
         for name, unit in self.units.items():
-            if isinstance(unit, Cell) and name not in self.done and unit.training:
-                self.done -= {unit.training} if not self.folder.run(unit.training).is_dir() else set()
+            if not isinstance(unit, Cell) or name in self.done or not unit.training:
+                continue
+            if not self.folder.run(unit.training).is_dir():
+                self.done.discard(unit.training)
 
     @property
     def finished(self) -> bool:
@@ -221,7 +223,10 @@ class Bench:
         """Delete the checkpoints of trainings that no cell needs any more."""
         if self.keep_checkpoints:
             return
-        needed = {need for name, unit in self.units.items() if name not in self.done for need in unit.needs}
+        needed: set[str] = set()
+        for name, unit in self.units.items():
+            if name not in self.done:
+                needed.update(unit.needs)
         for name in self.done - needed:
             if isinstance(self.units[name], Training) and self.folder.run(name).is_dir():
                 remove_run(self.folder, name)
@@ -296,7 +301,7 @@ def _run_in_workers(bench: Bench, jobs: int) -> None:
 
 def _collect(bench: Bench, workers: list[_Worker], threads: int) -> None:
     """Wait until a worker has ended a unit, or has died; start another one in place of a dead one."""
-    ready = wait([each for worker in workers for each in (worker.asks, worker.process.sentinel)])
+    ready = wait([*(worker.asks for worker in workers), *(worker.process.sentinel for worker in workers)])
     for number, worker in enumerate(workers):
         if worker.asks not in ready and worker.process.sentinel not in ready:
             continue
