@@ -138,14 +138,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[Sequence[str], Sequence[str]]:
-    given = arguments.sides, arguments.a, arguments.b
-    if len(arguments.sides) == 2 and arguments.a is None and arguments.b is None:
-        return arguments.sides[:1], arguments.sides[1:]
-    if not arguments.sides and arguments.a and arguments.b:
-        return arguments.a, arguments.b
-    raise ComparisonError(
-        f"found A B = {given[0]}, --a {given[1]}, --b {given[2]}; wanted A B, or --a PATH... --b PATH..."
-    )
+    """Return the places of the evaluations of A and of B."""
+    sides, a, b = arguments.sides, arguments.a, arguments.b
+    if len(sides) == 2 and a is None and b is None:
+        return sides[:1], sides[1:]
+    if not sides and a and b:
+        return a, b
+    raise ComparisonError(f"found A B = {sides}, --a {a}, --b {b}; wanted A B, or --a PATH... --b PATH...")
 
 
 def _reason(gate: Gate, found: PairedDifference) -> str:
@@ -159,24 +158,33 @@ def _record(
     totals: Mapping[str, Any],
     judged: Sequence[tuple[Gate, PairedDifference]],
 ) -> dict[str, Any]:
+    """Return the JSON form of a comparison; numbers that are not finite are null."""
+    of_rows = []
+    for row in rows:
+        difference = {name: _number(value) for name, value in row.difference._asdict().items()}
+        of_row = {
+            "cohort": None if row.cohort is None else dict([row.cohort]),
+            "scenarios": row.scenarios,
+            "a": _number(row.a),
+            "b": _number(row.b),
+            "difference": difference,
+            "p_adjusted": _number(row.p_adjusted),
+        }
+        of_rows.append(of_row)
+    means = {}
+    for name, pair in totals.items():
+        means[name] = {side: _number(value) for side, value in pair.items()}
+    gates = []
+    for gate, found in judged:
+        gates.append({"condition": gate.text, "value": gate.value(found), "holds": gate.holds(found)})
     return {
         "schema": SCHEMA,
         "a": [str(one.path) for one in comparison.a],
         "b": [str(one.path) for one in comparison.b],
         "scenario_checksum": comparison.a[0].record["scenario_checksum"],
-        "rows": [
-            {
-                "cohort": None if row.cohort is None else dict([row.cohort]),
-                "scenarios": row.scenarios,
-                "a": _number(row.a),
-                "b": _number(row.b),
-                "difference": {name: _number(value) for name, value in row.difference._asdict().items()},
-                "p_adjusted": _number(row.p_adjusted),
-            }
-            for row in rows
-        ],
-        "means": {name: {side: _number(value) for side, value in pair.items()} for name, pair in totals.items()},
-        "gates": [{"condition": gate.text, "value": gate.value(d), "holds": gate.holds(d)} for gate, d in judged],
+        "rows": of_rows,
+        "means": means,
+        "gates": gates,
     }
 
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +153,12 @@ def _read_export(file: Path) -> list[tuple[str, Record]]:
 
 def export(records: Sequence[Record], file: Path) -> None:
     """Write records as one small file, with the cohorts of each list of scenarios once and a cell a line."""
-    cohorts = {r["scenarios"]["checksum"]: r["cohorts"] for r in records if r["failure"] is None}
-    cells = [json.dumps({k: v for k, v in r.items() if k != "cohorts"}, separators=(",", ":")) for r in records]
+    cohorts, cells = {}, []
+    for record in records:
+        if record["failure"] is None:
+            cohorts[record["scenarios"]["checksum"]] = record["cohorts"]
+        cell = {name: value for name, value in record.items() if name != "cohorts"}
+        cells.append(json.dumps(cell, separators=(",", ":")))
     head = f'{{"schema": {json.dumps(RECORDS_SCHEMA)},\n"cohorts": {json.dumps(cohorts)},\n"cells": [\n'
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.part")
@@ -232,15 +236,23 @@ def _reference_of(
 ) -> Sequence[Record]:
     """Return the records of the reference for an arm: of its team, and of its algorithm if there are several."""
     _, team, algorithm = key
-    found = {other[2]: records for other, records in groups.items() if other[:2] == (reference, team)}
-    return found.get(algorithm) or next(iter(found.values()), [])
+    by_algorithm = {}
+    for (arm, other_team, other_algorithm), records in groups.items():
+        if (arm, other_team) == (reference, team):
+            by_algorithm[other_algorithm] = records
+    return by_algorithm.get(algorithm) or next(iter(by_algorithm.values()), [])
+
+
+def _scores(record: Record) -> Scores:
+    """Return the scores of a cell, float64 [scenarios, samples]; NaN where the episode failed."""
+    return np.asarray(record["scores"], np.float64)  # null is None, which numpy reads as NaN
 
 
 def grid(records: Sequence[Record]) -> Scores:
     """Return success by training seed and scenario, float64 [seeds, scenarios]; NaN where every episode failed."""
     rows = []
     for record in records:
-        scores = np.asarray([[math.nan if v is None else v for v in row] for row in record["scores"]], np.float64)
+        scores = _scores(record)
         scored = ~np.isnan(scores)
         sums, counts = np.where(scored, scores, 0.0).sum(axis=1), scored.sum(axis=1)
         rows.append(np.where(counts > 0, sums / np.maximum(counts, 1), math.nan))
@@ -250,35 +262,35 @@ def grid(records: Sequence[Record]) -> Scores:
 def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequence[Record]) -> Row:
     arm, team, algorithm = key
     difference = None if reference is records or not reference else _difference(records, reference)
-    evaluation = [record["ledger"]["evaluation"] for record in records]
-    answers = [record["answers"] for record in records]
-    votes = sorted({record["vote"]["samples"] for record in records if "vote" in record})
+    divided_tools = any(record["rules"].get("divided_tools") for record in records)  # older records do not say
     gap = None
-    if difference is not None and (arm, reference[0]["arm"]) == (TEAM, REFERENCE) and _divided_tools(records):
-        gap = -difference.mean, -difference.high, -difference.low
+    if difference is not None and (arm, reference[0]["arm"]) == (TEAM, REFERENCE) and divided_tools:
+        gap = -difference.mean, -difference.high, -difference.low  # the one agent minus the team
+    votes = sorted({record["vote"]["samples"] for record in records if "vote" in record})
+    evaluation = [record["ledger"]["evaluation"] for record in records]
+
+    def column(name: str) -> list[Any]:
+        return [record[name] for record in records]
+
     return Row(
         arm=arm,
         team=team,
         algorithm=algorithm,
-        seeds=sum(record["training_seed"] is not None for record in records),
+        seeds=len(records) - column("training_seed").count(None),
         success=_success(grid(records)),
         difference=None if difference is None else (difference.mean, difference.low, difference.high),
         p_value=None if difference is None else difference.p_value,
         detectable=None if difference is None else difference.detectable,
-        training_tokens=_mean([record["training_tokens"] for record in records]),
-        output_tokens=float(np.mean([record["output_tokens_per_answer"] for record in records])),
-        ideal_cache_tokens=_per_answer([each["team"]["ideal_cache_tokens"] for each in evaluation], answers),
-        critical_path_tokens=_per_answer([each["critical_path_tokens"] for each in evaluation], answers),
+        training_tokens=_mean(column("training_tokens")),
+        output_tokens=float(np.mean(column("output_tokens_per_answer"))),
+        ideal_cache_tokens=_per_answer([each["team"]["ideal_cache_tokens"] for each in evaluation], column("answers")),
+        critical_path_tokens=_per_answer([each["critical_path_tokens"] for each in evaluation], column("answers")),
         seconds=sum(record["seconds"] + (record["training_seconds"] or 0.0) for record in records),
-        failures=sum(record["failed_episodes"] for record in records),
-        cap_hit_share=float(np.mean([record["cap_hit_share"] for record in records])),
+        failures=sum(column("failed_episodes")),
+        cap_hit_share=float(np.mean(column("cap_hit_share"))),
         note=f"{', '.join(map(str, votes))} samples" if votes else "",
         coordination_gap=gap,
     )
-
-
-def _divided_tools(records: Sequence[Record]) -> bool:
-    return any(record["rules"].get("divided_tools") for record in records)  # older records do not say
 
 
 def _success(scores: Scores) -> tuple[float, float, float]:
@@ -295,45 +307,51 @@ def _difference(records: Sequence[Record], reference: Sequence[Record]) -> Any:
     others = [record["training_seed"] for record in reference]
     if None in seeds or None in others:
         return paired_difference(grid(reference), grid(records))
-    common = [seed for seed in seeds if seed in others]
-    if not common:
+    of_seed = {record["training_seed"]: record for record in reference}
+    pairs = [(of_seed[record["training_seed"]], record) for record in records if record["training_seed"] in of_seed]
+    if not pairs:
         return None
-    return paired_difference(
-        grid([reference[others.index(seed)] for seed in common]), grid([records[seeds.index(seed)] for seed in common])
-    )
+    ours, theirs = [record for _, record in pairs], [other for other, _ in pairs]
+    return paired_difference(grid(theirs), grid(ours))
 
 
 def _adjusted(rows: Sequence[Row]) -> list[Row]:
     """Replace p-values by those adjusted over the table."""
-    tested = [math.nan if row.p_value is None else row.p_value for row in rows]
-    adjusted = holm(tested)
-    return [
-        Row(**{**vars(row), "p_value": None if math.isnan(value) else value})
-        for row, value in zip(rows, adjusted, strict=True)
-    ]
+    p_values = holm([math.nan if row.p_value is None else row.p_value for row in rows])
+    adjusted = []
+    for row, p_value in zip(rows, p_values, strict=True):
+        adjusted.append(replace(row, p_value=None if math.isnan(p_value) else p_value))
+    return adjusted
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the values that are known; None if none is."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 
 def _per_answer(sums: Sequence[float | None], answers: Sequence[int]) -> float | None:
-    known = [(value, count) for value, count in zip(sums, answers, strict=True) if value is not None]
-    return sum(value for value, _ in known) / sum(count for _, count in known) if known else None
+    """Return the mean per answer of sums over several evaluations; None if none of them was counted."""
+    known, counts = [], []
+    for value, count in zip(sums, answers, strict=True):
+        if value is not None:
+            known.append(value)
+            counts.append(count)
+    return sum(known) / sum(counts) if known else None
 
 
 def _floor(records: Sequence[Record]) -> float | None:
     """Return the mean over trained teams of the noise floor between their first two evaluation seeds."""
     floors = []
     for record in records:
-        scores = np.asarray([[math.nan if v is None else v for v in row] for row in record["scores"]], np.float64)
+        scores = _scores(record)
         if scores.ndim == 2 and scores.shape[1] > 1:
             floors.append(noise_floor(scores[:, 0], scores[:, 1]).floor)
     return float(np.mean(floors)) if floors else None
 
 
 def _rules(records: Sequence[Record]) -> dict[str, Any]:
+    """Return what all arms of a table share; empty if no cell was played."""
     if not records:
         return {}
     first = records[0]
@@ -445,12 +463,11 @@ def overview(tables: Sequence[TaskTable]) -> str:
         found = {(row.arm, row.team, row.algorithm): row for row in table.rows}
         for team, algorithm in dict.fromkeys((row.team, row.algorithm) for row in table.rows if row.algorithm):
             rows = [found.get((arm, team, algorithm)) or found.get((arm, team, "")) for arm in arms]
-            told = ["-" if row is None else _interval(row.success) for row in rows]
-            first = next(row for row in rows if row is not None)
-            told.append("-" if first.difference is None else _interval(first.difference, sign=True))
-            told.append(_number(first.detectable, ".3f"))
-            worst = first.success[0]
-            lines.append((worst, f"| {table.task} | {team} | {algorithm} | {' | '.join(told)} |"))
+            cells = ["-" if row is None else _interval(row.success) for row in rows]
+            first = next(row for row in rows if row is not None)  # the team, which `arms` names first
+            cells.append("-" if first.difference is None else _interval(first.difference, sign=True))
+            cells.append(_number(first.detectable, ".3f"))
+            lines.append((first.success[0], f"| {table.task} | {team} | {algorithm} | {' | '.join(cells)} |"))
     columns = ["task", "team", "algorithm", *arms, f"{arms[0]} - {tables[0].reference}", "MDE"]
     head = ["### Success [95 %] of all tasks", "", f"| {' | '.join(columns)} |"]
     return "\n".join([*head, f"|{'---|' * 3}{'---:|' * (len(arms) + 2)}", *(line for _, line in sorted(lines))])
@@ -476,8 +493,8 @@ def terminal(tables: Sequence[TaskTable]) -> str:
         for table in tables:
             shown = TerminalTable(*(name for name in COLUMNS if name not in IN_FILES_ONLY), title=table.task)
             for row in table.rows:
-                told = zip(COLUMNS, cells_of_row(row), strict=True)
-                shown.add_row(*(text for name, text in told if name not in IN_FILES_ONLY))
+                cells = dict(zip(COLUMNS, cells_of_row(row), strict=True))
+                shown.add_row(*(text for name, text in cells.items() if name not in IN_FILES_ONLY))
             console.print(shown)
             for line in notes_of(table):
                 console.print(line)
