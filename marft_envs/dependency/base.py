@@ -139,16 +139,21 @@ def check_reach(plans: Sequence[RoundPlan], roster: Roster, horizon: int, *, unh
     Raises:
         DependencyError: Otherwise, naming the agents.
     """
-    acting = {agent for plan in plans for agent in plan.order}
+    acting: set[str] = set()
+    edges: list[Edge] = []
+    for plan in plans:
+        acting.update(plan.order)
+        edges += plan.edges
+        if horizon > 1:
+            for viewer, seen in plan.later.items():
+                edges += [(agent, viewer) for agent in seen]
     reached = set(roster.answering & acting)
     if not reached:
         raise DependencyError(
             f"no agent that answers ever acts (agents {list(roster.agents)}, of which answer "
             f"{sorted(roster.answering)}): give a profile `answers: true` and let it act"
         )
-    edges = [edge for plan in plans for edge in plan.edges]
-    if horizon > 1:
-        edges += [(i, j) for plan in plans for j, seen in plan.later.items() for i in seen]
+    # An action is heard if its edges lead to an answer: walk them backwards from the answering agents.
     while gained := {i for i, j in edges if j in reached} - reached:
         reached |= gained
     lost = [agent for agent in roster.agents if agent in acting - reached]

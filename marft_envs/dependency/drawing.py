@@ -45,12 +45,17 @@ def mermaid(dependency: Dependency, roster: Roster, round: int = 0) -> str:
 
 def _cases(dependency: Dependency, roster: Roster, round: int) -> list[tuple[str, RoundPlan]]:
     """Return the plan of a round with its title; of a table one for each condition, of phases one for each phase."""
+    cases = []
     if isinstance(dependency, Schedule) and dependency.by == "phase":
-        return [(f"phase {number}", step.plan(roster, round)) for number, step in enumerate(dependency.steps)]
-    if not isinstance(dependency, StateTable):
-        return [("", dependency.plan(roster, round))]
-    rows = [(f"if {case.condition}", case.use) for case in dependency.cases]
-    return [(title, use.plan(roster, round)) for title, use in [*rows, ("otherwise", dependency.default)]]
+        for number, step in enumerate(dependency.steps):
+            cases.append((f"phase {number}", step.plan(roster, round)))
+    elif isinstance(dependency, StateTable):
+        for case in dependency.cases:
+            cases.append((f"if {case.condition}", case.use.plan(roster, round)))
+        cases.append(("otherwise", dependency.default.plan(roster, round)))
+    else:
+        cases.append(("", dependency.plan(roster, round)))
+    return cases
 
 
 def _flowchart(plan: RoundPlan, roster: Roster, prefix: str) -> list[str]:

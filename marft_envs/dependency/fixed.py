@@ -44,8 +44,12 @@ class Fixed(Dependency):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {key: _plain(value) for key, value in given.items() if value is not None}
+        plain = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                plain[field.name] = _plain(value)
+        return plain
 
 
 @lru_cache(maxsize=256)
@@ -98,8 +102,9 @@ def as_matrix(rows: Any, what: str) -> Matrix:
     Raises:
         DependencyError: It is none.
     """
+    plain = rows.tolist() if hasattr(rows, "tolist") else rows  # an array gives numbers of Python
     try:
-        taken = tuple(tuple(row) for row in (rows.tolist() if hasattr(rows, "tolist") else rows))
+        taken = [tuple(row) for row in plain]
     except TypeError as error:
         raise DependencyError(f"{what}: expected rows of zeros and ones, got {rows!r}") from error
     for place, row in enumerate(taken):

@@ -39,8 +39,11 @@ def make_plan(
     if not acting:
         raise DependencyError(f"nobody acts in a round: `active` names none of {', '.join(roster.agents)}")
     sees = _incoming(roster, edges, acting)
-    first = {opened_by} if opened_by else set()
-    order = turn_order(acting, {agent: sees[agent] | (first - {agent}) for agent in acting})
+    waits_for: dict[str, Collection[str]] = {}
+    for agent in acting:
+        # Nobody acts before the agent whose action opened the round, even those that do not see it.
+        waits_for[agent] = sees[agent] | {opened_by} if opened_by and agent != opened_by else sees[agent]
+    order = turn_order(acting, waits_for)
     return RoundPlan(order, sees, _incoming(roster, later, acting), open, fault, opened_by)
 
 
@@ -55,12 +58,14 @@ def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tu
         DependencyError: There is a cycle.
     """
     place = {agent: index for index, agent in enumerate(agents)}
-    waiting = {agent: len([seen for seen in sees[agent] if seen in place]) for agent in agents}
+    waiting = dict.fromkeys(agents, 0)  # number of agents that it sees and that are not in the order yet
     viewers: dict[str, list[str]] = {agent: [] for agent in agents}
     for agent in agents:
         for seen in sees[agent]:
             if seen in place:
+                waiting[agent] += 1
                 viewers[seen].append(agent)
+    # A heap of places, so that of several agents that may act the first in team order comes next.
     ready = [place[agent] for agent in agents if not waiting[agent]]
     heapq.heapify(ready)
     order: list[str] = []

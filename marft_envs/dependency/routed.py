@@ -120,10 +120,21 @@ class Routed(Dependency):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        plain = {"kind": "routed", "by": self.by, "broadcast": self.broadcast, "reports": self.reports}
-        optional = {"max_active": self.max_active, "max_edges": self.max_edges, "answer_by": self.answer_by}
-        default = {} if self.default is None else {"default": list(self.default)}
-        return plain | {key: value for key, value in optional.items() if value is not None} | default
+        plain: dict[str, Any] = {
+            "kind": "routed",
+            "by": self.by,
+            "broadcast": self.broadcast,
+            "reports": self.reports,
+        }
+        if self.max_active is not None:
+            plain["max_active"] = self.max_active
+        if self.max_edges is not None:
+            plain["max_edges"] = self.max_edges
+        if self.answer_by is not None:
+            plain["answer_by"] = self.answer_by
+        if self.default is not None:
+            plain["default"] = list(self.default)
+        return plain
 
     def _fallback(self, roster: Roster) -> Route:
         act = self.default

@@ -53,6 +53,7 @@ def export_spans(episode: Episode, tracer: Any = None, *, texts: bool = False, s
         span = tracer.start_span(
             f"invoke_agent {turn.agent}", within, start_time=now, attributes=_agent_attributes(turn, step, texts)
         )
+        # A record may end inside a round, which has no outcome yet.
         outcome = episode.outcomes[turn.round] if turn.round < len(episode.outcomes) else None
         events = [] if outcome is None else outcome.events
         calls = [event for event in events if event.get("kind") == "call" and event.get("agent") == turn.agent]
@@ -100,19 +101,19 @@ def write_spans(path: str | Path, episodes: Iterable[Episode], *, texts: bool = 
 
 def _otlp_span(span: Any) -> dict[str, Any]:
     """Return a finished span in OTLP's JSON encoding: ids in hexadecimal, 64-bit numbers as text."""
-    parent = {} if span.parent is None else {"parentSpanId": f"{span.parent.span_id:016x}"}
-    failed = {} if span.status.is_unset else {"status": {"code": 2}}  # STATUS_CODE_ERROR
-    return {
-        "traceId": f"{span.context.trace_id:032x}",
-        "spanId": f"{span.context.span_id:016x}",
-        **parent,
+    encoded: dict[str, Any] = {"traceId": f"{span.context.trace_id:032x}", "spanId": f"{span.context.span_id:016x}"}
+    if span.parent is not None:
+        encoded["parentSpanId"] = f"{span.parent.span_id:016x}"
+    encoded |= {
         "name": span.name,
         "kind": 1,  # SPAN_KIND_INTERNAL
         "startTimeUnixNano": str(span.start_time),
         "endTimeUnixNano": str(span.end_time),
         "attributes": _otlp_attributes(span.attributes),
-        **failed,
     }
+    if not span.status.is_unset:
+        encoded["status"] = {"code": 2}  # STATUS_CODE_ERROR
+    return encoded
 
 
 def _otlp_attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -139,8 +140,7 @@ def _package(name: str) -> Any:
 
 
 def _workflow_attributes(episode: Episode) -> dict[str, Any]:
-    terms = {f"marft.reward.{name}": value for name, value in episode.terms.items()}
-    return {
+    found: dict[str, Any] = {
         "gen_ai.operation.name": "invoke_workflow",
         "gen_ai.workflow.name": episode.env_id,
         "marft.task.id": episode.task_id,
@@ -149,9 +149,12 @@ def _workflow_attributes(episode: Episode) -> dict[str, Any]:
         "marft.terminated": episode.terminated,
         "marft.truncated": episode.truncated,
         "marft.reward": sum(episode.rewards),
-        **({} if episode.seed is None else {"marft.seed": episode.seed}),
-        **terms,
     }
+    if episode.seed is not None:
+        found["marft.seed"] = episode.seed
+    for name, value in episode.terms.items():
+        found[f"marft.reward.{name}"] = value
+    return found
 
 
 def _agent_attributes(turn: Turn, step: int, texts: bool) -> dict[str, Any]:

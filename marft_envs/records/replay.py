@@ -25,14 +25,11 @@ def replay(env: Any, record: Episode) -> list[str]:
     """
     game = env.unwrapped
     env.reset(seed=record.seed, options={"task_id": record.task_id})
-    differences = [
-        f"{what}: recorded {recorded!r}, now {now!r}"
-        for what, recorded, now in (
-            ("team", record.team, game.team.fingerprint),
-            ("settings", dict(record.settings), game.settings),
-        )
-        if recorded != now
-    ]
+    differences = []
+    if record.team != game.team.fingerprint:
+        differences.append(f"team: recorded {record.team!r}, now {game.team.fingerprint!r}")
+    if dict(record.settings) != game.settings:
+        differences.append(f"settings: recorded {dict(record.settings)!r}, now {game.settings!r}")
     for number, turn in enumerate(record.turns):
         if not _is_live(env) or env.agent_selection != turn.agent:
             now = env.agent_selection if _is_live(env) else "nobody"
@@ -74,13 +71,15 @@ def _compare_ends(record: Episode, now: Episode, differs: bool) -> list[str]:
 
     Faults are left out: a record holds actions as the game took them, so a cut action is not cut again.
     """
-    pairs = {
-        what: (getattr(record, what), getattr(now, what))
-        for what in ("outcomes", "rewards", "terms", "terminated", "truncated")
-    }
-    if not differs:
-        pairs["turns"] = (_played(record.turns), _played(now.turns))
-    return [f"{what}: recorded {one!r}, now {other!r}" for what, (one, other) in pairs.items() if one != other]
+    differences = []
+    for what in ("outcomes", "rewards", "terms", "terminated", "truncated"):
+        one, other = getattr(record, what), getattr(now, what)
+        if one != other:
+            differences.append(f"{what}: recorded {one!r}, now {other!r}")
+    turns, again = _played(record.turns), _played(now.turns)
+    if not differs and turns != again:
+        differences.append(f"turns: recorded {turns!r}, now {again!r}")
+    return differences
 
 
 def _played(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
@@ -94,10 +93,9 @@ def _is_live(env: Any) -> bool:
 def _compare_texts(where: str, recorded: str, now: str) -> list[str]:
     if recorded == now:
         return []
-    place = next(
-        (index for index, (one, other) in enumerate(zip(recorded, now, strict=False)) if one != other),
-        min(len(recorded), len(now)),
-    )
+    place = 0
+    while recorded[place : place + 1] == now[place : place + 1]:  # slices: one text may be the beginning of the other
+        place += 1
     return [
         f"{where}: the observation differs from character {place} on: "
         f"recorded {recorded[place : place + 60]!r}, now {now[place : place + 60]!r}"

@@ -166,7 +166,9 @@ def _spans(where: str, record: Any, faults: _Faults) -> Iterator[tuple[str, _Spa
 
 
 def _mappings(listed: Any) -> Iterator[Mapping[str, Any]]:
-    return (one for one in listed if isinstance(one, Mapping)) if isinstance(listed, list) else iter(())
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, Mapping):
+            yield one
 
 
 def _span(span: Mapping[str, Any]) -> _Span:
@@ -211,8 +213,11 @@ def _trace(path: Path, trace_id: str, spans: Mapping[str, _Span], faults: _Fault
         turns.append(found.turn)
         if found.further_choices:
             faults.add("further choices of a call", where)
-        counted = (one.attributes.get(TOKENS) for one in (span, *_same_call(span, spans)))
-        tokens += [int(number) for number in counted if isinstance(number, int | float)][:1]
+        for one in (span, *_same_call(span, spans)):
+            number = one.attributes.get(TOKENS)
+            if isinstance(number, int | float):  # spans around each other count the same tokens: the innermost is taken
+                tokens.append(int(number))
+                break
     return Trace(f"{path}: trace {trace_id}", attributes, tuple(turns), sum(tokens) if tokens else None)
 
 
@@ -268,8 +273,11 @@ def _around(span: _Span, spans: Mapping[str, _Span]) -> Iterator[_Span]:
 
 
 def _agent_of(span: _Span, spans: Mapping[str, _Span]) -> str | None:
-    names = (one.attributes.get(AGENT) for one in (span, *_around(span, spans)))
-    return next((name for name in names if isinstance(name, str) and name), None)
+    for one in (span, *_around(span, spans)):
+        name = one.attributes.get(AGENT)
+        if isinstance(name, str) and name:
+            return name
+    return None
 
 
 def _read(span: _Span, spans: Mapping[str, _Span]) -> _Read | str:

@@ -127,7 +127,10 @@ def joined(messages: Sequence[Message]) -> str:
 def _decoded(name: str, value: Any) -> Any:
     """Return the list of messages that a text or a structured attribute holds, else the text."""
     if isinstance(value, list):
-        return [message for one in value for message in _listed(_decoded(name, one) if isinstance(one, str) else one)]
+        messages: list[Any] = []
+        for one in value:  # an attribute may be a list of texts, each with messages
+            messages += _listed(_decoded(name, one) if isinstance(one, str) else one)
+        return messages
     if not isinstance(value, str):
         return _listed(value)
     try:
@@ -144,9 +147,12 @@ def _decoded(name: str, value: Any) -> Any:
 
 def _listed(decoded: Any) -> Any:
     """Return the list of messages in its several wrappings."""
-    if isinstance(decoded, Mapping):
-        return next((decoded[key] for key in ("messages", "choices") if isinstance(decoded.get(key), list)), [decoded])
-    return decoded
+    if not isinstance(decoded, Mapping):
+        return decoded
+    for key in ("messages", "choices"):
+        if isinstance(decoded.get(key), list):
+            return decoded[key]
+    return [decoded]
 
 
 def _are_messages(decoded: Any) -> bool:
@@ -210,7 +216,10 @@ def _kind(part: Any) -> str | None:
 
 def _first(part: Mapping[str, Any], *keys: str) -> Any:
     """Return the first value that there is, else an empty text."""
-    return next((part[key] for key in keys if part.get(key) is not None), "")
+    for key in keys:
+        if part.get(key) is not None:
+            return part[key]
+    return ""
 
 
 def _result(result: Any) -> str:

@@ -48,12 +48,13 @@ def load_waiting(registered: Collection[str], *, importing: bool = False) -> Non
     global _waiting, _loading  # noqa: PLW0603 - once per process
     if _waiting is None:
         _waiting = [*BUNDLED, *_installed()]
-    due = [
-        plugin
-        for plugin in _waiting
-        if plugin in BUNDLED or not (importing and re.split(r"[.:]", plugin.value)[0] in sys.modules)
-    ]
-    _waiting = [plugin for plugin in _waiting if plugin not in due]
+    due: list[metadata.EntryPoint] = []
+    later: list[metadata.EntryPoint] = []
+    for plugin in _waiting:
+        package = re.split(r"[.:]", plugin.value)[0]
+        may_be_half_imported = importing and plugin not in BUNDLED and package in sys.modules
+        (later if may_be_half_imported else due).append(plugin)
+    _waiting = later
     for plugin in due:
         before, _loading = set(registered), plugin.name
         try:
@@ -85,8 +86,10 @@ def _installed() -> list[metadata.EntryPoint]:
     try:
         return list(metadata.entry_points(group=PLUGIN_GROUP))
     except Exception:
-        found = [plugin for package in metadata.distributions() for plugin in _plugins_of(package)]
-        return list(dict.fromkeys(found))
+        found: list[metadata.EntryPoint] = []
+        for package in metadata.distributions():
+            found += _plugins_of(package)
+        return list(dict.fromkeys(found))  # a package may be found twice, by two folders of the path
 
 
 def _plugins_of(package: metadata.Distribution) -> list[metadata.EntryPoint]:

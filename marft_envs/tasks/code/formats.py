@@ -84,6 +84,7 @@ def _open_r1(row: Row, fields: Fields, default_id: str) -> Problem:
         is_cut = test.input.rstrip().endswith(b"...") or test.output.rstrip().endswith(b"...")
         if complete or not is_cut:
             tests.append(test)
+    # Contest and index together are an id of Codeforces, like 1350/A.
     number = "/".join(filter(None, (fields.text("contest_id"), fields.text("index"))))
     checker, several = _checker(row, fields)
     return _problem(
@@ -154,7 +155,9 @@ def _apps(row: Row, fields: Fields, default_id: str) -> Problem:
         "limits": read_limits(row, fields.get("time_limit"), fields.get("memory_limit")),
     }
     if name := given.get("fn_name"):
-        calls = [function_tests.FunctionCall(list(i), o) for i, o in zip(inputs, outputs, strict=True)]
+        calls = []
+        for arguments, result in zip(inputs, outputs, strict=True):
+            calls.append(function_tests.FunctionCall(list(arguments), result))
         wrapped = function_tests.are_wrapped(calls)
         if wrapped:
             calls = [call._replace(result=call.result[0]) for call in calls]
@@ -177,7 +180,7 @@ FORMATS = (
 def _problem(row: Row, *, statement: str, **about: Any) -> Problem:
     tests = about.get("tests", ()) + about.get("examples", ())
     _refuse(row, not tests, "no tests", "at least one")
-    largest = max(len(text) for test in tests for text in (test.input, test.output))
+    largest = max(max(len(test.input), len(test.output)) for test in tests)
     _refuse(row, largest > MAX_TEST_BYTES, f"a test of {largest:,} bytes", f"at most {MAX_TEST_BYTES:,}")
     return Problem(statement=_mathematics(statement), **about)
 

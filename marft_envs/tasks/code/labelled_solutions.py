@@ -95,16 +95,15 @@ def load_solutions(
         DataError: `data` or `file` is broken, or there is no solution.
     """
     problems = {problem.id: (problem, row) for problem, row in read_problems("codeforces", data, split, hub)}
+    found: list[Solution] = []
     if file is not None:
-        found = list(_of_file(file))
+        found += _of_file(file)
     elif data.startswith("embedded"):
-        found = [
-            Solution(each["problem"], each["language"], each["verdict"], each["source"], f"{data}: {each['idea']}")
-            for each in envs_data.attachment("codeforces", "solutions")
-            if each["problem"] in problems
-        ]
+        for each in envs_data.attachment("codeforces", "solutions"):
+            if each["problem"] in problems:  # the attachment holds those of all splits
+                where = f"{data}: {each['idea']}"
+                found.append(Solution(each["problem"], each["language"], each["verdict"], each["source"], where))
     else:
-        found = []
         for problem, row in problems.values():
             fields = Fields(row.columns)
             for column, stated in (("solutions", "OK"), ("incorrect_solutions", WRONG)):
@@ -117,17 +116,17 @@ def load_solutions(
     cases: list[tuple[Problem, Solution]] = []
     left_out: dict[str, int] = {}
     for solution in found:
-        reason = _unfit(problems[solution.problem][0] if solution.problem in problems else None, solution)
-        if reason:
-            left_out[reason] = left_out.get(reason, 0) + 1
-        else:
+        if solution.problem not in problems:
+            reason = "its problem is not in the data"
+        elif not (reason := _unfit(problems[solution.problem][0], solution)):
             cases.append((problems[solution.problem][0], solution))
+            continue
+        left_out[reason] = left_out.get(reason, 0) + 1
     return Solved(cases, left_out)
 
 
-def _unfit(problem: Problem | None, solution: Solution) -> str:
-    if problem is None:
-        return "its problem is not in the data"
+def _unfit(problem: Problem, solution: Solution) -> str:
+    """Return the reason why a solution cannot be compared; empty if it can."""
     if solution.language not in ("python", "c++17", "c++20"):
         return f"in {solution.language}"
     if problem.driver and solution.language != "python":

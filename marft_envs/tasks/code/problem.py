@@ -99,6 +99,7 @@ class Problem:
         parts.append(f"Limits: {self.limits.cpu_s:g} s and {self.limits.memory_mb} MB a test.")
         what = "the function" if self.driver else "one whole program, from standard input to standard output,"
         names = " or ".join(_NAMES.get(language, language) for language in allowed)
+        # C++17 and C++20 have one fence, which is named once.
         fences = " or ".join(dict.fromkeys(_FENCES.get(family(language), f"```{language}") for language in allowed))
         parts.append(f"The answer is {what} in {names}, in a block that begins with {fences} and ends with ```.")
         return "\n\n".join(part for part in parts if part)
