@@ -9,7 +9,7 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 STAMP = "installed.txt"  # lists the packages and pins of a virtual environment; written last
 
 

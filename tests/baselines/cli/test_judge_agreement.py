@@ -13,7 +13,7 @@ from envs_data import DataError
 from marft_envs.tasks.code.labelled_solutions import WRONG, load_solutions
 
 OWN = Path(__file__).parent / "published_solutions"
-PUBLISHED = Path(os.environ.get("MARFT_ORIGINALS", Path(__file__).parents[3] / "shared" / "data"))
+PUBLISHED = Path(os.environ.get("MARFT_ORIGINALS", Path(__file__).parents[4] / "shared" / "data"))
 ADD = "print(sum(map(int, input().split())))"
 CODE_CONTESTS = {
     "name": "sum",
