@@ -223,9 +223,14 @@ class Generation:
 
     def _guess(self, buffers: StepBuffers) -> int:
         """Write the last token of every row and guessed ones behind it; return how many there are at most."""
+        of_prompts: dict[bytes, PromptLookup] = {}
         for row in self._rows:
             if row.lookup is None:
-                row.lookup = PromptLookup([*row.prompt.ids.tolist(), *row.tokens])
+                prompt = row.prompt.ids.tobytes()
+                if prompt not in of_prompts:
+                    of_prompts[prompt] = PromptLookup(row.prompt.ids.tolist())
+                row.lookup = of_prompts[prompt].copy()
+                row.lookup.extend(row.tokens)
             row.draft = row.lookup.guess()[: self._law.max_new_tokens - row.begun]
         longest = self._draft_length.best(len(self._rows))
         guessed = max(min(longest, len(row.draft)) for row in self._rows)

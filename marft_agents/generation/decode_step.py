@@ -184,6 +184,7 @@ class _StepAttention:
         self._family, self._seat = (index[: shape.rows, None] for index in (buffers.family, buffers.seat))
         self._members = buffers.members[: shape.families * shape.members].view(shape.families, 1, shape.members)
         self._masks: dict[int | None, Tensor] = {}
+        self._index: dict[int, tuple[Tensor, Tensor]] = {}
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
         """Attend with the new tokens of every row."""
@@ -206,18 +207,29 @@ class _StepAttention:
         """Attend to the families' prefixes, read once a family, and to the rows' own tokens, [n, H_kv, g * S, d]."""
         shape, (_, kv, width, size) = self._shape, query.shape
         prefix_keys, prefix_values = (x[:, :, : shape.prefix] for x in self._cache.families(layer, shape.families))
-        of_heads = torch.arange(kv, device=query.device)
-        to_families = self._members, of_heads[None, :, None]  # [n, H_kv, ...] -> [F, H_kv, G, ...]
-        to_rows = self._family, of_heads[None], self._seat  # [F, H_kv, G, ...] -> [n, H_kv, ...]
-        seats = shape.families, kv, shape.members, width
+        to_families, to_rows = self._heads(kv)
         # rows of a family as the queries of one product: [F, H_kv, G * g * S, d] with [F, H_kv, d, C]
-        common = torch.matmul(query[to_families].flatten(2, 3), prefix_keys.transpose(2, 3)).view(*seats, shape.prefix)
+        seats = shape.families, kv, shape.members * width
+        grouped = query.flatten(0, 1).index_select(0, to_families).view(*seats, size)
+        common = torch.matmul(grouped, prefix_keys.transpose(2, 3)).view(-1, width, shape.prefix)
+        common = common.index_select(0, to_rows).view(-1, kv, width, shape.prefix)
         own = torch.matmul(query, keys.transpose(2, 3))  # [n, H_kv, g * S, K]
-        scores = torch.cat([common[to_rows], own], dim=-1).add_(mask)  # [n, H_kv, g * S, C + K]
+        scores = torch.cat([common, own], dim=-1).add_(mask)  # [n, H_kv, g * S, C + K]
         weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
         of_prefix, of_own = weights.split([shape.prefix, shape.depth], dim=-1)
-        out = torch.matmul(of_prefix[to_families].flatten(2, 3), prefix_values).view(*seats, size)
-        return out[to_rows] + torch.matmul(of_own, values)
+        grouped = of_prefix.flatten(0, 1).index_select(0, to_families).view(*seats, shape.prefix)
+        out = torch.matmul(grouped, prefix_values).view(-1, width, size)
+        out = out.index_select(0, to_rows).view(-1, kv, width, size)
+        return out + torch.matmul(of_own, values)
+
+    def _heads(self, kv: int) -> tuple[Tensor, Tensor]:
+        """Return where key heads of members lie among those of rows, int64 [F * H_kv * G], and back, [n * H_kv]."""
+        if kv not in self._index:
+            heads = torch.arange(kv, device=self._members.device)
+            to_families = self._members * kv + heads[:, None]  # [F, H_kv, G]
+            to_rows = (self._family * kv + heads) * self._shape.members + self._seat  # [n, H_kv]
+            self._index[kv] = to_families.flatten(), to_rows.flatten()
+        return self._index[kv]
 
     def _mask(self, window: int | None, groups: int, dtype: torch.dtype) -> Tensor:
         """Return what is added to the scores: -inf for hidden tokens, [n, 1, g * S or 1, C + K]."""

@@ -25,9 +25,17 @@ class PromptLookup:
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
-        self._tokens: list[int] = []
+        self._tokens = list(tokens)
         self._after: dict[tuple[int, ...], int] = {}  # n-gram -> index of the token behind its last occurrence
-        self.extend(tokens)
+        for size in NGRAMS:  # of a long prompt at once: token by token costs as much as a few passes of a small model
+            ngrams = zip(*(self._tokens[k:] for k in range(size)), strict=False)
+            self._after.update(zip(ngrams, range(size, len(tokens)), strict=False))
+
+    def copy(self) -> PromptLookup:
+        """Return a copy, for another row with the same prompt; it costs a tenth of a new one."""
+        copy = PromptLookup(())
+        copy._tokens, copy._after = self._tokens.copy(), self._after.copy()
+        return copy
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Append tokens."""
