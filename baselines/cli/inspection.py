@@ -81,20 +81,26 @@ def list_environments(arguments: argparse.Namespace) -> int:
     if arguments.words and not specs:
         raise ValueError(_nothing_matches(arguments.words, everything))
     if arguments.json:
-        fields = ("id", "task", "team", "description", "plugin", "deprecated")
-        say(json.dumps([{name: getattr(s, name) for name in fields} for s in specs], indent=1))
+        records = []
+        for found in specs:
+            record = {"id": found.id, "task": found.task, "team": found.team, "description": found.description}
+            records.append(record | {"plugin": found.plugin, "deprecated": found.deprecated})
+        say(json.dumps(records, indent=1))
         return 0
-    table = Table(Column("id", no_wrap=True), "task", "team", "description")
+    rows = []
     for found in specs:
         outdated = f" (out of date: {found.deprecated})" if found.deprecated else ""
-        cells = (found.id, found.task, found.team, found.description + outdated)
-        table.add_row(*cells)
-        if not sys.stdout.isatty():
-            say(*cells, sep="\t")
-    if sys.stdout.isatty():
-        console().print(table)
-        if left := len(everything) - len(listed):
-            say(f"{left} more of other packages: marft envs --all")
+        rows.append((found.id, found.task, found.team, found.description + outdated))
+    if not sys.stdout.isatty():
+        for row in rows:
+            say(*row, sep="\t")
+        return 0
+    table = Table(Column("id", no_wrap=True), "task", "team", "description")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+    if left := sum(_has_words(found, arguments.words) for found in everything) - len(specs):
+        say(f"{left} more of other packages: marft envs {' '.join(['--all', *arguments.words])}")
     return 0
 
 
@@ -140,8 +146,10 @@ def show_environment(arguments: argparse.Namespace) -> int:
 
 
 def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
+    """Print the settings of a game and its dependency function; draw that to a file if there is one."""
     for key, value in game.settings.items():
-        say(f"{key:18}{json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value}")
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        say(f"{key:18}{text}")
     say(f"{'number of tasks':18}{len(game.tasks)}")
     roster = game.team.roster
     say(f"\ndependency function of the first round (Mermaid):\n{drawing.mermaid(game.dependency, roster)}\n")

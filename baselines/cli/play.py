@@ -87,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _policy(name: str, env: Any, seed: int) -> Policy:
+    """Return the policy of --policy; a name that is not human, random or scripted is that of a model."""
     if name == "human":
         return HumanPolicy()
     if name == "random":

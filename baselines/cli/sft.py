@@ -89,8 +89,11 @@ def _check_unchanged(chosen: SupervisedRun, out: Path) -> None:
 
 
 def _refuse_with_resume(arguments: argparse.Namespace) -> None:
-    given = [name for name, value in vars(arguments).items() if value is not None]
-    fixed = [name for name in given if name not in (*WITH_RESUME, *NO_FLAGS)]
+    """Refuse flags of settings, which stand in the record of the run."""
+    fixed = []
+    for name, value in vars(arguments).items():
+        if value is not None and name not in (*WITH_RESUME, *NO_FLAGS):
+            fixed.append(name)
     if fixed:
         raise RunFolderError(
             f"--resume goes on with the settings of {arguments.resume}; {', '.join(map(flag, fixed))} cannot be "
@@ -132,13 +135,17 @@ def _configured(arguments: argparse.Namespace, manifest: Mapping[str, Any]) -> S
 
 def _environment_of(data: Path, manifest: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the environment that a manifest names, and the keywords that all of its origins share."""
+    # Spans of other programs name no environment.
     origins = [origin for origin in manifest.get("origins", ()) if origin["env"] is not None]
     names = sorted({origin["env"] for origin in origins})
     if len(names) != 1:
         found = ", ".join(names) or "none"
         raise TurnFileError(f"{data}: its manifest names {found} as environment: give --env ID, whose team is trained")
-    first, *others = (origin["keywords"] for origin in origins)
-    return names[0], {key: value for key, value in first.items() if all(key in o and o[key] == value for o in others)}
+    shared = dict(origins[0]["keywords"])
+    for origin in origins[1:]:
+        own = origin["keywords"]
+        shared = {key: value for key, value in shared.items() if key in own and own[key] == value}
+    return names[0], shared
 
 
 def _print_result(out: Path) -> None:

@@ -30,11 +30,13 @@ def check_sampler(name: str) -> None:
     """
     if name == OWN:
         return
-    if name != VLLM and not name.startswith(("http://", "https://")):
+    if name == VLLM:
+        if importlib.util.find_spec("vllm") is None:
+            raise SamplerError(NOT_INSTALLED)
+        return
+    if not name.startswith(("http://", "https://")):
         raise SamplerError(f"--sampler {name!r}: wanted own, vllm, or the URL of a server, http://HOST:PORT/v1")
-    if name == VLLM and importlib.util.find_spec("vllm") is None:
-        raise SamplerError(NOT_INSTALLED)
-    if name != VLLM and importlib.util.find_spec("openai") is None:
+    if importlib.util.find_spec("openai") is None:
         raise SamplerError(f"--sampler {name} needs the package openai: {pip_install('remote')}")
 
 
@@ -68,6 +70,7 @@ def sampler_of(names: str, worker: int) -> str:
 
 
 def _check_one(name: str, models: Collection[str], law: SamplingParams) -> None:
+    """Refuse a team that one sampler cannot play."""
     check_sampler(name)
     if name == OWN:
         return
@@ -81,6 +84,7 @@ def _check_one(name: str, models: Collection[str], law: SamplingParams) -> None:
 
 
 def _ask(url: str) -> None:
+    """Refuse a server that does not list its models."""
     from openai import OpenAIError
 
     key = os.environ.get("OPENAI_API_KEY") or NO_KEY

@@ -164,40 +164,56 @@ def read(path: Path) -> ScenarioList:
 
 
 def _parse(path: Path, record: Mapping[str, Any]) -> ScenarioList:
+    """Read a record that has all `FIELDS`, and check the type of each."""
     scenarios, cohorts = record["scenarios"], record["cohorts"]
     if not isinstance(record["tasks"], str) or not isinstance(record["content"], str | None):
         raise ScenarioListError(f"{path}: tasks and content: wanted texts")
     if not isinstance(scenarios, list) or not scenarios:
         raise ScenarioListError(f"{path}: scenarios: wanted a list with at least one")
     for place, one in enumerate(scenarios):
-        right = isinstance(one, dict) and set(one) == {"task_id", "seed"} and isinstance(one["task_id"], str | None)
-        if not right or not isinstance(one["seed"], int) or isinstance(one["seed"], bool) or one["seed"] < 0:
+        if not _is_scenario(one):
             raise ScenarioListError(
                 f'{path}: scenarios[{place}]: found {one!r}, wanted {{"task_id": TEXT, "seed": NUMBER >= 0}}'
             )
-    fitting = isinstance(cohorts, dict) and all(
-        isinstance(v, list) and len(v) == len(scenarios) for v in cohorts.values()
-    )
-    if not fitting:
-        raise ScenarioListError(f"{path}: cohorts: wanted a list of {len(scenarios)} values by name")
+    wrong_cohorts = ScenarioListError(f"{path}: cohorts: wanted a list of {len(scenarios)} values by name")
+    if not isinstance(cohorts, dict):
+        raise wrong_cohorts
+    for values in cohorts.values():
+        if not isinstance(values, list) or len(values) != len(scenarios):
+            raise wrong_cohorts
     return ScenarioList(record["tasks"], record["content"], tuple(Scenario(**one) for one in scenarios), cohorts)
 
 
+def _is_scenario(one: Any) -> bool:
+    if not isinstance(one, dict) or set(one) != {"task_id", "seed"}:
+        return False
+    task_id, seed = one["task_id"], one["seed"]
+    return isinstance(task_id, str | None) and type(seed) is int and seed >= 0  # true and false are no seeds
+
+
 def _place(game: Any, options: Mapping[str, Any]) -> int:
+    """Return the place of the task that reset options choose."""
     task_id = options.get("task_id")
     return int(options["index"]) if task_id is None else int(game.tasks.index(task_id))
 
 
 def _content(game: Any, places: Sequence[int]) -> str:
+    """Return the SHA-256 of the prompts and gold answers of some tasks."""
     tasks = (game.tasks[place] for place in places)
     return _sha256([[task.id, task.prompt, task.answer] for task in tasks])
 
 
 def _cohorts(metas: Sequence[Mapping[str, Any]]) -> Cohorts:
     """Return the properties that group tasks, by name; None for a task without it."""
-    names = dict.fromkeys(name for meta in metas for name in meta if name not in TECHNICAL)
-    found = {name: [meta.get(name) for meta in metas] for name in names}
-    return {name: values for name, values in found.items() if len(set(values)) <= MOST_COHORTS}
+    names: dict[str, None] = {}  # in the order of the tasks
+    for meta in metas:
+        names.update(dict.fromkeys(meta))
+    cohorts = {}
+    for name in names:
+        values = [meta.get(name) for meta in metas]
+        if name not in TECHNICAL and len(set(values)) <= MOST_COHORTS:
+            cohorts[name] = values
+    return cohorts
 
 
 def _sha256(content: Any) -> str:
