@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import marft_envs
+from marft_envs import Tasks, Team
 from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game
 from marft_envs.graders import GradedTasks
 
@@ -64,6 +66,27 @@ def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
         KeyError, TypeError, ValueError: Raised by `marft_envs.make`.
     """
     return independent_games(partial(marft_envs.make, env_id, **keywords))
+
+
+_registered: dict[str, tuple[Tasks, Team]] = {}  # by id
+
+
+def registered(tasks: Tasks, team: Team) -> str:
+    """Register tasks with a team as `own/{tasks}_{team}-v0`, unless they are; return the id.
+
+    Others of the same name get a number: two experiments of one program never share an id. A program that makes them in
+    the same order has the same ids each time, so it can resume its runs.
+    """
+    for number in count(1):
+        name = tasks.name if number == 1 else f"{tasks.name}{number}"
+        env_id = f"own/{name}_{team.name}-v0"
+        if env_id not in _registered:
+            marft_envs.register_task(name, tasks, teams={team.name: team}, namespace="own")
+            _registered[env_id] = tasks, team
+        known, playing = _registered[env_id]
+        if known is tasks and playing == team:
+            return env_id
+    raise AssertionError("numbers do not end")
 
 
 def keep_grades(env: Any, folder: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from baselines.experiment.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
-from baselines.experiment.environments import current_id, factory, tasks_of, versioned_id
+from baselines.experiment.environments import current_id, factory, registered, tasks_of, versioned_id
 from baselines.experiment.held_out_validation import ValidationSettings
 from baselines.experiment.presets import PRESETS
 from baselines.experiment.progress import Progress, silent
@@ -46,6 +47,8 @@ from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.ray_ranks import check_ranks
 from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
+from marft_envs import Tasks, Team
+from marft_envs.teams.team import as_team
 
 SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "learner": (LearnerSettings, "learner"),
@@ -127,8 +130,9 @@ class Experiment:
     @classmethod
     def of(
         cls,
-        env: str,
+        env: str | Tasks,
         *,
+        team: Team | Mapping[str, Any] | str | None = None,
         preset: str = DEFAULT_PRESET,
         models: str | Mapping[str, str] = DEFAULT_MODEL,
         **settings: Any,
@@ -136,14 +140,18 @@ class Experiment:
         """Make an experiment from single settings, named as the flags of `marft train`.
 
         Args:
-            env: Id of the environment; without a version the newest.
+            env: Id of the environment, without a version the newest. Or a set of tasks, which is registered with the
+                team for this process, see `registered`.
+            team: Team in place of the environment's own, its JSON form or the name of a preset; None: its own.
             preset: Preset with the settings that are neither given nor set by the algorithm.
             models: Model name of all agents, or by agent.
             **settings: Attributes of an experiment (`algorithm`, `keywords`, ...), and fields of its parts
                 (`updates`, `policy_lr`, `temperature`, ...).
 
         Raises:
-            SettingsError: A setting is unknown or out of range, or contradicts another one or the algorithm.
+            SettingsError: A setting is unknown or out of range, or contradicts another one or the algorithm; or nobody
+                is to play a set of tasks.
+            TeamError: The team cannot be read.
             UnknownEnvironmentError: No environment is registered under the id.
 
         Examples:
@@ -176,8 +184,21 @@ class Experiment:
             if settings.get(name) is not None:
                 settings[name] = str(Path(settings[name]).expanduser().resolve())
         named = {"*": models} if isinstance(models, str) else models
+        keywords = dict(settings.pop("keywords", {}))
+        # config.json holds paths as text
+        keywords |= {name: os.fspath(value) for name, value in keywords.items() if isinstance(value, os.PathLike)}
+        if not isinstance(env, str):
+            if team is None:
+                raise SettingsError(
+                    f"tasks {env.name!r}: team = None, wanted one that plays them, like team='solo' or "
+                    "team=Team.from_prompts(['Plan the answer.', 'Write the answer.'])"
+                )
+            env = registered(env, as_team(team))
+        elif team is not None:
+            keywords["team"] = team.to_dict() if isinstance(team, Team) else team
         return cls(
             env=versioned_id(env),
+            keywords=keywords,
             models={agent: read_model(model) for agent, model in named.items()},
             **settings,
             **parts,

@@ -9,6 +9,7 @@ later. Text and answer must exist, ids must be unique, and each gold must grade 
 """
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,11 @@ KINDS = ("math", "gsm8k", "aime", "cmath")
 
 
 def load_tasks(
-    kind: str, data: str = "embedded", split: str = "train", *, hub: Callable[[], Hub] = installed_hub
+    kind: str,
+    data: str | os.PathLike[str] = "embedded",
+    split: str = "train",
+    *,
+    hub: Callable[[], Hub] = installed_hub,
 ) -> list[Task]:
     """Return the tasks of one split.
 
@@ -45,6 +50,7 @@ def load_tasks(
     """
     if kind not in KINDS:
         raise DataError("load_tasks", f"kind {kind!r}", f"one of {', '.join(KINDS)}", "choose one of these")
+    data = os.fspath(data) if isinstance(data, os.PathLike) else data
     if not isinstance(data, str) or not data:
         raise DataError("data", repr(data), '"embedded", "hub:OWNER/NAME" or a path', "name one of these")
     source = open_source(kind, data, split, hub)

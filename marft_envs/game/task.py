@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import difflib
 import math
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
 from operator import index as as_index
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -115,9 +116,28 @@ class Session(Protocol):
         """
 
 
+if TYPE_CHECKING:
+    _ProtocolType = ABCMeta
+else:
+    _ProtocolType = type(Protocol)
+
+
+class _TaskSetType(_ProtocolType):
+    """Type of the protocol `TaskSet`: its methods are those of the name, and no members of the protocol."""
+
+    def from_prompts(
+        self, prompts: Iterable[Prompt], reward: Callable[[Any, str], float], **settings: Any
+    ) -> RewardedPrompts:
+        """Make tasks of prompts and a function that returns a reward, see `TaskList.from_prompts`."""
+        return TaskList.from_prompts(prompts, reward, **settings)
+
+
 @runtime_checkable
-class TaskSet(Protocol):
-    """An immutable, indexed set of tasks; games share it, also between threads."""
+class TaskSet(Protocol, metaclass=_TaskSetType):
+    """An immutable, indexed set of tasks; games share it, also between threads.
+
+    `TaskSet.from_prompts(prompts, reward)` makes one, see `TaskList.from_prompts`.
+    """
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,8 @@ class TaskEnvironment:
             ValueError: Such a task set has other rules.
         """
         own = {key: kwargs.pop(key) for key in self.own & set(kwargs)}
+        if isinstance(data, os.PathLike):
+            data = os.fspath(data)
         if isinstance(data, Tasks):
             self._check_given(data, own)
             tasks = data

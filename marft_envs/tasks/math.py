@@ -104,8 +104,7 @@ class MathTasks(TaskList):
         """
         from marft_envs.data import load_tasks
 
-        named = os.fspath(data) if isinstance(data, os.PathLike) else data
-        return cls(kind, load_tasks(kind, named, split), language=KINDS[kind])
+        return cls(kind, load_tasks(kind, data, split), language=KINDS[kind])
 
     def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
         """Grade the last box of the answer."""

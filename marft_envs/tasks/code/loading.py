@@ -10,6 +10,7 @@ instead of standard input, no tests). Such rows are left out, and one warning gi
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from marft_envs.tasks.code.problem import Problem
 
 def load_problems(
     kind: str = "codeforces",
-    data: str = "embedded",
+    data: str | os.PathLike[str] = "embedded",
     split: str = "train",
     *,
     hub: Callable[[], Hub] = installed_hub,
@@ -48,8 +49,11 @@ def load_problems(
     return [problem for problem, _ in read_problems(kind, data, split, hub)]
 
 
-def read_problems(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> list[tuple[Problem, Row]]:
+def read_problems(
+    kind: str, data: str | os.PathLike[str], split: str, hub: Callable[[], Hub]
+) -> list[tuple[Problem, Row]]:
     """Return the problems of one split with their rows; see `load_problems`."""
+    data = os.fspath(data) if isinstance(data, os.PathLike) else data
     if not isinstance(data, str) or not data:
         raise DataError("data", repr(data), '"embedded", "hub:OWNER/NAME" or a path', "name one of these")
     source = open_source(kind, data, split, hub)

@@ -163,8 +163,7 @@ class CodeTasks(JudgedTasks):
         """
         from marft_envs.tasks.code.loading import load_problems
 
-        named = os.fspath(data) if isinstance(data, os.PathLike) else data
-        problems = load_problems(kind, named, split)
+        problems = load_problems(kind, data, split)
         return cls(
             kind, problems, judge=judge, languages=languages, grading=grading, termination=termination, split=split
         )

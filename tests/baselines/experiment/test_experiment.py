@@ -1,5 +1,6 @@
 """`from baselines import Experiment`: the front door in Python does what `marft train` does."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from marft_agents.monitoring.alarms import Alarm
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import read_metrics
 from marft_agents.setting_fields import SettingsError
+from marft_envs import TaskSet, Team
 
 DUO = "marft/gsm8k_duo-v0"
 SMALL = {"groups": 1, "group_size": 2, "max_new_tokens": 2}
@@ -88,3 +90,46 @@ def test_turns_are_replayed_by_a_reader_that_is_passed_in(tmp_path):
 def test_the_package_is_imported_without_torch():
     code = "import baselines, sys; sys.exit(bool({'torch', 'numpy', 'marft_envs'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def vowels(prompt, answer):
+    return sum(letter in "aeiou" for letter in answer) / max(1, len(answer))
+
+
+SHORT = {"models": "tiny", "updates": 1, "groups": 1, "group_size": 2, "max_new_tokens": 2}
+
+
+def test_prompts_a_reward_and_two_system_prompts_are_an_experiment(tmp_path):
+    tasks = TaskSet.from_prompts(["Write vowels."], vowels, name="front-door")
+    team = Team.from_prompts(["Plan a text.", "Write the text."])
+    experiment = Experiment.of(tasks, team=team, **SHORT)
+    assert experiment.env == "own/front-door_team-v0"
+    assert experiment.run(tmp_path / "run")["updates"] == 1
+    assert report.write(tmp_path / "run").is_file()
+    again = Experiment.load(tmp_path / "run")
+    longer = dataclasses.replace(again, schedule=dataclasses.replace(again.schedule, updates=2))
+    assert longer.run(tmp_path / "run", resume=True)["updates"] == 2
+
+
+def test_two_experiments_never_share_the_tasks_of_one():
+    first, second = (TaskSet.from_prompts([text], vowels, name="twins") for text in ("One.", "Two."))
+    made = [Experiment.of(tasks, team="solo", **SHORT) for tasks in (first, second, first)]
+    assert [one.env for one in made] == ["own/twins_solo-v0", "own/twins2_solo-v0", "own/twins_solo-v0"]
+    assert [one.build()[0]().unwrapped.tasks for one in made] == [first, second, first]
+    other = dataclasses.replace(Team.preset("solo"), language="zh")
+    assert Experiment.of(first, team=other, **SHORT).env == "own/twins3_solo-v0"
+
+
+def test_tasks_without_a_team_say_how_to_make_one():
+    with pytest.raises(SettingsError, match=r"team = None, wanted one that plays them, like team='solo'"):
+        Experiment.of(TaskSet.from_prompts(["One."], vowels), **SHORT)
+
+
+def test_a_team_takes_the_place_of_that_of_the_environment_and_paths_are_text(tmp_path):
+    data = tmp_path / "sums.jsonl"
+    data.write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    team = Team.from_prompts({"planner_0": "Plan.", "writer_0": "Write."})
+    experiment = Experiment.of("marft/math_duo-v0", keywords={"data": data}, team=team, **SHORT)
+    assert experiment.keywords == {"data": str(data), "team": team.to_dict()}
+    assert experiment.build()[0]().possible_agents == ["planner_0", "writer_0"]
+    assert Experiment.from_dict(json.loads(json.dumps(experiment.to_dict()))) == experiment

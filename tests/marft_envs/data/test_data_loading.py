@@ -11,9 +11,13 @@ import pytest
 from originals import KINDS, OWN, files, published, rows
 
 import envs_data
+from marft_envs import Task
 from marft_envs.data import DataError, load_tasks
 from marft_envs.data.golds import MODES, repairs
 from marft_envs.grading import grade_math
+from marft_envs.registration.task_environment import TaskEnvironment
+from marft_envs.tasks.code.loading import load_problems
+from marft_envs.tasks.math import MathTasks
 
 FORMATS = {
     "hendrycks": {
@@ -375,3 +379,20 @@ def test_the_column_of_broken_json_is_said_once(tmp_path, line, message):
     (tmp_path / "mine.jsonl").write_text(line + "\n", encoding="utf-8")
     with pytest.raises(DataError, match=rf"mine\.jsonl:1.*broken JSON \({message}\)"):
         load_tasks("math", str(tmp_path / "mine.jsonl"), "train")
+
+
+def test_a_path_is_a_path_object_too(tmp_path):
+    sums = tmp_path / "sums.jsonl"
+    sums.write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    assert load_tasks("math", sums) == load_tasks("math", str(sums))
+    assert len(load_tasks("math", tmp_path / "sums.jsonl", "test")) == 1
+    seen = []
+
+    def load(data, split):
+        seen.append(data)
+        return MathTasks("sums", [Task("1", "1 + 1?", "2", split)])
+
+    TaskEnvironment("own/sums_solo-v0", load, "solo")(data=sums)
+    assert seen == [str(sums)]  # loaders of a task get text
+    with pytest.raises(DataError, match="description"):
+        load_problems("codeforces", sums)  # read, but no programming problem

@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 import marft_envs
-from marft_envs import TaskList, Team, TeamError
+from marft_envs import TaskList, TaskSet, Team, TeamError
 from marft_envs.dependency import independent
 from marft_envs.registration import registry
 from marft_envs.testing import check_environment
@@ -50,6 +50,24 @@ def test_the_game_pays_what_the_function_returns():
     assert env.unwrapped.settings["reward"] == "outcome"
     asked = marft_envs.make("marft/math_duo-v0", data=tasks, reward="success")
     assert final_reward(asked, "yep", "yep") == 0.0
+
+
+def test_the_name_of_the_protocol_makes_tasks_and_asks_no_set_for_it():
+    class Plain:
+        name = "plain"
+        index = begin = __len__ = __getitem__ = lambda *arguments: 0
+
+    class Short(Plain):
+        begin = None
+
+    tasks = TaskSet.from_prompts(ROWS, share_of_word, name="words", solved_at=0.5)
+    assert isinstance(tasks, TaskList)
+    assert isinstance(tasks, TaskSet)
+    assert final_reward(marft_envs.make("marft/math_solo-v0", data=tasks), "yes") == 1.0
+    assert isinstance(Plain(), TaskSet)
+    assert not hasattr(Plain, "from_prompts")
+    assert not isinstance(Short(), TaskSet)
+    assert not isinstance(ROWS, TaskSet)
 
 
 def test_texts_alone_are_prompts_and_a_game_goes_on_until_it_is_solved():
