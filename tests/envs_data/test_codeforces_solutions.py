@@ -46,27 +46,10 @@ def surprises(judge, solutions):
     return found
 
 
-def test_python_solutions_of_every_twelfth_problem_get_their_verdicts(judge):
-    chosen = [each for each in SOLUTIONS if each["language"] == "python" and each["problem"] in QUICK]
-    assert {each["problem"] for each in chosen} == set(QUICK)
-    assert surprises(judge, chosen) == []
-
-
-@pytest.mark.slow
-def test_all_other_python_solutions_get_their_verdicts(judge):
-    chosen = [each for each in SOLUTIONS if each["language"] == "python" and each["problem"] not in QUICK]
-    assert {each["problem"] for each in chosen} == set(ROWS) - set(QUICK)
-    assert surprises(judge, chosen) == []
-
-
-def test_compiled_solutions_of_every_twelfth_problem_get_their_verdicts(judge):
-    chosen = [each for each in SOLUTIONS if each["language"] == "c++17" and each["problem"] in QUICK]
-    assert len(chosen) >= len(QUICK)
-    assert surprises(judge, chosen) == []
-
-
-@pytest.mark.slow
-def test_all_other_compiled_solutions_get_their_verdicts(judge):
-    chosen = [each for each in SOLUTIONS if each["language"] == "c++17" and each["problem"] not in QUICK]
-    assert {each["problem"] for each in chosen} == set(ROWS) - set(QUICK)
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["every_twelfth", "others"])
+@pytest.mark.parametrize("language", ["python", "c++17"])
+def test_solutions_get_the_verdicts_they_state(judge, language, quick):
+    problems = set(QUICK) if quick else set(ROWS) - set(QUICK)
+    chosen = [each for each in SOLUTIONS if each["language"] == language and each["problem"] in problems]
+    assert {each["problem"] for each in chosen} == problems
     assert surprises(judge, chosen) == []

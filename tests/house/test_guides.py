@@ -1,4 +1,4 @@
-"""The guides for contributors are true: paths, names, drawings, the order of calls, and their English."""
+"""The guides for contributors are true: paths, names, drawings, the order of calls."""
 
 from __future__ import annotations
 
@@ -233,32 +233,3 @@ def test_the_glossary_quotes_names_that_the_code_has():
         for name in re.findall(r"`([A-Z]\w+)`", meaning):
             homes = (linked, "marft_agents/trajectory.py")
             assert any(name in _names(home) for home in homes if home.endswith(".py")), f"{term}: {name}"
-
-
-# ----------------------------------------------------------------- English
-
-TEMPLATES = tuple(
-    f".github/{name}" for name in ("PULL_REQUEST_TEMPLATE.md", "ISSUE_TEMPLATE/bug.yml", "ISSUE_TEMPLATE/algorithm.yml")
-)
-PRIVATE = "wearing deed guilty stranger mend whoever"  # words of ours that the glossary has replaced
-
-
-def _sentences(page):
-    """Yield the sentences of a page: paragraphs, list items, cells of tables, without code and headings."""
-    text = re.sub(r"^ *```.*?^ *```$", "", _text(page), flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
-    for paragraph in re.split(r"\n\s*\n|\n(?= *(?:[-*|]|\d+\.) )", text):
-        for cell in re.split(r" \| |\|\n", paragraph):
-            yield from re.split(r"(?<=[.!?])\s+", " ".join(cell.split()))
-
-
-@pytest.mark.parametrize("page", [*GUIDES, *TEMPLATES])
-def test_sentences_of_the_guides_are_short_and_in_the_fields_english(page):
-    sentences = list(_sentences(page))
-    assert len(sentences) > 5
-    assert [sentence for sentence in sentences if len(sentence.split()) > 25] == []
-    assert [sentence for sentence in sentences if re.search(r"\bcan not\b", sentence)] == []
-    private = re.compile(rf"\b(?:{'|'.join(PRIVATE.split())})\b")
-    assert [sentence for sentence in sentences if private.search(sentence.lower())] == []

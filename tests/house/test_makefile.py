@@ -54,28 +54,23 @@ def test_torch_alone_comes_from_the_index_of_cpu_builds(tmp_path):
 
 
 @needs_make
-def test_the_quickstart_takes_an_environment_with_all_packages(tmp_path):
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / ".marft-installed").touch()
-    assert "pip install" not in _make("--dry-run", "quickstart", folder=tmp_path).stdout
-    (tmp_path / ".venv" / ".marft-installed").rename(tmp_path / ".venv" / ".marft-training-installed")
-    assert "pip install" not in _make("--dry-run", "quickstart", folder=tmp_path).stdout
-    assert "-e '.[dev]'" in _make("--dry-run", "test", folder=tmp_path).stdout  # brings the rest
+def test_nothing_is_installed_twice_until_the_project_changes(tmp_path):
+    def planned(target):
+        return _make("--dry-run", target, folder=tmp_path).stdout
 
-
-@needs_make
-def test_a_second_run_installs_nothing_until_the_project_changes(tmp_path):
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    stamp = tmp_path / ".venv" / ".marft-installed"
+        shutil.copy(ROOT / name, tmp_path)
+    stamp = tmp_path / ".venv" / ".marft-installed"  # of an environment with all packages
     stamp.parent.mkdir()
     stamp.touch()
-    assert "pip install" not in _make("--dry-run", "test", folder=tmp_path).stdout
+    assert "pip install" not in planned("test") + planned("quickstart")
     newer = stamp.stat().st_mtime + 10
     os.utime(tmp_path / "pyproject.toml", (newer, newer))
-    assert "pip install" in _make("--dry-run", "test", folder=tmp_path).stdout
+    assert "pip install" in planned("test")
+    stamp.rename(training := stamp.with_name(".marft-training-installed"))
+    os.utime(training, (newer, newer))
+    assert "pip install" not in planned("quickstart")
+    assert "-e '.[dev]'" in planned("test")  # brings the rest
 
 
 @needs_make

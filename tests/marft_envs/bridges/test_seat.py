@@ -25,28 +25,35 @@ from marft_envs.bridges import (
 from marft_envs.bridges.seat import chat, maker, news
 
 DUO = "marft/math_duo-v0"
+TASK = marft_envs.make(DUO).unwrapped.tasks[3]
+RIGHT = f"\\boxed{{{TASK.answer}}}"
 
 
 def duo(**kwargs):
     return maker(DUO, kwargs)
 
 
+def made_by(make):
+    """Return a maker, and the list of what it made."""
+    made = []
+    return lambda: made.append(make()) or made[-1], made
+
+
 def test_the_partner_is_heard_and_the_seat_is_paid():
     heard = []
     seat = SeatGame(duo(), "actor_0", {"reasoner_0": lambda seen: heard.append(seen) or "Add them."})
     seen = seat.begin(0, {"index": 3})
-    task = marft_envs.make(DUO).unwrapped.tasks[3]
-    assert task.prompt in heard[0]
+    assert TASK.prompt in heard[0]
     assert chat(seen)[-1] == {"role": "user", "content": "Add them.", "name": "reasoner_0"}
     assert seat.over is None
-    assert seat.play(f"\\boxed{{{task.answer}}}") is None
+    assert seat.play(RIGHT) is None
     assert (seat.reward, seat.infos["success"]) == (1.0, 1)
 
 
 def test_a_seat_that_speaks_first_is_paid_for_what_its_partner_answers():
     seat = SeatGame(duo(), "reasoner_0", {"actor_0": lambda seen: seen.messages[-1]["content"]})
     seat.begin(0, {"index": 3})
-    assert seat.play(f"\\boxed{{{marft_envs.make(DUO).unwrapped.tasks[3].answer}}}") is None
+    assert seat.play(RIGHT) is None
     assert seat.reward == 1.0
 
 
@@ -61,17 +68,21 @@ def test_a_game_can_end_without_the_seat():
 
 
 def test_an_environment_that_broke_is_replaced():
-    made = []
-
-    def make():
-        made.append(Broken("reset"))
-        return made[-1]
-
+    make, made = made_by(lambda: Broken("reset"))
     seat = SeatGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
     with pytest.raises(GameFailedError, match="reset: RuntimeError: the roof fell in"):
         seat.begin(0)
     assert seat.begin(1) is not None
     assert len(made) == 2
+
+
+def test_closing_a_seat_closes_its_environment():
+    make, made = made_by(Market)
+    seat = SeatGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
+    seat.begin(0)
+    assert not made[0].closed
+    seat.close()
+    assert [env.closed for env in made] == [True]
 
 
 @pytest.mark.parametrize(
@@ -113,10 +124,8 @@ def trl_seat(env=DUO, seat="actor_0", partner="reasoner_0", **kwargs):
 
 def test_the_reset_of_trl_tells_the_task_and_how_to_act():
     game = trl_seat()
-    told = game.reset(seed=0, task_id=marft_envs.make(DUO).unwrapped.tasks[3].id, prompt="ignored")
-    assert marft_envs.make(DUO).unwrapped.tasks[3].prompt in told
-    assert "Add them." in told
-    assert "`say`" in told
+    told = game.reset(seed=0, task_id=TASK.id, prompt="ignored")
+    assert [part for part in (TASK.prompt, "Add them.", "`say`") if part not in told] == []
 
 
 def test_the_rollouts_of_a_group_start_alike():
@@ -130,7 +139,7 @@ def test_trl_is_paid_once_the_game_is_over():
     game = trl_seat()
     game.reset(seed=0, index=3)
     assert game.get_reward() == 0.0
-    assert game.say(f"\\boxed{{{marft_envs.make(DUO).unwrapped.tasks[3].answer}}}") == "The game is over."
+    assert game.say(RIGHT) == "The game is over."
     assert game.get_reward() == 1.0
     assert game.say("more") == "The game is over."
     game.reset(seed=1)
@@ -138,8 +147,7 @@ def test_trl_is_paid_once_the_game_is_over():
 
 
 def test_a_broken_game_is_unscored_and_the_next_is_played():
-    make = lambda: Broken("step")  # noqa: E731
-    game = to_trl_environment(make, "buyer_0", {"seller_0": lambda seen: "a"})()
+    game = to_trl_environment(lambda: Broken("step"), "buyer_0", {"seller_0": lambda seen: "a"})()
     game.reset(seed=0)
     with pytest.raises(GameFailedError):
         game.say("a")
@@ -179,17 +187,3 @@ def test_bridges_import_none_of_the_packages():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_closing_a_seat_closes_its_environment():
-    made = []
-
-    def make():
-        made.append(Market())
-        return made[-1]
-
-    seat = SeatGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
-    seat.begin(0)
-    assert not made[0].closed
-    seat.close()
-    assert [env.closed for env in made] == [True]
