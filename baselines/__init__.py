@@ -1,17 +1,19 @@
 """Experiments with MARFT: the front door in Python, the `marft` command, the quickstart, and other RL libraries.
 
-from baselines import Experiment, report
+from baselines import Experiment, evaluate, report
 
 Experiment.of("marft/gsm8k_duo-v0", updates=12).run("runs/duo", print)
+print(evaluate("runs/duo", "runs/duo/test", limit=100).accuracy)
 report.write("runs/duo")
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from baselines.experiment.evaluation import evaluate
     from baselines.experiment.experiment import Experiment
 
-__all__ = ["Experiment"]
+__all__ = ["Experiment", "evaluate"]
 __version__: str  # version of the installed distribution `marft`, read when it is first asked for
 
 if not TYPE_CHECKING:  # for a type checker, a module with `__getattr__` has every name
@@ -21,6 +23,10 @@ if not TYPE_CHECKING:  # for a type checker, a module with `__getattr__` has eve
             from baselines.experiment.experiment import Experiment  # loads torch
 
             return Experiment
+        if name == "evaluate":
+            from baselines.experiment.evaluation import evaluate
+
+            return evaluate
         if name == "__version__":
             from importlib.metadata import version  # takes 40 ms, a multiple of the rest of a light import
 

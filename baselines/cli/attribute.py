@@ -34,13 +34,14 @@ from baselines.attribution.run import (
 )
 from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import add_environment_flags, given_keywords, read_keywords
-from baselines.cli.evaluate import add_scenario_flags, chosen_scenarios
+from baselines.cli.evaluate import add_scenario_flags
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory, notes_of
+from baselines.experiment.evaluation import chosen_scenarios
 from baselines.experiment.experiment import trained_agents
 from baselines.experiment.gold_answers import check_oracle
 from baselines.experiment.source_commit import source_commit
@@ -198,7 +199,7 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
         )
     if arguments.limit is not None and arguments.limit < 1:
         raise ValueError(f"--limit {arguments.limit}: wanted at least 1 scenario")
-    options, played = chosen_scenarios(arguments, env, trained.env)
+    options, played = chosen_scenarios(env, trained.env, arguments.limit, arguments.scenarios)
     if arguments.replace == "oracle":
         check_oracle(make_env, options[0])
     settings.check(env)

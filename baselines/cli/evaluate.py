@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,16 +18,11 @@ from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
 from baselines.cli.train import add_model_flags
+from baselines.experiment.cohorts import CohortScore
 from baselines.experiment.config_trust import Uses
-from baselines.experiment.environments import factory, keep_grades, notes_of, scenarios, settings_of, versioned_id
-from baselines.experiment.evaluation import save_evaluation
+from baselines.experiment.evaluation import WITHOUT_MODEL, EvaluationSettings, Players, run_evaluation
 from baselines.experiment.experiment import Experiment, read_models
-from baselines.experiment.gold_answers import ScriptedView
-from baselines.experiment.run_surface import keep_surface
-from baselines.experiment.scenario_lists import ScenarioList, scenario_list
-from baselines.experiment.scenario_lists import read as read_scenarios
 from baselines.experiment.trained_team import TeamSettings, experiment_of
-from baselines.results.cohorts import Cohorts, CohortScore, cohort_scores
 from baselines.results.retained_ability import retained
 from baselines.results.retained_ability import table as retained_table
 from baselines.results.visible_console import TABLE_WIDTH, console
@@ -36,26 +30,15 @@ from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.context_window import ContextSettings
-from marft_agents.policies.language_model import LanguageModelTeam, models_of
 from marft_agents.policies.partners import RemoteSettings, split_item
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import RemotePolicy
-from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
-from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, evaluate
-from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import (
     EVALUATION_FILE,
-    check_free,
 )
-from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
-from marft_envs.tasks.tools.tool_access import check_surface
-
-WITHOUT_MODEL: Mapping[str, Callable[[], Policy]] = {
-    "scripted": partial(ScriptedPolicy, lambda _, observation: observation),  # the view shows agents their action
-    "random": RandomPolicy,
-}
+from marft_agents.runs.trainer import TrainingSchedule
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -134,81 +117,37 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("marft eval needs --env ID and --out DIR")
     if arguments.retain and arguments.endpoint is not None:
         raise ValueError("--retain measures adapters that run here: leave out --endpoint")
-    with owned(arguments.out):
-        check_free(arguments.out)
-        _evaluate(arguments)
+    if arguments.policy is not None:
+        _refuse_with_policy(arguments)
+    schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
+    settings = EvaluationSettings(
+        arguments.env,
+        read_keywords(arguments),
+        limit=arguments.limit,
+        scenarios=arguments.scenarios,
+        save_scenarios=arguments.save_scenarios,
+        seeds=arguments.seeds or (0,),
+        max_turns=schedule.max_turns,
+        num_envs=schedule.num_envs,
+        checkpoint=arguments.checkpoint,
+        other_tools=bool(arguments.other_tools),
+        policy=arguments.policy,
+        endpoint=arguments.endpoint,
+        remote=given_knobs(arguments, RemoteSettings),
+    )
+    found = run_evaluation(
+        settings,
+        arguments.out,
+        partial(_players, arguments),
+        play=partial(evaluate_with_bar, title=arguments.env),
+        retain=retained if arguments.retain else None,
+    )
+    print_results({arguments.env: found.result}, rules=found.has_rules)
+    print_details(found.result, found.cohorts)
+    if found.retained is not None:
+        console(width=TABLE_WIDTH).print(retained_table(found.retained))
     say(f"results: {arguments.out / EVALUATION_FILE}")
     return 0
-
-
-def _evaluate(arguments: argparse.Namespace) -> None:
-    """Play the scenarios, write the results to --out and print them."""
-    seeds = arguments.seeds or (0,)
-    schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
-    limits = {"max_turns": schedule.max_turns, "num_envs": schedule.num_envs}
-    keywords = read_keywords(arguments)
-    make_env = factory(arguments.env, keywords)
-    env = make_env()
-    keep_grades(env, arguments.out)
-    refuse_unsuitable(env)
-    tool_surface = notes_of(env).get("tool_surface")
-    if arguments.checkpoint is not None:
-        trained = checkpoint.notes_of(arguments.checkpoint).get("tool_surface")
-        check_surface(trained, tool_surface, allow=bool(arguments.other_tools))
-    env_id = versioned_id(arguments.env)
-    options, played = chosen_scenarios(arguments, env, env_id)
-    if arguments.save_scenarios is not None:
-        played.write(arguments.save_scenarios)
-    policy: Policy
-    if arguments.policy is None:
-        policy, law, context, models = _policy(arguments, env)
-    else:
-        _refuse_with_policy(arguments)
-        policy, law, context, models = WITHOUT_MODEL[arguments.policy](), SamplingParams(), None, None
-        make_env = partial(ScriptedView.of, make_env) if arguments.policy == "scripted" else make_env
-    with contextlib.ExitStack() as stack:
-        if isinstance(policy, LanguageModelTeam | RemotePolicy):
-            stack.callback(policy.close)
-        kept = retained(policy) if arguments.retain and isinstance(policy, LanguageModelTeam) else None
-        result = evaluate_with_bar(
-            make_env, policy, options, seeds=seeds, title=arguments.env, agents=len(env.possible_agents), **limits
-        )
-    record = {
-        "env": env_id,
-        "keywords": keywords,
-        "settings": settings_of(env),
-        "models": models,
-        "policy": arguments.policy,
-        "endpoint": arguments.endpoint,
-        "checkpoint": None if arguments.checkpoint is None else str(checkpoint.resolve(arguments.checkpoint)),
-        "law": dataclasses.asdict(law),
-        "context": None if context is None else dataclasses.asdict(context),
-        "remote": given_knobs(arguments, RemoteSettings) or None,
-        "seeds": list(seeds),
-        "max_turns": schedule.max_turns,
-        "scenarios": options,
-        "scenario_file": None if arguments.scenarios is None else str(arguments.scenarios.resolve()),
-        **played.record(),
-        "retained": None if kept is None else {name: each.to_dict() for name, each in kept.items()},
-    }
-    cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
-    keep_surface(env, arguments.out)
-    save_evaluation(arguments.out, result, record | {"by_cohort": [row.to_dict() for row in cohorts]})
-    print_results({arguments.env: result}, rules=tool_surface is not None)
-    print_details(result, cohorts)
-    if kept is not None:
-        console(width=TABLE_WIDTH).print(retained_table(kept))
-
-
-def chosen_scenarios(arguments: argparse.Namespace, env: Any, env_id: str) -> tuple[list[dict[str, Any]], ScenarioList]:
-    """Return the reset options of the scenarios that --scenarios or --limit choose, and the list of them."""
-    if arguments.scenarios is None:
-        options = scenarios(env, arguments.limit)
-    elif arguments.limit is not None:
-        raise ValueError("--scenarios names the scenarios to play: leave out --limit")
-    else:
-        options = read_scenarios(arguments.scenarios).options(env, env_id)
-    return options, scenario_list(env, options, env_id)
 
 
 def _refuse_with_policy(arguments: argparse.Namespace) -> None:
@@ -222,15 +161,10 @@ def _refuse_with_policy(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--policy {arguments.policy} plays without a model: leave out {flag(given[0])}")
 
 
-Players = tuple[LanguageModelTeam | RemotePolicy, SamplingParams, ContextSettings | None, list[str] | dict[str, str]]
-
-
-def _policy(arguments: argparse.Namespace, env: Any) -> Players:
-    """Return policy, sampling parameters, context window and models; flags override those of the checkpoint.
-
-    The context window is None for an endpoint, which enforces its own. Models are the names of the bases, or by agent
-    where an agent is frozen or remote.
-    """
+def _players(arguments: argparse.Namespace, env: Any) -> Players:
+    """Load the players; flags override the settings of the checkpoint."""
+    if arguments.policy is not None:
+        return Players(WITHOUT_MODEL[arguments.policy](), SamplingParams(), None, None)
     trained = None
     if arguments.checkpoint is not None:
         named = [split_item(item)[0] for item in arguments.model or ()]
@@ -243,7 +177,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> Players:
             raise ValueError("--endpoint needs --model NAME, the model's name on that server")
         if given_knobs(arguments, ContextSettings):
             raise ValueError("--context-window and --overflow are for models that run here, not for an --endpoint")
-        return _remote(arguments, law), law, None, arguments.model
+        return Players(_remote(arguments, law), law, None, arguments.model)
     settings = TeamSettings(
         models=chosen_models(arguments.model, trained),
         law=law,
@@ -257,10 +191,7 @@ def _policy(arguments: argparse.Namespace, env: Any) -> Players:
     )
     settings.check(env)
     say_loading(settings.models.values())
-    team = settings.load(env.possible_agents, devices_of(arguments.device))
-    partners = any(model.kind for model in models_of(env.possible_agents, settings.models).values())
-    names = dict(settings.models) if partners else sorted({seat.base.name for seat in team.seats.values()})
-    return team, law, settings.context, names
+    return Players.of_team(settings, env, devices_of(arguments.device))
 
 
 def chosen_models(given: Sequence[str] | None, trained: Experiment | None) -> dict[str, str]:

@@ -1,18 +1,274 @@
-"""Files of an evaluation: `evaluation.json` with all scores, and `episodes.jsonl`."""
+"""Evaluation of a team on a fixed list of scenarios: `evaluation.json` with all scores, and `episodes.jsonl`.
+
+from baselines import evaluate
+
+print(evaluate("runs/duo", "runs/duo/test", limit=100).accuracy)
+"""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from marft_agents.runs.evaluation import Evaluation
-from marft_agents.runs.run_folder import EVALUATION_FILE, episode_record, replacing, versions, write_json
+from baselines.experiment.cohorts import Cohorts, CohortScore, cohort_scores
+from baselines.experiment.environments import factory, keep_grades, notes_of, scenarios, settings_of, versioned_id
+from baselines.experiment.gold_answers import ScriptedView
+from baselines.experiment.run_surface import keep_surface
+from baselines.experiment.scenario_lists import ScenarioList, scenario_list
+from baselines.experiment.scenario_lists import read as read_scenarios
+from baselines.experiment.trained_team import PLAYERS, TeamSettings, experiment_of
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.models.context_window import ContextSettings
+from marft_agents.policies.language_model import Devices, LanguageModelTeam, models_of
+from marft_agents.policies.policy import Policy
+from marft_agents.policies.remote import RemotePolicy
+from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
+from marft_agents.rollouts.rollout import MAX_TURNS
+from marft_agents.runs import checkpoint
+from marft_agents.runs.evaluation import NUM_ENVS, Evaluation
+from marft_agents.runs.evaluation import evaluate as play_scenarios
+from marft_agents.runs.folder_lock import owned
+from marft_agents.runs.run_folder import EVALUATION_FILE, check_free, episode_record, replacing, versions, write_json
+from marft_agents.runs.trainer import refuse_unsuitable
+from marft_envs.registration.factory import takes
+from marft_envs.tasks.tools.tool_access import check_surface
+
+WITHOUT_MODEL: Mapping[str, Callable[[], Policy]] = {
+    "scripted": partial(ScriptedPolicy, lambda _, observation: observation),  # the view shows agents their action
+    "random": RandomPolicy,
+}
+SPLIT = "test"  # split that is played where none is given
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """Environment and scenarios of an evaluation, and what its record says of the players.
+
+    Attributes:
+        env: Id of the environment.
+        keywords: Keywords for `marft_envs.make`, as values that JSON can hold.
+        limit: Largest number of scenarios, spread evenly over all; None plays all.
+        scenarios: File of a scenario list to play instead.
+        save_scenarios: File to write the played scenarios to.
+        seeds: Seeds of the sampling; each scenario is played once per seed.
+        max_turns: Most turns of an episode; 0: no limit.
+        num_envs: Number of games played at the same time.
+        checkpoint: Checkpoint or run whose team plays.
+        other_tools: True allows another tool surface than the checkpoint was trained with.
+        policy: Name in `WITHOUT_MODEL`, for players without a model.
+        endpoint: URL of a server that plays.
+        remote: Limits of requests that were given, by name.
+    """
+
+    env: str
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    limit: int | None = None
+    scenarios: Path | None = None
+    save_scenarios: Path | None = None
+    seeds: Sequence[int] = (0,)
+    max_turns: int = MAX_TURNS
+    num_envs: int = NUM_ENVS
+    checkpoint: Path | None = None
+    other_tools: bool = False
+    policy: str | None = None
+    endpoint: str | None = None
+    remote: Mapping[str, Any] | None = None
+
+
+class Players(NamedTuple):
+    """The players of an evaluation, as its record names them.
+
+    Attributes:
+        policy: Policy of all agents; a team of language models and a remote policy are closed at the end.
+        law: Sampling parameters of all agents.
+        context: Context window; None for an endpoint, which enforces its own, and for players without a model.
+        models: Names of the bases, or by agent where an agent is frozen or remote; None without a model.
+    """
+
+    policy: Policy
+    law: SamplingParams
+    context: ContextSettings | None
+    models: list[str] | dict[str, str] | None
+
+    @classmethod
+    def of_team(cls, settings: TeamSettings, env: Any, device: Devices = None) -> Players:
+        """Load a team of language models, which has passed `TeamSettings.check`."""
+        team = settings.load(env.possible_agents, device)
+        partners = any(model.kind for model in models_of(env.possible_agents, settings.models).values())
+        names = dict(settings.models) if partners else sorted({seat.base.name for seat in team.seats.values()})
+        return cls(team, settings.law, settings.context, names)
+
+
+class Evaluated(NamedTuple):
+    """Results of `run_evaluation`.
+
+    Attributes:
+        result: All scores and episodes.
+        cohorts: Scores of all scenarios, then of each cohort.
+        retained: Result of `retain`; None where it was not asked for.
+        has_rules: True if the environment has tools, whose rules may be violated.
+    """
+
+    result: Evaluation
+    cohorts: list[CohortScore]
+    retained: Mapping[str, Any] | None
+    has_rules: bool
+
+
+def evaluate(
+    run: Path | str,
+    out: Path | str,
+    *,
+    env: str | None = None,
+    keywords: Mapping[str, Any] | None = None,
+    device: Devices = None,
+    trust: bool = False,
+    **settings: Any,
+) -> Evaluation:
+    """Evaluate a trained team, and write what `marft eval --checkpoint RUN --out DIR` writes.
+
+    Args:
+        run: A run (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint.
+        out: Folder for `evaluation.json` and `episodes.jsonl`.
+        env: Id of the environment; None: that of the training.
+        keywords: Keywords for `marft_envs.make`; the split is "test" unless given. Those of the training are not used.
+        device: Device of the models, see `build_team`.
+        trust: True to act on the record of somebody else.
+        **settings: Fields of `EvaluationSettings`: `limit`, `scenarios`, `seeds`, `num_envs`, ...
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or it is of another team.
+        RunFolderError: `out` holds results, or has another writer.
+        ValueError: The environment or the scenarios cannot be played.
+    """
+    path = Path(run)
+    trained = experiment_of(path, PLAYERS, trust=trust)
+    env = env or trained.env
+    players = TeamSettings(
+        models=dict(trained.models),
+        law=trained.law,
+        context=trained.context,
+        lora=trained.lora,
+        sharing=trained.sharing,
+        dtype=trained.dtype,
+        checkpoint=path,
+        remote=trained.remote,
+    )
+    split = {"split": SPLIT} if takes(env, "split") else {}
+    asked = EvaluationSettings(env, split | dict(keywords or {}), checkpoint=path, **settings)
+
+    def open_players(game: Any) -> Players:
+        players.check(game)
+        return Players.of_team(players, game, device)
+
+    return run_evaluation(asked, Path(out), open_players).result
+
+
+def run_evaluation(
+    settings: EvaluationSettings,
+    out: Path,
+    open_players: Callable[[Any], Players],
+    *,
+    play: Callable[..., Evaluation] | None = None,
+    retain: Callable[[LanguageModelTeam], Mapping[str, Any]] | None = None,
+) -> Evaluated:
+    """Play the scenarios and write the results; everything is refused before a model is loaded.
+
+    Args:
+        settings: Environment and scenarios.
+        out: Folder for the results; it has one writer, and holds no others.
+        open_players: Makes the players from the environment.
+        play: Plays the scenarios as `marft_agents.runs.evaluation.evaluate` does, and gets the number of `agents` too:
+            the command shows its progress so. None shows none.
+        retain: Measures what training took away, see `baselines.results.retained_ability.retained`.
+    """
+    with owned(out):
+        check_free(out)
+        make_env = factory(settings.env, settings.keywords)
+        env = make_env()
+        keep_grades(env, out)
+        refuse_unsuitable(env)
+        tool_surface = notes_of(env).get("tool_surface")
+        if settings.checkpoint is not None:
+            trained = checkpoint.notes_of(settings.checkpoint).get("tool_surface")
+            check_surface(trained, tool_surface, allow=settings.other_tools)
+        env_id = versioned_id(settings.env)
+        options, played = chosen_scenarios(env, env_id, settings.limit, settings.scenarios)
+        if settings.save_scenarios is not None:
+            played.write(settings.save_scenarios)
+        players = open_players(env)
+        if settings.policy == "scripted":
+            make_env = partial(ScriptedView.of, make_env)
+        with contextlib.ExitStack() as stack:
+            if isinstance(players.policy, LanguageModelTeam | RemotePolicy):
+                stack.callback(players.policy.close)
+            retained = None
+            if retain is not None and isinstance(players.policy, LanguageModelTeam):
+                retained = retain(players.policy)
+            result = (play or _play)(
+                make_env,
+                players.policy,
+                options,
+                seeds=settings.seeds,
+                max_turns=settings.max_turns,
+                num_envs=settings.num_envs,
+                agents=len(env.possible_agents),
+            )
+        cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
+        path = settings.checkpoint
+        record = {
+            "env": env_id,
+            "keywords": settings.keywords,
+            "settings": settings_of(env),
+            "models": players.models,
+            "policy": settings.policy,
+            "endpoint": settings.endpoint,
+            "checkpoint": None if path is None else str(checkpoint.resolve(path)),
+            "law": dataclasses.asdict(players.law),
+            "context": None if players.context is None else dataclasses.asdict(players.context),
+            "remote": settings.remote or None,
+            "seeds": list(settings.seeds),
+            "max_turns": settings.max_turns,
+            "scenarios": options,
+            "scenario_file": None if settings.scenarios is None else str(Path(settings.scenarios).resolve()),
+            **played.record(),
+            "retained": None if retained is None else {name: each.to_dict() for name, each in retained.items()},
+            "by_cohort": [row.to_dict() for row in cohorts],
+        }
+        keep_surface(env, out)
+        save_evaluation(out, result, record)
+    return Evaluated(result, cohorts, retained, tool_surface is not None)
+
+
+def _play(make_env: Any, policy: Policy, options: Any, *, agents: int, **limits: Any) -> Evaluation:
+    return play_scenarios(make_env, policy, options, **limits)
+
+
+def chosen_scenarios(
+    env: Any, env_id: str, limit: int | None, file: Path | None
+) -> tuple[list[dict[str, Any]], ScenarioList]:
+    """Return the reset options of the scenarios that a limit or a file chooses, and the list of them.
+
+    Raises:
+        ValueError: Both are given, or the file is no scenario list of this environment.
+    """
+    if file is None:
+        options = scenarios(env, limit)
+    elif limit is not None:
+        raise ValueError("--scenarios names the scenarios to play: leave out --limit")
+    else:
+        options = read_scenarios(Path(file)).options(env, env_id)
+    return options, scenario_list(env, options, env_id)
 
 
 def save_evaluation(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:

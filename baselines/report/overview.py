@@ -12,10 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from baselines.experiment.cohorts import by_size
 from baselines.experiment.record_shapes import TRAINING
 from baselines.report.episode_set import number_of
 from baselines.report.sources import EvaluationRecord, Source, read_json
-from baselines.results.cohorts import by_size
 from baselines.results.comparison import ComparisonError, compare, find_evaluation, read_evaluation
 from baselines.results.tables import notes_of
 from marft_agents.intervals import wilson

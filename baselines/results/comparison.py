@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from baselines.experiment.cohorts import Cohort, Cohorts, Mask
 from baselines.experiment.environments import current_id
 from baselines.experiment.record_shapes import evaluation, mismatch
-from baselines.results.cohorts import Cohort, Cohorts, Mask
 from baselines.results.statistics import PairedDifference, holm, paired_difference
 from marft_agents.runs.run_folder import EVALUATION_FILE
 

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
-from baselines import Experiment, report
+from baselines import Experiment, evaluate, report
 from baselines.cli.main import build_parser, main
 from baselines.cli.train import experiment_of
 from baselines.experiment.progress import Ended, Started, Updated
@@ -60,6 +61,32 @@ def test_a_run_resumes_and_equals_that_of_the_command(tmp_path):
     page = report.write(tmp_path / "python")
     assert page == tmp_path / "python" / "report.html"
     assert b"<html" in page.read_bytes()[:200]
+
+
+def without_clock(folder):
+    """Return the lines of evaluation.json without those of its two clocks."""
+    lines = (folder / "evaluation.json").read_text().splitlines()
+    kept = [line for line in lines if '"seconds_generation"' not in line and '"seconds_environment"' not in line]
+    assert len(lines) == len(kept) + 2
+    return kept
+
+
+def test_an_evaluation_equals_that_of_the_command(tmp_path):
+    run = tmp_path / "run"
+    small(updates=1, temperature=0.5).run(run)
+    flags = ["--env", DUO, "--data", "embedded:stories", "--device", "cpu", "--checkpoint", str(run), "--limit", "3"]
+    assert main(["eval", *flags, "--seeds", "0,1", "--out", str(tmp_path / "command")]) == 0
+    keywords = {"data": "embedded:stories"}
+    found = evaluate(run, tmp_path / "python", keywords=keywords, limit=3, seeds=(0, 1), device=torch.device("cpu"))
+    assert found.scores.shape == (3, 2)
+    assert without_clock(tmp_path / "python") == without_clock(tmp_path / "command")
+    episodes = [(tmp_path / name / "episodes.jsonl").read_bytes() for name in ("python", "command")]
+    assert episodes[0] == episodes[1]
+    assert {path.name for path in (tmp_path / "python").iterdir()} == {
+        path.name for path in (tmp_path / "command").iterdir()
+    }
+    with pytest.raises(RunFolderError, match="already holds an evaluation"):
+        evaluate(run, tmp_path / "python", keywords=keywords, limit=3)
 
 
 def test_an_unknown_setting_is_refused_by_name():

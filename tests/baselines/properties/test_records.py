@@ -11,7 +11,7 @@ import pytest
 
 import marft_envs
 from baselines.cli.main import main
-from baselines.results.cohorts import CohortError, Cohorts, cohort_scores
+from baselines.experiment.cohorts import CohortError, Cohorts, cohort_scores
 from marft_agents.intervals import wilson
 from marft_common.installation import pip_install
 from marft_envs.game.episode import Episode

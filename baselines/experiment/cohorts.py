@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from baselines.results.statistics import pass_hat_k
 from marft_agents.intervals import Interval, wilson
 
 Cohort = tuple[str, str]
@@ -132,3 +131,27 @@ def _score(cohort: Cohort | None, scores: npt.NDArray[np.float64]) -> CohortScor
             if enough.any():
                 pass_hat[k] = wilson(pass_hat_k(sums[enough], samples[enough], k), int(enough.sum()))
     return CohortScore(cohort, len(scores), int((~scored).sum()), average, pass_hat)
+
+
+def pass_hat_k(successes: npt.ArrayLike, samples: npt.ArrayLike, k: int) -> float:
+    """Estimate pass^k: the probability that k independent attempts at a scenario all succeed.
+
+    pass^k = mean over scenarios of C(c, k) / C(n, k), unbiased for c successes in n samples (tau-bench, Yao et al.
+    2024, arXiv:2406.12045, section 5.1).
+
+    Args:
+        successes: Number of successes c of each scenario, int [scenarios] in [0, n].
+        samples: Number of samples n of each scenario, int [scenarios] or one for all.
+        k: Number of attempts, in [1, n].
+
+    Example: C(2, 2) / C(4, 2) = 1/6 and C(4, 2) / C(4, 2) = 1; mean 7/12.
+        >>> round(pass_hat_k([2, 4], samples=4, k=2), 4)
+        0.5833
+    """
+    counts = np.asarray(successes)
+    taken = np.broadcast_to(np.asarray(samples), counts.shape)
+    if not 1 <= k <= taken.min(initial=k):
+        raise ValueError(f"k = {k}, wanted 1 <= k <= samples = {taken.min()}")
+    if counts.ndim != 1 or not len(counts) or not np.all((counts >= 0) & (counts <= taken) & (counts % 1 == 0)):
+        raise ValueError(f"successes: wanted whole numbers [scenarios] in [0, {taken.max(initial=0)}]")
+    return float(np.mean([math.comb(int(c), k) / math.comb(int(n), k) for c, n in zip(counts, taken, strict=True)]))
