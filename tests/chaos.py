@@ -540,9 +540,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("needs root, to mount a small file system")
     os.environ |= {
         MARK: f"{os.getpid()}",
-        "PYTHONPATH": os.pathsep.join(
-            [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "marft_agents"), os.environ.get("PYTHONPATH", "")]
-        ),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]),
         "OMP_NUM_THREADS": "1",
         "RAY_memory_monitor_refresh_ms": "0",
         "RAY_USAGE_STATS_ENABLED": "0",

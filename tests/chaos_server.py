@@ -1,6 +1,6 @@
 """Serve the tests' fake vLLM in a process of its own, which `tests/chaos.py` kills.
 
-    PYTHONPATH=.:tests/marft_agents python tests/chaos_server.py FOLDER PORT
+    PYTHONPATH=. python tests/chaos_server.py FOLDER PORT
 
 The model `tiny-words` is written to FOLDER if it is not there. Answers are late, so that most kills hit a batch.
 """
@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-import fake_vllm
 import torch
 
 from marft_agents.models.pretrained import load
+from tests.helpers import fake_vllm
 
 LATE_S = 0.05
 

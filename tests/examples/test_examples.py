@@ -12,10 +12,10 @@ from pathlib import Path
 
 import gymnasium
 import pytest
-from house_pages import ROOT
 
 from marft_agents import ALGORITHMS
 from marft_envs.registration import registry
+from tests.house.house_pages import ROOT
 
 EXAMPLES = ROOT / "examples"
 SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
@@ -74,7 +74,7 @@ def test_third_party_ppo(run):
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")  # of TRL
 def test_trl_seat(run, tmp_path):
-    from with_trl import byte_tokenizer, tiny_model
+    from tests.marft_envs.bridges.with_trl import byte_tokenizer, tiny_model
 
     tokenizer = byte_tokenizer()
     tokenizer.save_pretrained(tmp_path / "model")

@@ -13,7 +13,8 @@ from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
 
 import pytest
-from house_pages import ROOT, blocks
+
+from tests.house.house_pages import ROOT, blocks
 
 
 def virtual_environment(folder):

@@ -8,8 +8,9 @@ import sys
 import zipfile
 
 import pytest
-from distribution import REPOSITORY_ONLY, DistributionError, check_content, main, packaged_files
-from house_pages import ROOT
+
+from tests.distribution import REPOSITORY_ONLY, DistributionError, check_content, main, packaged_files
+from tests.house.house_pages import ROOT
 
 
 def test_a_wheel_must_hold_modules_data_presets_templates_and_pages():
@@ -36,7 +37,7 @@ def test_a_wheel_must_hold_modules_data_presets_templates_and_pages():
     [
         ((), (), None),
         (("envs_data/manifest.json",), (), r"lacks 1 files, first \['envs_data/manifest.json'\]"),
-        ((), ("tests/fakes.py",), r"holds 1 files that it must not, first \['tests/fakes.py'\]"),
+        ((), ("tests/helpers/fakes.py",), r"holds 1 files that it must not, first \['tests/helpers/fakes.py'\]"),
         ((), ("envs_data/build/math.py",), r"must not, first \['envs_data/build/math.py'\]"),
     ],
 )

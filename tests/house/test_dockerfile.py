@@ -11,7 +11,8 @@ import tomllib
 import uuid
 
 import pytest
-from house_pages import ROOT
+
+from tests.house.house_pages import ROOT
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

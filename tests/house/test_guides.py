@@ -8,7 +8,8 @@ import sys
 from functools import cache
 
 import pytest
-from house_pages import PAGES, ROOT, blocks
+
+from tests.house.house_pages import PAGES, ROOT, blocks
 
 PACKAGES = ("marft_envs", "marft_agents", "marft_common", "baselines", "benchmarks", "docs_generator", "envs_data")
 GUIDES = ("CONTRIBUTING.md", "SECURITY.md", "docs/glossary.md", "docs/architecture.md")

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 
 import pytest
-from house_pages import ROOT
+
+from tests.house.house_pages import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from house_pages import ROOT
+from tests.house.house_pages import ROOT
 
 _MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 LEFT_OUT = re.findall(r"and not (\w+)", re.search(r"^define LEAVE_OUT$(.+?)^endef$", _MAKEFILE, re.M | re.S)[1])

@@ -17,7 +17,16 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from house_pages import (
+
+import envs_data
+import marft_envs
+from baselines.cli.main import build_parser
+from benchmarks.communication_token_cost import FORMS as benchmarked
+from marft_envs.communication import FORMS
+from marft_envs.graders import GraderSettings
+from marft_envs.registration.plugins import UNLISTED
+from marft_envs.tasks.tools.connectors.tool_file import ToolFile
+from tests.house.house_pages import (
     DOCS,
     INDEX,
     PAGES,
@@ -29,16 +38,7 @@ from house_pages import (
     rows_of_the_index,
     shown_output,
 )
-from run_page import SEPARATOR
-
-import envs_data
-import marft_envs
-from baselines.cli.main import build_parser
-from benchmarks.communication_token_cost import FORMS as benchmarked
-from marft_envs.communication import FORMS
-from marft_envs.graders import GraderSettings
-from marft_envs.registration.plugins import UNLISTED
-from marft_envs.tasks.tools.connectors.tool_file import ToolFile
+from tests.house.run_page import SEPARATOR
 
 AGENTS = ("docs/agents.md",)  # test_agents_page.py follows it
 TUTORIAL = tuple(rows_of_the_index("Tutorial"))

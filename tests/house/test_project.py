@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from house_pages import ROOT
 from packaging.specifiers import SpecifierSet
+
+from tests.house.house_pages import ROOT
 
 PACKAGES = ("marft_envs", "marft_agents", "baselines", "envs_data")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

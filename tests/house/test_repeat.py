@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
-from house_pages import ROOT
 
-sys.path.insert(0, str(ROOT / "tests"))
-import repeat
+from tests import repeat
+from tests.house.house_pages import ROOT
 
 DRAWN = """
 from pathlib import Path

@@ -16,9 +16,9 @@ from importlib import metadata
 from itertools import chain
 
 import pytest
-from house_pages import ROOT
 
 import marft_envs
+from tests.house.house_pages import ROOT
 
 PACKAGES = ("marft_envs", "marft_agents", "baselines", "benchmarks", "docs_generator", "envs_data", "marft_common")
 PUBLIC = """

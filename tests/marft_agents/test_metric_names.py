@@ -6,7 +6,6 @@ import io
 import json
 
 import pytest
-from fakes import CopyDigit, word_team
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -19,6 +18,7 @@ from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.run_folder import RunFolder
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.runs.validation import Validator
+from tests.helpers.fakes import CopyDigit, word_team
 
 IDS = st.lists(st.sampled_from(["agent_", "agent", "_", "team", "critic", "solver_0"]), max_size=4).map("".join)
 

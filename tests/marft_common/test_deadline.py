@@ -9,9 +9,9 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from dripping_server import KINDS, dripping
 
 from marft_common.deadline import Deadline, LongReplyError, post
+from tests.helpers.dripping_server import KINDS, dripping
 
 LATE = r"timed out: no whole answer in 0\.2 s"
 

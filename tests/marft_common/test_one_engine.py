@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_games import FAULTS, RandomGame
 
 from marft_agents.policies.scripted import ScriptedPolicy
 from marft_agents.rollouts.rollout import collect
 from marft_agents.trajectory import EpisodeStart
 from marft_envs import make_vec
+from tests.marft_common.random_games import FAULTS, RandomGame
 
 
 def say(agent, observation):

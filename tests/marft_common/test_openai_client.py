@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from dripping_server import KINDS, dripping
-from endpoint import serving
 from openai import APIStatusError, APITimeoutError
 
 from marft_common.openai_client import open_client
+from tests.helpers.dripping_server import KINDS, dripping
+from tests.helpers.endpoint import serving
 
 
 @pytest.mark.parametrize("kind", KINDS)

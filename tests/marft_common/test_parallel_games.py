@@ -4,10 +4,10 @@ import math
 import threading
 
 import pytest
-from fakes import Market
 
 from marft_common.parallel_games import BackgroundJobs, ParallelGames
 from marft_common.running_game import RunningGame
+from tests.helpers.fakes import Market
 
 
 def threads_of_games():

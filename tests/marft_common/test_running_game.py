@@ -1,9 +1,9 @@
 """One running game: who acts next, sums, dead agents, and failures with their causes."""
 
 import pytest
-from fakes import Broken, Market
 
 from marft_common.running_game import RunningGame
+from tests.helpers.fakes import Broken, Market
 
 BOTH = ["buyer_0", "seller_0"]
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from fakes import Broken, CopyDigit, RelayDigit, word_team
 
 from baselines.attribution.coalitions import (
     CoalitionGames,
@@ -37,6 +36,7 @@ from marft_agents.runs.folder_lock import RunFolderError
 from marft_envs import FlexMG, Profile, Task, Team
 from marft_envs.dependency import chain, full
 from marft_envs.tasks.math import MathTasks
+from tests.helpers.fakes import Broken, CopyDigit, RelayDigit, word_team
 
 ABC = ["a", "b", "c"]
 

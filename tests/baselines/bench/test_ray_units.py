@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from bench_plan import records, write_plan
 
 from baselines.bench import ray_units
 from baselines.cli.main import main
+from tests.helpers.bench_plan import records, write_plan
 
 pytestmark = pytest.mark.ray
 ARMS = ("team", "muted")  # one training, two cells

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from bench_plan import ALL, records, timeless, write_plan
 
 import baselines.bench.run_unit as arms
 from baselines.bench.plan import read_plan
@@ -17,6 +16,7 @@ from baselines.bench.units import cells_of, units_of
 from baselines.cli.bench import chosen_folder
 from baselines.cli.main import main
 from baselines.results.tables import export
+from tests.helpers.bench_plan import ALL, records, timeless, write_plan
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from full_disk import largest_file
 
 import marft_envs
 from baselines.cli.main import build_parser, main
 from baselines.experiment.experiment import Experiment
 from baselines.experiment.trained_team import TeamSettings
+from tests.helpers.full_disk import largest_file
 
 DUO = "marft/gsm8k_duo-v0"
 TINY_TRAINING = [

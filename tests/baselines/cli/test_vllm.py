@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from fakes import word_model
 
 from baselines.cli.main import main
 from marft_agents.policies.server_log import last_error, log_path
 from marft_common.installation import pip_install
+from tests.helpers.fakes import word_model
 
 # In the place of vLLM: tells what it was started with, and fails.
 STARTED = """

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from fakes import CopyDigit, word_team
 
 import marft_envs
 from baselines.cli.main import main
@@ -13,6 +12,7 @@ from baselines.experiment.learning_curve import draw_curve
 from marft_agents.runs.run_folder import read_metrics
 from marft_agents.runs.trainer import TrainingSchedule
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import CopyDigit, word_team
 
 DUO = "marft/gsm8k_duo-v0"
 TRAIN = ["train", "--env", DUO, "--device", "cpu"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from fakes import CopyDigit, RelayDigit, word_team
-from naive import logprobs, play
 
 from baselines.cli.main import build_parser
 from baselines.cli.train import experiment_of
@@ -16,6 +14,8 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.learning.learner import Learner
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import CopyDigit, RelayDigit, word_team
+from tests.helpers.naive import logprobs, play
 
 # (row of the tables, flags that say it, number); the critic's loss coefficient, 1, is asserted where its step is
 # compared with Adam on the plain mean loss: tests/marft_agents/properties/test_paper.py

@@ -8,7 +8,6 @@ import json
 import re
 
 import pytest
-from report_inputs import episode, run
 
 from baselines.cli.main import main
 from baselines.experiment import record_shapes
@@ -18,6 +17,7 @@ from baselines.report.page import build_report, report_content
 from baselines.report.sources import SourceError, read_source
 from baselines.results.comparison import ComparisonError, compare, read_evaluation
 from baselines.results.tables import RecordsError, read_records, tables_of
+from tests.baselines.report.report_inputs import episode, run
 
 OTHER = [None, True, -3, 2.5, 10**400, float("nan"), float("inf"), "x", "", "9" * 5000, [], {}, [[]], {"a": []}]
 DEEP = '{"a": ' * 400 + "1" + "}" * 400

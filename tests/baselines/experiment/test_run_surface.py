@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from needed_package import needed_package
 
 import marft_envs
 from baselines.cli.main import main
@@ -19,6 +18,7 @@ from marft_envs.registration.recorded_game import recorded_game, surface_of
 from marft_envs.sandbox import Judge
 from marft_envs.tasks.tools.connectors.tool_file import ToolFile
 from marft_envs.tasks.tools.definition import ToolError
+from tests.helpers.needed_package import needed_package
 
 needed_package("mcp", "pip install 'marft[mcp]'")
 SERVER = Path(__file__).parents[2] / "marft_envs" / "tasks" / "tools" / "mcp_server.py"

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from fakes import Probe
 
 import marft_envs
 from baselines.cli.main import main
 from baselines.experiment import scenario_lists
 from baselines.experiment.environments import scenarios
 from baselines.experiment.scenario_lists import Scenario, ScenarioList, ScenarioListError, scenario_list
+from tests.helpers.fakes import Probe
 
 DUO, SOLO, TRIO = (f"marft/gsm8k_{size}-v0" for size in ("duo", "solo", "trio"))
 TINY = ["--data", "embedded:stories", "--model", "tiny", "--max-new-tokens", "2"]

@@ -88,7 +88,7 @@ def test_the_teams_of_the_suite_are_as_described(path):
 
 
 def test_rows_that_the_pages_show_are_as_described():
-    from house_pages import blocks
+    from tests.house.house_pages import blocks
 
     rows = {b.file: b.text.splitlines() for b in blocks("docs/data.md") if (b.file or "").endswith(".jsonl")}
     for name, file in (("problems", "mine.jsonl"), ("tool_tasks", "labels.jsonl")):

@@ -14,13 +14,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from canary import WITHOUT_PLACE, Canary, change, error_of, invocations, leaves, plant, remove
-from needed_package import needed_package
 
 from baselines.cli.main import COMMANDS, main
 from baselines.experiment.data_checksums import sha256_of
 from baselines.report.server import Server
 from marft_common.import_paths import search_working_directory
+from tests.helpers.canary import WITHOUT_PLACE, Canary, change, error_of, invocations, leaves, plant, remove
+from tests.helpers.needed_package import needed_package
 
 needed_package("mcp.client.stdio", "pip install 'marft[mcp]'")  # its servers write to the standard error of this moment
 GAME = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories"]

@@ -12,9 +12,6 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from bench_plan import write_plan
-from folder_owner import owner
-from rank_runs import by_threads
 
 from baselines.cli.main import main
 from baselines.experiment import experiment
@@ -27,6 +24,9 @@ from marft_agents.policies import language_model
 from marft_agents.rollouts.rollout_workers import RolloutSettings
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError
 from marft_agents.runs.run_folder import read_metrics
+from tests.helpers.bench_plan import write_plan
+from tests.helpers.folder_owner import owner
+from tests.helpers.rank_runs import by_threads
 
 DUO = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories"]
 TINY = ["--model", "tiny", "--device", "cpu", "--max-new-tokens", "2"]

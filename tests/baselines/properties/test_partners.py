@@ -6,13 +6,13 @@ import dataclasses
 import json
 
 import pytest
-from endpoint import serving
 
 from baselines.bench.plan import PlanError, plan_of
 from baselines.cli.evaluate import chosen_models
 from baselines.cli.main import main
 from baselines.experiment.experiment import Experiment, read_models
 from marft_agents.runs.run_folder import read_metrics
+from tests.helpers.endpoint import serving
 
 ENV = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories", "--device", "cpu"]
 SMALL = ["--groups", "1", "--group-size", "2", "--max-new-tokens", "4"]

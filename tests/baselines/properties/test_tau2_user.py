@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from endpoint import completion, serving
-from needed_package import needed_package
-
 from baselines.cli.main import main
 from marft_envs.plugins.tau2.files import INSTALL
+from tests.helpers.endpoint import completion, serving
+from tests.helpers.needed_package import needed_package
 
 needed_package("tau2", INSTALL)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_hub import FakeHub
 
 from baselines.cli.main import main
 from baselines.publishing.model_card import CardFacts, environment_flags, model_card
@@ -22,6 +21,7 @@ from marft_agents.models import pretrained
 from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError
 from marft_envs import Team
+from tests.baselines.publishing.fake_hub import FakeHub
 
 GAME = ["--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories", "--max-new-tokens", "4"]
 ADAPTER = ("adapter_config.json", "adapter_model.safetensors")

@@ -8,13 +8,13 @@ import subprocess
 import threading
 
 import pytest
-from browser import AXE, NPM, ROOT, Opened, chromium
 from PIL import Image, ImageChops
 from playwright.sync_api import expect
-from report_inputs import AGENTS, HOSTILE, episode, evaluation, metrics, run, write_lines
 
 from baselines.report.page import build_report
 from baselines.report.server import Server, View
+from tests.baselines.report.browser import AXE, NPM, ROOT, Opened, chromium
+from tests.baselines.report.report_inputs import AGENTS, HOSTILE, episode, evaluation, metrics, run, write_lines
 
 pytestmark = pytest.mark.browser
 WIDTHS = (400, 900, 1440)

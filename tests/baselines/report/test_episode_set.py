@@ -8,10 +8,10 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_inputs import AGENTS, HOSTILE, episode, write_lines
 
 import marft_envs
 from baselines.report.episode_set import BLOCK, EpisodeSet, TextLimit, compact, messages_of, spread
+from tests.baselines.report.report_inputs import AGENTS, HOSTILE, episode, write_lines
 
 ALL = TextLimit()
 

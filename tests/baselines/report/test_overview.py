@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from report_inputs import AGENTS, evaluation, run
 
 from baselines.report.overview import cohorts_of, comparison, curves, overview, trainings
 from baselines.report.sources import SourceError, kind_of, read_source
 from marft_agents.intervals import wilson
+from tests.baselines.report.report_inputs import AGENTS, evaluation, run
 
 
 def test_a_run_brings_its_evaluations_attribution_alarms_and_episodes(tmp_path):

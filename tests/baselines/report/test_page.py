@@ -15,11 +15,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from report_inputs import HOSTILE, episode, evaluation, run
 
 from baselines import report
 from baselines.cli.main import main
 from baselines.report.page import SCRIPTS, assets, build_report, page, policy
+from tests.baselines.report.report_inputs import HOSTILE, episode, evaluation, run
 
 ROOT = Path(__file__).parents[3]
 

@@ -12,11 +12,11 @@ import time
 import zlib
 
 import pytest
-from report_inputs import episode, evaluation, run, write_lines
 
 from baselines.cli.main import main
 from baselines.report.server import CONNECTIONS, Server, View
 from baselines.report.sources import SourceError
+from tests.baselines.report.report_inputs import episode, evaluation, run, write_lines
 
 
 @contextlib.contextmanager

@@ -173,8 +173,7 @@ def test_a_plugin_with_a_game_of_its_own_trains_without_a_split(tmp_path, monkey
     """A class with keywords of its own, and no other: what the command adds by itself must not reach it."""
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "marft_envs")
-    marft_envs.register("plug/in-v0", "third_party_game:ThirdPartyGame")
+    marft_envs.register("plug/in-v0", "tests.helpers.third_party_game:ThirdPartyGame")
     train = ["train", "--env", "plug/in-v0", "--model", "tiny", "--env-arg", "turns=1", "--out", str(tmp_path / "run")]
     assert main([*train, *SMALL]) == 0
     config = json.loads((tmp_path / "run" / "config.json").read_text())

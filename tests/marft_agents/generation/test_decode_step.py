@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from adapted_models import SHAPE, adapted, windowed_model
-from operators import Operators
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -21,6 +19,8 @@ from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.adapted_models import SHAPE, adapted, windowed_model
+from tests.helpers.operators import Operators
 
 CPU = torch.device("cpu")
 LAWS = {

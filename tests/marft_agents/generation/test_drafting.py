@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from adapted_models import adapted, watch_passes, windowed_model
 from scipy.stats import chisquare
 
 from marft_agents.generation import continuous_batching, decode_step
@@ -13,6 +12,7 @@ from marft_agents.generation.prompt_tree import PromptTree
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.pretrained import load
 from marft_agents.models.tree_attention import run
+from tests.helpers.adapted_models import adapted, watch_passes, windowed_model
 
 CPU = torch.device("cpu")
 LAWS = {

@@ -7,8 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from adapted_models import adapted, watch_passes, windowed_model
-from fakes import Market
 
 from marft_agents.generation import prompt_tree
 from marft_agents.generation.continuous_batching import Prompt, generate
@@ -23,6 +21,8 @@ from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import FunctionPolicy, Request, TimedPolicy, session_of, text_action
 from marft_agents.policies.scripted import MixedPolicy
 from marft_agents.rollouts.rollout import collect, training_episodes
+from tests.helpers.adapted_models import adapted, watch_passes, windowed_model
+from tests.helpers.fakes import Market
 
 CPU = torch.device("cpu")
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from naive import support_mask
 
 from marft_agents.generation import sampling
 from marft_agents.generation.sampling import SamplingParams, choose, draw, support_ids
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.naive import support_mask
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0, -30.0]])
 

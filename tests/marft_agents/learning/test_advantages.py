@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows import credited, rows_of
 
 from marft_agents.learning.advantages import (
     chain_steps,
@@ -24,6 +23,7 @@ from marft_agents.learning.batch import build_batch
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs.evaluation import Evaluation, wilson
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
+from tests.helpers.rows import credited, rows_of
 
 NUMBERS = st.floats(-2, 2, width=32)
 

@@ -7,9 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from fakes import CopyDigit, Market, word_team
-from naive import adapters, assert_stepped_along, moved
-from restated import naive_gradient
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import ALGORITHMS, learner_settings, settings_for
@@ -21,6 +18,9 @@ from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import CopyDigit, Market, word_team
+from tests.helpers.naive import adapters, assert_stepped_along, moved
+from tests.helpers.restated import naive_gradient
 
 MARKET = ("buyer_0", "seller_0")
 LAW = SamplingParams(temperature=0.8, top_p=0.95, max_new_tokens=5)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows import credited
 
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
+from tests.helpers.rows import credited
 
 REWARDS = st.floats(-3, 3, allow_nan=False)
 

@@ -6,8 +6,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from fakes import word_team
-from naive import play
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
@@ -15,6 +13,8 @@ from marft_agents.learning.batch import build_batch
 from marft_agents.learning.critic import ReturnScale
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
+from tests.helpers.fakes import word_team
+from tests.helpers.naive import play
 
 MARKET = ("buyer_0", "seller_0")
 

@@ -10,8 +10,6 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from fakes import CopyDigit, Market, Probe, word_model, word_team
-from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning import learner as learner_module
@@ -28,6 +26,8 @@ from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import CopyDigit, Market, Probe, word_model, word_team
+from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
 
 MARKET = ("buyer_0", "seller_0")
 PLAIN = SamplingParams(max_new_tokens=4)

@@ -6,16 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fakes import word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import adapters, play
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.pass_size import PassSize, bytes_per_token, fitted
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs import checkpoint
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import word_team
+from tests.helpers.naive import adapters, play
 
 MARKET = ("buyer_0", "seller_0")
 STEPS = {"policy_lr": 1e-2, "critic_lr": 1e-2, "ppo_epochs": 2, "mini_batches": 2}

@@ -16,11 +16,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from fakes import word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import play
-from rank_runs import Dense, by_threads, numbers, short_of_memory, start
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
@@ -41,6 +38,9 @@ from marft_agents.rollouts.rollout_workers import RolloutSettings
 from marft_agents.runs import checkpoint
 from marft_agents.runs.ray_ranks import RankError, _cause, _refuse_unshared, check_ranks
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import word_team
+from tests.helpers.naive import play
+from tests.helpers.rank_runs import Dense, by_threads, numbers, short_of_memory, start
 
 STEPS = {"policy_lr": 1e-3, "micro_batch": 5}
 
@@ -215,7 +215,7 @@ def test_a_sequence_that_does_not_fit_on_one_rank_ends_all():
 SHORT_RANK = """
 import sys
 from torch import distributed
-from rank_runs import short_of_memory, start
+from tests.helpers.rank_runs import short_of_memory, start
 from marft_agents.learning.ranks import TorchRanks
 distributed.init_process_group("gloo", init_method=sys.argv[1], rank=1, world_size=2)
 short_of_memory(start("happo", TorchRanks()), rank=1, number=3)

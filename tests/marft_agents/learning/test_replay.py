@@ -8,9 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fakes import CopyDigit, word_team
-from naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
-from run_outcome import outcome
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning import replay
@@ -24,6 +21,9 @@ from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action
+from tests.helpers.fakes import CopyDigit, word_team
+from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play
+from tests.helpers.run_outcome import outcome
 
 MARKET = ("buyer_0", "seller_0")
 LAW = SamplingParams(temperature=0.7, max_new_tokens=4)

@@ -7,15 +7,15 @@ import subprocess
 import sys
 
 import pytest
-import sharded_runs
 import torch
-from rank_runs import differences, numbers, start
 
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.ranks import RankSettings
 from marft_agents.learning.sharding import check_fsdp
 from marft_agents.runs import checkpoint
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.rank_runs import differences, numbers, start
+from tests.marft_agents.learning import sharded_runs
 
 long = pytest.mark.long
 

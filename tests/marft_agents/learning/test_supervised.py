@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from fakes import CopyDigit, word_model, word_team
-from naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
-from run_outcome import outcome
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.divergence_error import DivergenceError
@@ -20,6 +17,9 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.supervised_trainer import SupervisedSettings, SupervisedTrainer
+from tests.helpers.fakes import CopyDigit, word_model, word_team
+from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
+from tests.helpers.run_outcome import outcome
 
 MARKET = ("buyer_0", "seller_0")
 WARM = SamplingParams(temperature=0.7, max_new_tokens=4)

@@ -5,8 +5,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-from adapted_models import stir
-from operators import Operators
 from peft import LoraConfig, get_peft_model
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -20,6 +18,8 @@ from marft_agents.models.adapted_base import AUTO, AdaptedBase, LoraSettings
 from marft_agents.models.adapter_stack import AdapterStack
 from marft_agents.models.pretrained import load
 from marft_agents.models.random_models import LINEAR_LAYERS
+from tests.helpers.adapted_models import stir
+from tests.helpers.operators import Operators
 
 CPU = torch.device("cpu")
 TEAM = [f"a_{i}" for i in range(5)]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from fakes import CopyDigit, word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM, Qwen2Config
@@ -18,6 +17,7 @@ from marft_agents.policies.language_model import LanguageModelTeam, Seat, build_
 from marft_agents.policies.policy import Request, completion
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import CopyDigit, word_team
 
 SYSTEM, PROBLEM = {"role": "system", "content": "S"}, {"role": "user", "content": "P", "name": "environment"}
 

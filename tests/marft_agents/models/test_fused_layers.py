@@ -4,8 +4,6 @@ import copy
 
 import pytest
 import torch
-from adapted_models import SHAPE, adapted
-from operators import Operators
 from transformers import AutoModelForCausalLM, CohereConfig, GemmaConfig, LlamaConfig, PhiConfig, Qwen3Config
 
 from marft_agents.models import fused_layers, tree_attention
@@ -14,6 +12,8 @@ from marft_agents.models.fused_layers import fuse
 from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import LINEAR_LAYERS, byte_tokenizer
 from marft_agents.models.tree_attention import fast_products, install
+from tests.helpers.adapted_models import SHAPE, adapted
+from tests.helpers.operators import Operators
 
 CPU = torch.device("cpu")
 IDS = torch.arange(5, 45).view(2, 20)

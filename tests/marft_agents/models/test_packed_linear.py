@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-from adapted_models import stir
 from torch import nn
 
 from marft_agents.generation.continuous_batching import Prompt, generate
@@ -16,6 +15,7 @@ from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.models.packed_linear import MOST_ROWS, pack
 from marft_agents.models.pretrained import load
 from marft_agents.policies import language_model
+from tests.helpers.adapted_models import stir
 
 NEEDS_BFLOAT16 = pytest.mark.skipif(
     not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN has no bfloat16 products on this processor"

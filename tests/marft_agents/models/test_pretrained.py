@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from fakes import Market, word_model
-from naive import play
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
@@ -15,6 +13,8 @@ from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.pretrained import ModelError, load
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import Request
+from tests.helpers.fakes import Market, word_model
+from tests.helpers.naive import play
 
 CPU = torch.device("cpu")
 

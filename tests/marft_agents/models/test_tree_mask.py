@@ -5,8 +5,6 @@ import os
 import numpy as np
 import pytest
 import torch
-from adapted_models import SHAPE, adapted, windowed_model
-from operators import Operators
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -18,6 +16,8 @@ from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import LINEAR_LAYERS, byte_tokenizer
 from marft_agents.models.tree_attention import TreeAttention, run
 from marft_agents.models.tree_mask import DepthFirst, TreeMask, disagreement, lay_out
+from tests.helpers.adapted_models import SHAPE, adapted, windowed_model
+from tests.helpers.operators import Operators
 
 CPU = torch.device("cpu")
 

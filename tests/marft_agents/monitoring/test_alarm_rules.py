@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes import CopyDigit, Market, Probe, word_team
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
@@ -23,6 +22,7 @@ from marft_agents.policies.policy import text_action
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, SampledTurn, Shortening, Trajectory
+from tests.helpers.fakes import CopyDigit, Market, Probe, word_team
 
 USUAL = {
     "entropy": 0.7,

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chooser import Chooser, spell
-from fakes import Broken, CopyDigit, Market, RouteToExpert, word_team
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -28,6 +26,8 @@ from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.runs.validation import Validator
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
+from tests.helpers.chooser import Chooser, spell
+from tests.helpers.fakes import Broken, CopyDigit, Market, RouteToExpert, word_team
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_trackers import Fake
 
 from marft_agents.monitoring import trackers
 from marft_agents.monitoring.alarms import Alarm
@@ -19,6 +18,7 @@ from marft_agents.monitoring.trackers import TRACKERS, TrackerError, TrackingSet
 from marft_agents.runs.run_folder import RunFolder
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
+from tests.marft_agents.monitoring.fake_trackers import Fake
 
 ROOT = Path(__file__).parents[3]
 NO_IDS = np.zeros(0, np.int32)
@@ -199,9 +199,8 @@ def accepted(real, fake):
 PROGRAM = """
 import json, sys
 from pathlib import Path
-sys.path[:0] = {folders}
-from test_trackers import ALL, accepted, alarm, episode
-from fake_trackers import Fake, FakeRun
+from tests.marft_agents.monitoring.test_trackers import ALL, accepted, alarm, episode
+from tests.marft_agents.monitoring.fake_trackers import Fake, FakeRun
 from marft_agents.runs.run_folder import RunFolder
 import trackio, wandb
 accepted(trackio.Trace, Fake("trackio").Trace)
@@ -226,9 +225,8 @@ def test_the_real_trackers_keep_a_resumed_run_as_one_and_need_no_network(tmp_pat
     found = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "TRACKIO_", "HF_"))}
     found |= {"TRACKIO_DIR": str(tmp_path / "store"), "HF_HOME": str(tmp_path / "hub"), "PYTHONPATH": str(ROOT)}
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9")
-    program = PROGRAM.format(folders=[str(path) for path in Path(__file__).parents[:2]])
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=found | nowhere, capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=found | nowhere, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     name, steps, seen, offline = json.loads(done.stdout)

@@ -8,11 +8,9 @@ import json
 import sys
 import threading
 
-import fake_vllm
 import numpy as np
 import pytest
 import torch
-from fakes import Market, word_model
 
 from baselines.cli.main import main
 from baselines.experiment.samplers import check_sampler, open_sampler
@@ -32,6 +30,8 @@ from marft_agents.policies.server_log import log_path
 from marft_agents.policies.server_sampler import ServerSampler
 from marft_agents.policies.vllm_sampler import VllmSampler
 from marft_agents.rollouts.rollout import collect, training_episodes
+from tests.helpers import fake_vllm
+from tests.helpers.fakes import Market, word_model
 
 LAW = SamplingParams(temperature=0.7, max_new_tokens=8)
 TEXTS = ["digit 1", "heard 2", "digit 1", "topic a", "digit 1"]

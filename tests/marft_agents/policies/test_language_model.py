@@ -7,8 +7,6 @@ import re
 import numpy as np
 import pytest
 import torch
-from fakes import word_model, word_team
-from naive import logprobs
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.pass_size import PassSize
@@ -19,6 +17,8 @@ from marft_agents.models.pretrained import ModelError
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.policies.language_model import LanguageModelTeam, Seat, build_team
 from marft_agents.policies.policy import Request
+from tests.helpers.fakes import word_model, word_team
+from tests.helpers.naive import logprobs
 
 AGENTS = ("a_0", "b_0", "frozen_0")
 LAWS = [

@@ -7,9 +7,6 @@ import json
 
 import numpy as np
 import pytest
-from endpoint import serving
-from fakes import CopyDigit, Market, word_team
-from naive import adapters, moved
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.batch import build_batch
@@ -32,6 +29,9 @@ from marft_agents.rollouts.rollout import EpisodeStart, collect
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from tests.helpers.endpoint import serving
+from tests.helpers.fakes import CopyDigit, Market, word_team
+from tests.helpers.naive import adapters, moved
 
 LAW = SamplingParams(max_new_tokens=2)
 NOBODY = "http://127.0.0.1:9/v1"

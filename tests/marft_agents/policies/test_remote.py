@@ -8,14 +8,14 @@ import time
 
 import numpy as np
 import pytest
-from endpoint import completion, serving
-from fakes import CopyDigit
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.policies.policy import Request
 from marft_agents.policies.remote import RemoteError, RemotePolicy
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
 from marft_agents.runs.evaluation import evaluate
+from tests.helpers.endpoint import completion, serving
+from tests.helpers.fakes import CopyDigit
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 import torch
-from adapted_models import adapted
-from fakes import Market
 
 from marft_agents.generation import continuous_batching
 from marft_agents.generation.continuous_batching import JOIN, Generation, Prompt
@@ -21,6 +19,8 @@ from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.policies.policy import FunctionPolicy, Request, RunningPolicy, TimedPolicy, WholeBatches, session_of
 from marft_agents.policies.running_batches import RunningBatches
 from marft_agents.rollouts.rollout import collect, training_episodes
+from tests.helpers.adapted_models import adapted
+from tests.helpers.fakes import Market
 
 CPU = torch.device("cpu")
 LAW = SamplingParams(max_new_tokens=26)

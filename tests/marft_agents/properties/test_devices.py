@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from fakes import Market
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
@@ -18,6 +17,7 @@ from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
 from marft_agents.policies.language_model import build_team
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import Market
 
 AGENTS = ["buyer_0", "seller_0"]
 ONE, OTHER = torch.device("cpu"), torch.device("cpu", 0)

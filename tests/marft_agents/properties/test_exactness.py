@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from adapted_models import SHAPE, adapted, windowed_model
-from naive import support_mask
 from transformers import (
     AttentionInterface,
     AutoModelForCausalLM,
@@ -37,6 +35,8 @@ from marft_agents.models.tree_attention import attend, causal_mask, install
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action
+from tests.helpers.adapted_models import SHAPE, adapted, windowed_model
+from tests.helpers.naive import support_mask
 
 ATTENTION = ("q_proj", "v_proj")  # the trunk alone has adapters: the head is looked at by itself
 CPU = torch.device("cpu")

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from fakes import CopyDigit
-from model_families import CHATML, FAMILIES, save_family
-from naive import adapters, play
 from peft import PeftModel
 from transformers import Llama4TextConfig
 
@@ -24,6 +21,9 @@ from marft_agents.policies.adapter_files import save_adapter
 from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import Request
 from marft_agents.runs import checkpoint
+from tests.helpers.fakes import CopyDigit
+from tests.helpers.naive import adapters, play
+from tests.marft_agents.properties.model_families import CHATML, FAMILIES, save_family
 
 LAW = SamplingParams(max_new_tokens=3)
 PLAYS = [name for name, family in FAMILIES.items() if not family.refused]

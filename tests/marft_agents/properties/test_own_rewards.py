@@ -6,8 +6,6 @@ import dataclasses
 
 import pytest
 import torch
-from fakes import CopyDigit, Market, Probe, word_team
-from naive import DESCENT, adapters
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import ALGORITHMS, learner_settings
@@ -19,6 +17,8 @@ from marft_agents.rollouts.prompt_groups import differing
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.run_folder import episode_record
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import CopyDigit, Market, Probe, word_team
+from tests.helpers.naive import DESCENT, adapters
 
 MARKET = ("buyer_0", "seller_0")
 TRAINED = ("ippo", "grpo", "dr-grpo", "dapo", "gspo", "rloo", "reinforce++", "at-grpo", "c3")

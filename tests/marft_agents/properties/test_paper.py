@@ -8,12 +8,8 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from fakes import Market, word_model, word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
-from restated import token_backup
-from rows import credited
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.advantages import normalise_nonzero
@@ -21,6 +17,10 @@ from marft_agents.learning.batch import build_batch, count_words
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
+from tests.helpers.fakes import Market, word_model, word_team
+from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, logprobs, moved, play
+from tests.helpers.restated import token_backup
+from tests.helpers.rows import credited
 
 MARKET = ("buyer_0", "seller_0")
 LAW = SamplingParams(temperature=0.8, max_new_tokens=5)

@@ -17,9 +17,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # so that the command above works
-
-from fakes import CopyDigit, Probe, RelayDigit, RouteToExpert, SumDigits, word_team
+sys.path.insert(0, str(Path(__file__).parents[3]))  # so that the command above works
 
 import marft_envs
 from baselines.probes import routing as routing_probe
@@ -31,6 +29,7 @@ from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from tests.helpers.fakes import CopyDigit, Probe, RelayDigit, RouteToExpert, SumDigits, word_team
 
 GAMES = {"copy": CopyDigit, "sum": SumDigits, "route": RouteToExpert, "relay": RelayDigit}
 UPDATES = 80  # at most

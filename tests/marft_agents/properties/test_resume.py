@@ -9,10 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from fakes import Market, word_team
-from full_disk import largest_file
-from killed_run import UPDATES, build, train, trainer
-from run_outcome import outcome
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -20,8 +16,10 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
-
-HELPERS = Path(__file__).parents[1]
+from tests.helpers.fakes import Market, word_team
+from tests.helpers.full_disk import largest_file
+from tests.helpers.run_outcome import outcome
+from tests.marft_agents.properties.killed_run import UPDATES, build, train, trainer
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +62,7 @@ def test_other_settings_resume_exactly_too(tmp_path, knobs):
 
 def killed(tmp_path, stride, uninterrupted):
     run = subprocess.run(
-        [sys.executable, HELPERS / "killed_run.py", tmp_path, str(stride)],
+        [sys.executable, Path(__file__).with_name("killed_run.py"), tmp_path, str(stride)],
         check=False,
         env=_environment(),
         capture_output=True,
@@ -100,9 +98,8 @@ def test_a_kill_at_every_third_file_operation(tmp_path, uninterrupted):
 
 
 def _environment():
-    paths = [str(HELPERS), str(HELPERS.parent), *sys.path]
     return os.environ | {
-        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONPATH": os.pathsep.join(sys.path),
         "PYTHONHASHSEED": "77",
         "OMP_NUM_THREADS": "1",
         "OMP_WAIT_POLICY": "PASSIVE",

@@ -3,11 +3,11 @@
 import json
 import threading
 
-import fake_vllm
 import pytest
-from fakes import word_model
 
 from baselines.cli.main import main
+from tests.helpers import fake_vllm
+from tests.helpers.fakes import word_model
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ import time
 import numpy as np
 import pytest
 import torch
-from fakes import CopyDigit, Market, word_team
-from naive import adapters, play
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
@@ -20,6 +18,8 @@ from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import collect, draw_seed, training_episodes
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from tests.helpers.fakes import CopyDigit, Market, word_team
+from tests.helpers.naive import adapters, play
 
 MARKET = ("buyer_0", "seller_0")
 ALWAYS_A = ScriptedPolicy(lambda agent, observation: "a")

@@ -6,8 +6,6 @@ import itertools
 import math
 
 import pytest
-from fakes import CopyDigit, Market, word_team
-from run_outcome import outcome
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -16,6 +14,8 @@ from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import UPDATES, Trainer, TrainingSchedule
 from marft_agents.runs.validation import Validator
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import CopyDigit, Market, word_team
+from tests.helpers.run_outcome import outcome
 
 PER_UPDATE = (42, 84)  # tokens of an update: 6 episodes of 7 turns of one or two tokens
 

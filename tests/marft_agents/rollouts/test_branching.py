@@ -7,11 +7,6 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from chooser import Chooser, spell
-from fakes import Market, RouteToExpert, word_team
-from naive import adapters, moved
-from played_groups import gather
-from rows import credited
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -21,6 +16,11 @@ from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, GroupSet
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.trajectory import EpisodeStart
+from tests.helpers.chooser import Chooser, spell
+from tests.helpers.fakes import Market, RouteToExpert, word_team
+from tests.helpers.naive import adapters, moved
+from tests.helpers.played_groups import gather
+from tests.helpers.rows import credited
 
 C3 = {"baseline": "leave_one_out", "compare": "turn", "centring": "none"}
 

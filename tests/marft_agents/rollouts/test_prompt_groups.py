@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chooser import Chooser, spell
-from fakes import CopyDigit, Market, word_team
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import adapters, moved
-from played_groups import gather
-from run_outcome import outcome
 
 from marft_agents.learning.advantages import SMALLEST_SPREAD
 from marft_agents.learning.learner import Learner
@@ -23,6 +18,11 @@ from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import SampledTurn, Trajectory
+from tests.helpers.chooser import Chooser, spell
+from tests.helpers.fakes import CopyDigit, Market, word_team
+from tests.helpers.naive import adapters, moved
+from tests.helpers.played_groups import gather
+from tests.helpers.run_outcome import outcome
 
 GROUPS, SIZE = 4, 3
 

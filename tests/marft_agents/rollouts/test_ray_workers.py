@@ -12,9 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fakes import Market, word_team
-from ray_games import SCHEDULE, SETTINGS, new_team, open_dying, open_nothing, open_player, process_identity
-from run_outcome import outcome
 
 from baselines.cli.main import main
 from marft_agents.learning.learner import Learner
@@ -24,6 +21,17 @@ from marft_agents.rollouts.rollout_workers import RolloutSettings, WorkerRollout
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, group_settings
+from tests.helpers.fakes import Market, word_team
+from tests.helpers.run_outcome import outcome
+from tests.marft_agents.rollouts.ray_games import (
+    SCHEDULE,
+    SETTINGS,
+    new_team,
+    open_dying,
+    open_nothing,
+    open_player,
+    process_identity,
+)
 
 pytestmark = pytest.mark.ray
 TWO = RolloutSettings("local", rollout_workers=2)

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from fakes import ANY_TEXT, Broken, CopyDigit, Market, word_team
-from naive import adapters, moved
 from pettingzoo import AECEnv
 
 from marft_agents.generation.sampling import SamplingParams
@@ -22,6 +20,8 @@ from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError
 from marft_agents.rollouts.rollout import EpisodeStart, collect, draw_seed, training_episodes
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.trainer import Trainer, TrainingSchedule, refuse_unsuitable
+from tests.helpers.fakes import ANY_TEXT, Broken, CopyDigit, Market, word_team
+from tests.helpers.naive import adapters, moved
 
 MARKET = ("buyer_0", "seller_0")
 ALWAYS_A = ScriptedPolicy(lambda agent, observation: "a")

@@ -13,8 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes import Market, word_team
-from run_outcome import outcome
 
 from baselines.cli.main import main
 from marft_agents.generation.sampling import SamplingParams
@@ -33,6 +31,8 @@ from marft_agents.runs.trainer import Trainer, TrainingSchedule, group_settings
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import SampledTurn, Trajectory
 from marft_common.installation import pip_install
+from tests.helpers.fakes import Market, word_team
+from tests.helpers.run_outcome import outcome
 
 SCHEDULE = TrainingSchedule(updates=2, groups=4, group_size=2, seed=3)
 SETTINGS = LearnerSettings(level="token", policy_lr=1e-2, critic_lr=1e-2)

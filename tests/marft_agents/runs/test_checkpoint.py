@@ -14,11 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fakes import word_model, word_team
-from full_disk import largest_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import adapters, moved, play
 from safetensors.torch import load_file, save_file
 
 from marft_agents.generation.sampling import SamplingParams
@@ -30,6 +27,9 @@ from marft_agents.policies.adapter_files import folder_names
 from marft_agents.policies.language_model import LanguageModelTeam, Seat
 from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError
+from tests.helpers.fakes import word_model, word_team
+from tests.helpers.full_disk import largest_file
+from tests.helpers.naive import adapters, moved, play
 
 ROOT = Path(__file__).parents[3]
 MARKET = ("buyer_0", "seller_0")
@@ -162,9 +162,8 @@ def test_a_checkpoint_is_the_same_in_every_process(tmp_path):
 
 SAVE = """
 import sys
-sys.path[:0] = ["tests/marft_agents/runs", "tests/marft_agents", "tests"]
 from pathlib import Path
-from test_checkpoint import saved
+from tests.marft_agents.runs.test_checkpoint import saved
 saved(Path(sys.argv[1]))
 """
 

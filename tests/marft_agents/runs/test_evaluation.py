@@ -7,12 +7,12 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from fakes import Broken, Market
 
 from marft_agents.policies.policy import text_action
 from marft_agents.policies.scripted import ScriptedPolicy
 from marft_agents.runs.evaluation import Evaluation, evaluate, wilson
 from marft_agents.trajectory import Action, SampledTurn, Trajectory, score
+from tests.helpers.fakes import Broken, Market
 
 
 def evaluation(rows) -> Evaluation:

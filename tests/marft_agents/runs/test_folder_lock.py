@@ -9,10 +9,10 @@ import subprocess
 import sys
 
 import pytest
-from folder_owner import owner
 
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError, owned
 from marft_agents.runs.run_folder import RunFolder, check_free
+from tests.helpers.folder_owner import owner
 
 
 def test_a_second_process_is_refused_until_the_first_one_is_killed(tmp_path):
@@ -62,7 +62,7 @@ def test_an_owner_may_own_again_and_others_may_own_what_is_inside(tmp_path):
         with owner(tmp_path / "run" / "evaluation"):
             pass
         refused = subprocess.run(
-            [sys.executable, "-c", f"from folder_owner import main; main({str(tmp_path / 'run')!r})"],
+            [sys.executable, "-c", f"from tests.helpers.folder_owner import main; main({str(tmp_path / 'run')!r})"],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stderr=subprocess.PIPE,
             text=True,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from rank_runs import RUNS, die, differences, finish, finish_all, start
-from run_outcome import outcome
 
 from baselines.cli.main import main
 from marft_agents.learning.ranks import RankSettings
 from marft_agents.runs.ray_ranks import RankError, run_ranks
+from tests.helpers.rank_runs import RUNS, die, differences, finish, finish_all, start
+from tests.helpers.run_outcome import outcome
 
 pytestmark = pytest.mark.ray
 TWO = RankSettings(learners=2)

@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fakes import Market, Probe, word_team
-from rows import rows_of
-from run_outcome import outcome
 from safetensors.torch import load_file
 
 from marft_agents.learning.divergence_error import DivergenceError
@@ -24,6 +21,9 @@ from marft_agents.runs.rollback import Guard
 from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
+from tests.helpers.fakes import Market, Probe, word_team
+from tests.helpers.rows import rows_of
+from tests.helpers.run_outcome import outcome
 
 UPDATES = 5
 

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from fakes import CopyDigit, word_team
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -14,6 +13,7 @@ from marft_agents.runs.run_folder import RunFolder
 from marft_agents.runs.token_records import TokenRecorder, pieces_of
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_envs import make
+from tests.helpers.fakes import CopyDigit, word_team
 
 
 def decode(ids):

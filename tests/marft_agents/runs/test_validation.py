@@ -6,8 +6,6 @@ import json
 import os
 
 import pytest
-from fakes import CopyDigit, Market, word_team
-from played_groups import gather
 
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
@@ -21,6 +19,8 @@ from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.runs.validation import Best, Validator, better, validations
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Trajectory
+from tests.helpers.fakes import CopyDigit, Market, word_team
+from tests.helpers.played_groups import gather
 
 SCENARIOS = [{"seed": i} for i in range(6)]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from fakes import word_team
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.scripted import MixedPolicy
 from marft_agents.runs.trainer import Trainer, TrainingSchedule, refuse_unsuitable
+from tests.helpers.fakes import word_team
 
 
 def one_update(make_env, agents, partners=None):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from one_update import one_update
-from third_party_game import ThirdPartyGame
+from tests.helpers.third_party_game import ThirdPartyGame
+from tests.marft_envs.bridges.one_update import one_update
 
 
 def test_a_third_party_game_trains_as_it_is():

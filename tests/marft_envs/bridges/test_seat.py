@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from fakes import Broken, Market, RouteToExpert
 
 import marft_envs
 from marft_envs.bridges import (
@@ -23,6 +22,7 @@ from marft_envs.bridges import (
     verifiers,
 )
 from marft_envs.bridges.seat import chat, maker, news
+from tests.helpers.fakes import Broken, Market, RouteToExpert
 
 DUO = "marft/math_duo-v0"
 TASK = marft_envs.make(DUO).unwrapped.tasks[3]

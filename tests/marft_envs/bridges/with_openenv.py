@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
-from fakes import Broken
 from openenv.core import GenericEnvClient
 
 import marft_envs
 from marft_envs.bridges import SeatError, to_openenv
+from tests.helpers.fakes import Broken
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

@@ -6,11 +6,11 @@ import random
 from functools import partial
 
 import pytest
-from one_update import one_update
 
 from marft_agents.policies.scripted import ScriptedPolicy
 from marft_envs.bridges import from_textarena
 from marft_envs.testing import check_environment
+from tests.marft_envs.bridges.one_update import one_update
 
 GUESS = partial(from_textarena, "GuessTheNumber-v0", 1)
 TACTICS = partial(from_textarena, "TicTacToe-v0", 2)

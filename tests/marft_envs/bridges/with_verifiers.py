@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 import verifiers.v1 as vf
-from fakes import Market
 
 import marft_envs
 from marft_envs.bridges import SeatError, to_verifiers
+from tests.helpers.fakes import Market
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -144,7 +144,9 @@ def test_an_endpoint_that_fails_is_an_error_and_no_zero(tmp_path, monkeypatch):
 
 def test_a_game_that_breaks_is_an_error_and_no_zero(tmp_path, monkeypatch):
     broken = "lambda: Broken('step'), {'buyer_0': lambda seen: 'a'}"
-    env = package(tmp_path, monkeypatch, "broken", f"to_verifiers({broken})", "from fakes import Broken\n")
+    env = package(
+        tmp_path, monkeypatch, "broken", f"to_verifiers({broken})", "from tests.helpers.fakes import Broken\n"
+    )
     with model(lambda body: "a") as (url, _):
         episode = play(env, next(iter(env.taskset)), url, monkeypatch)
     assert not episode.ok

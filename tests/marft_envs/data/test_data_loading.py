@@ -8,7 +8,6 @@ import pickle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from originals import KINDS, OWN, files, published, rows
 
 import envs_data
 from marft_envs import Task
@@ -18,6 +17,7 @@ from marft_envs.grading import grade_math
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.tasks.code.loading import load_problems
 from marft_envs.tasks.math import MathTasks
+from tests.marft_envs.originals import KINDS, OWN, files, published, rows
 
 FORMATS = {
     "hendrycks": {

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_games import play_out, toy_game
 
 from marft_envs.dependency import (
     DependencyError,
@@ -21,6 +20,7 @@ from marft_envs.dependency import (
     routed,
     schedule,
 )
+from tests.helpers.toy_games import play_out, toy_game
 
 TRIO = Roster(("a_0", "b_0", "c_0"), frozenset({"c_0"}))
 

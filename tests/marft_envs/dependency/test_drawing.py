@@ -3,11 +3,11 @@ from __future__ import annotations
 import sys
 
 import pytest
-from toy_games import toy_team
 
 from marft_envs import Team
 from marft_envs.dependency import chain, full, independent, routed, schedule
 from marft_envs.dependency.drawing import dot, mermaid, picture
+from tests.helpers.toy_games import toy_team
 
 TRIO = Team.preset("trio")
 

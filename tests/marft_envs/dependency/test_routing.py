@@ -7,10 +7,10 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_games import play_out, toy_game, toy_team
 
 from marft_envs.dependency import DependencyError, Roster, from_dict, routed
 from marft_envs.dependency.routed import RouteError, read_route
+from tests.helpers.toy_games import play_out, toy_game, toy_team
 
 TEAM = ("orchestrator_0", "solver_0", "solver_1", "actor_0")
 CHAIN = ("solver_1", "solver_0")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from toy_games import play_out, toy_game, toy_team
 
 from baselines.cli.main import main
 from marft_envs.dependency import DependencyError, Roster, as_dependency, by_state, chain, from_dict, full, schedule
 from marft_envs.dependency.drawing import dot, mermaid, picture
 from marft_envs.game.episode import Episode
 from marft_envs.records.replay import replay
+from tests.helpers.toy_games import play_out, toy_game, toy_team
 
 TRIO = Roster(("a_0", "b_0", "c_0"), frozenset({"c_0"}))
 ROUTED = {"kind": "routed", "by": "a_0", "answer_by": "c_0"}

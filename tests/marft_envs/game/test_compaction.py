@@ -7,9 +7,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from fakes import word_team
-from naive import adapters, moved
-from toy_games import play, play_out, toy_game, toy_team
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
@@ -19,6 +16,9 @@ from marft_envs import Episode, FlexMG, Outcome, Task, TaskList, replay
 from marft_envs.dependency import DependencyError, from_dict, schedule
 from marft_envs.dependency.drawing import mermaid
 from marft_envs.testing import check_environment
+from tests.helpers.fakes import word_team
+from tests.helpers.naive import adapters, moved
+from tests.helpers.toy_games import play, play_out, toy_game, toy_team
 
 AGENTS = ("compactor_0", "solver_0", "actor_0")
 BUDGET = 120

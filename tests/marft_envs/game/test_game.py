@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from toy_games import play, play_out, toy_game, toy_tasks, toy_team
 
 from marft_envs import FlexMG, Outcome, Task, Team, UnknownTaskError
 from marft_envs.dependency import DependencyError, chain, full, independent, matrix, schedule
 from marft_envs.game import INFO_KEYS
 from marft_envs.tasks.math import MathTasks
+from tests.helpers.toy_games import play, play_out, toy_game, toy_tasks, toy_team
 
 
 def reset(game: FlexMG, seed: int = 0, **options) -> FlexMG:

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from toy_games import play, toy_game, toy_tasks
 
 from marft_envs import FlexMG, Team
 from marft_envs.dependency import chain, full, independent, matrix, schedule
+from tests.helpers.toy_games import play, toy_game, toy_tasks
 
 N = 4
 AGENTS = tuple(f"agent_{place}" for place in range(N))

@@ -10,7 +10,6 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from dripping_server import KINDS, dripping
 
 import marft_envs
 from baselines.cli import main as command
@@ -28,6 +27,7 @@ from marft_envs.graders import (
 )
 from marft_envs.graders.model import _between
 from marft_envs.graders.settings import GraderError, GraderSettings
+from tests.helpers.dripping_server import KINDS, dripping
 
 TASK = Task("t", "What is 6 * 7?", "42", "test")
 

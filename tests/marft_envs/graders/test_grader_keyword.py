@@ -17,6 +17,7 @@ from marft_envs.tasks.worlds import play, script
 
 STORIES = {"data": "embedded:stories"}
 LOOKUP = {"data": "embedded:lookup"}
+OWN = "tests.marft_envs.graders.own_grader"  # a module of functions that grade
 
 
 class Server(ThreadingHTTPServer):
@@ -85,19 +86,19 @@ def test_a_grader_by_name_reads_the_last_box_or_the_whole_answer(name):
 
 def test_a_function_grades():
     gold = gold_of()
-    env = answered(gold[0] + "9", grader="own_grader:first_letter", **STORIES)
+    env = answered(gold[0] + "9", grader=f"{OWN}:first_letter", **STORIES)
     assert env.episode().success
-    assert not answered("x", grader="own_grader:first_letter", **STORIES).episode().success
-    how = {"kind": "own_grader:two_turns", "trajectory": True}
+    assert not answered("x", grader=f"{OWN}:first_letter", **STORIES).episode().success
+    how = {"kind": f"{OWN}:two_turns", "trajectory": True}
     assert answered("a", "b", team="duo", grader=how, **STORIES).episode().success
     assert not answered("a", grader=how, **STORIES).episode().success
 
 
 def test_graded_prompts_pay_the_score_as_prompts_do():
     prompts = TaskList.from_prompts(["Say x."], lambda prompt, answer: 0.0)
-    env = answered("x", grader="own_grader:half", data=prompts)
+    env = answered("x", grader="tests.marft_envs.graders.own_grader:half", data=prompts)
     assert (env.settings["reward"], env.rewards["actor_0"]) == ("outcome", 0.5)
-    env = answered("x", grader="own_grader:half", **STORIES)
+    env = answered("x", grader="tests.marft_envs.graders.own_grader:half", **STORIES)
     assert (env.settings["reward"], env.rewards["actor_0"]) == ("success", 0.0)
 
 
@@ -107,8 +108,8 @@ def test_graded_prompts_pay_the_score_as_prompts_do():
 )
 def test_a_function_that_raises_or_gives_no_number_fails_its_episode_with_the_cause(function, cause):
     with pytest.raises(JudgeFailure, match=cause):
-        answered("x", grader=f"own_grader:{function}", **STORIES)
-    with marft_envs.make_vec("marft/gsm8k_solo-v0", 2, grader=f"own_grader:{function}", **STORIES) as games:
+        answered("x", grader=f"{OWN}:{function}", **STORIES)
+    with marft_envs.make_vec("marft/gsm8k_solo-v0", 2, grader=f"{OWN}:{function}", **STORIES) as games:
         games.reset(seeds=0)
         games.step({0: "x", 1: "x"}, wait="all")
         assert ["JudgeFailure: grader " in one.failure for one in games.ended] == [True, True]
@@ -119,7 +120,7 @@ def test_a_function_that_raises_or_gives_no_number_fails_its_episode_with_the_ca
     [
         ("txt", "found 'txt', wanted text, number, .*did you mean 'text'"),
         ("no_such_module:f", "no_such_module cannot be imported"),
-        ("own_grader:nothing", "own_grader has no nothing; wanted a function of answer and task"),
+        (f"{OWN}:nothing", "own_grader has no nothing; wanted a function of answer and task"),
         ("endpoint:ftp://x", "grader.url: found 'ftp://x', wanted an address"),
         ("model:http://x/v1", "grader.model: the name of the model is missing"),
         ({"mode": "confirm"}, "the key 'kind' is missing"),

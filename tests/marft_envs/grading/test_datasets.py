@@ -7,12 +7,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from originals import KINDS, OWN, files, published, rows
 
 from marft_envs.data.golds import repairs
 from marft_envs.graders import cohen_kappa
 from marft_envs.grading import grade_math, last_boxed
 from marft_envs.grading.grade import decide
+from tests.marft_envs.originals import KINDS, OWN, files, published, rows
 
 LABELLED = rows(Path(__file__).parent / "labelled_pairs.jsonl")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import grading_hostile
 import pytest
 
 from marft_envs.grading import grade_math, symbolic
 from marft_envs.grading.answer_parser import read
 from marft_envs.grading.grade import decide_bounded
+from tests.marft_envs.grading import grading_hostile
 
 CPU_BOUND_S = 3.0  # 20 ms on a quiet machine; the benchmark measures, this only catches a hang
 CASES = grading_hostile.all_texts(Path("MARKER"))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
-from toy_games import play_out, toy_game
 
 from marft_envs import Episode, replay
 from marft_envs.dependency import full, routed
+from tests.helpers.toy_games import play_out, toy_game
 
 KINDS = {
     "chain": {"horizon": 2},

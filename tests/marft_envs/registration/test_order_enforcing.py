@@ -8,7 +8,7 @@ import pytest
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from marft_envs.registration.order_enforcing import OrderEnforced
-from tests.marft_envs.toy_games import toy_game
+from tests.helpers.toy_games import toy_game
 
 WRAPPERS = (OrderEnforcingWrapper, OrderEnforced)
 LOOKS = ("agents", "agent_selection", "rewards", "terminations", "truncations", "infos", "num_agents")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
+GAME = "tests.helpers.third_party_game:ThirdPartyGame"
 LOOK = """
 import json, sys, warnings
 with warnings.catch_warnings(record=True) as caught:
@@ -39,7 +40,7 @@ def install(tmp_path):
 
 
 def run(install, program):
-    path = os.pathsep.join([str(install.folder), str(HERE)])
+    path = os.pathsep.join([str(install.folder), str(ROOT)])
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
     assert done.returncode == 0, done.stderr
@@ -124,7 +125,7 @@ def test_a_newer_version_of_a_plugin_is_what_an_id_without_version_means(install
     install(
         "more",
         "more = more",
-        "import marft_envs\nmarft_envs.register('marft/math_duo-v1', 'third_party_game:ThirdPartyGame')\n",
+        f"import marft_envs\nmarft_envs.register('marft/math_duo-v1', {GAME!r})\n",
     )
     program = "import marft_envs; print(marft_envs.spec('marft/math_duo').id, marft_envs.spec('marft/math_duo-v0').id)"
     assert run(install, program).split() == ["marft/math_duo-v1", "marft/math_duo-v0"]
@@ -152,10 +153,7 @@ except TypeError as error:
 
 
 def test_a_plugin_brings_an_environment_class_of_its_own(install):
-    source = (
-        "import marft_envs\n"
-        "marft_envs.register('third_party/numbers-v0', 'third_party_game:ThirdPartyGame', kwargs={'turns': 2})\n"
-    )
+    source = f"import marft_envs\nmarft_envs.register('third_party/numbers-v0', {GAME!r}, kwargs={{'turns': 2}})\n"
     install("numbers_plugin", "numbers = numbers_plugin", source)
     assert run(install, PLAY).splitlines() == [
         "(1.0, True, False)",

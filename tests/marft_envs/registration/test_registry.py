@@ -9,10 +9,10 @@ import gymnasium
 import pettingzoo
 import pytest
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
-from toy_games import play_out, toy_game, toy_tasks, toy_team
 
 import marft_envs
 from marft_envs.registration import registry
+from tests.helpers.toy_games import play_out, toy_game, toy_tasks, toy_team
 
 FIRST_TEAMS = ("solo", "duo", "trio", "quartet", "octet")
 TEAMS = (*FIRST_TEAMS, "sextet", "dozen", "routed")
@@ -124,13 +124,13 @@ def make_toy(**kwargs):
 
 def test_register_an_environment(clean_registry):
     marft_envs.register("test/toy-v0", make_toy, description="a toy")
-    marft_envs.register("test/toy-v1", "toy_games:toy_game", kwargs={"horizon": 3})
+    marft_envs.register("test/toy-v1", "tests.helpers.toy_games:toy_game", kwargs={"horizon": 3})
     assert marft_envs.make("test/toy").unwrapped.horizon == 3
     assert marft_envs.make("test/toy-v0", horizon=2).unwrapped.horizon == 2
     with pytest.raises(ValueError, match="taken by"):
         marft_envs.register("test/toy-v0", make_toy)
-    marft_envs.register("test/toy-v0", "toy_games:nothing", force=True)
-    with pytest.raises(ImportError, match="'toy_games:nothing' cannot be loaded"):
+    marft_envs.register("test/toy-v0", "tests.helpers.toy_games:nothing", force=True)
+    with pytest.raises(ImportError, match=r"tests.helpers.toy_games:nothing' cannot be loaded"):
         marft_envs.make("test/toy-v0")
     marft_envs.register("test/toy-v0", lambda: 3, force=True)
     with pytest.raises(TypeError, match="made a int"):

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import gymnasium
 import numpy as np
 import pytest
-from fakes import Broken, Market
 from gymnasium.vector import AsyncVectorEnv
-from toy_games import toy_game, toy_tasks, toy_team
 
 import marft_envs
 from marft_envs import FlexMG, SharedPolicyEnv, UnicodeText, make_vec
 from marft_envs.game.task import JudgeFailure
 from marft_envs.rollout.game_status import Ended, Waiting
 from marft_envs.rollout.vector_games import VectorGames
+from tests.helpers.fakes import Broken, Market
+from tests.helpers.toy_games import toy_game, toy_tasks, toy_team
 
 
 @dataclass

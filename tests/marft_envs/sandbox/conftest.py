@@ -1,9 +1,9 @@
 import pytest
-from judge_backends import BACKENDS
 
 from marft_envs.sandbox import Judge
 from marft_envs.sandbox import judge as judge_module
 from marft_envs.sandbox.image import DEFAULT_IMAGE
+from tests.marft_envs.sandbox.judge_backends import BACKENDS
 
 
 @pytest.fixture(scope="session", autouse=True)

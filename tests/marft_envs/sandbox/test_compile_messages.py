@@ -6,10 +6,10 @@ import socket
 from pathlib import Path
 
 import pytest
-from judge_backends import BACKENDS
 
 from marft_envs.sandbox import Judge, Test, Verdict
 from marft_envs.sandbox.submission_run import repeatable
+from tests.marft_envs.sandbox.judge_backends import BACKENDS
 
 CXX, TESTS = "c++17", [Test(b"", b"")]
 PROGRAMS = {

@@ -6,12 +6,12 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from judge_backends import LOCAL
 
 from marft_envs.sandbox import Judge, Test
 from marft_envs.sandbox.compiled_headers import CompiledHeaders
 from marft_envs.sandbox.host_machine import make_folder
 from marft_envs.sandbox.languages import LANGUAGES, add_language
+from tests.marft_envs.sandbox.judge_backends import LOCAL
 
 COMPILER = shutil.which("g++")
 BUILD = " ".join(LANGUAGES["c++17"].build)

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 
 import docker
 import pytest
-from interruption import interrupted
 
 from marft_envs.sandbox import Judge, Limits, SandboxError, Submission, Test
 from marft_envs.sandbox import pool as pool_module
@@ -24,6 +23,7 @@ from marft_envs.sandbox.image import DEFAULT_IMAGE, TOOLS, build_image
 from marft_envs.sandbox.jail.plan import DEVICES, ZEROS
 from marft_envs.sandbox.judge_data import MAX_TEST_BYTES
 from marft_envs.sandbox.submission_run import build_request
+from tests.marft_envs.sandbox.interruption import interrupted
 
 pytestmark = pytest.mark.docker
 TESTS = [Test(b"%d" % n, b"%d" % (n + 1)) for n in range(4)]

@@ -13,7 +13,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from jail_client import (
+
+from marft_envs.sandbox.host_machine import find_shown
+from marft_envs.sandbox.jail import wire
+from marft_envs.sandbox.local_runner import landlock_options
+from tests.marft_envs.sandbox.jail_client import (
     CARRIERS,
     FIRST_UID,
     ROOT,
@@ -24,10 +28,6 @@ from jail_client import (
     needs_root,
     open_client,
 )
-
-from marft_envs.sandbox.host_machine import find_shown
-from marft_envs.sandbox.jail import wire
-from marft_envs.sandbox.local_runner import landlock_options
 
 SIGSYS = -31
 CALL = """

@@ -7,12 +7,12 @@ import mmap
 import os
 
 import pytest
-from jail_client import CARRIERS, FIRST_UID, ROOT, JailClient, needs_landlock, open_client
 
 from marft_envs.sandbox.host_machine import find_runtime, find_shown, find_tools
 from marft_envs.sandbox.jail.runner import PIDS_PER_SUBMISSION, PidLeveller
 from marft_envs.sandbox.jail.spawn import ForkSpawner
 from marft_envs.sandbox.local_runner import landlock_options, runtime_options
+from tests.marft_envs.sandbox.jail_client import CARRIERS, FIRST_UID, ROOT, JailClient, needs_landlock, open_client
 
 
 @pytest.fixture(scope="module", params=CARRIERS)

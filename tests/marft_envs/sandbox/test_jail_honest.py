@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from jail_client import CARRIERS, compile_cpp, open_client
 
 from marft_envs.sandbox.jail import wire
+from tests.marft_envs.sandbox.jail_client import CARRIERS, compile_cpp, open_client
 
 
 @pytest.fixture(scope="module", params=[*CARRIERS, "none"])

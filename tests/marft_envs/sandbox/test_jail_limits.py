@@ -7,9 +7,9 @@ import signal
 import time
 
 import pytest
-from jail_client import CARRIERS, compile_cpp, open_client
 
 from marft_envs.sandbox.jail import watch, wire
+from tests.marft_envs.sandbox.jail_client import CARRIERS, compile_cpp, open_client
 
 
 @pytest.fixture(scope="module", params=[*CARRIERS, "none"])

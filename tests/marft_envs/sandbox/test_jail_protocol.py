@@ -8,11 +8,11 @@ import struct
 import time
 
 import pytest
-from interruption import is_running
-from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, open_client, run_request
 
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.wire import HostChannel
+from tests.marft_envs.sandbox.interruption import is_running
+from tests.marft_envs.sandbox.jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, open_client, run_request
 
 
 @pytest.fixture(params=[*CARRIERS, "none"])

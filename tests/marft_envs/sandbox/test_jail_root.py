@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from jail_client import NOBODY, SYSTEM_PYTHON, JailClient, needs_root
-from judge_backends import BUBBLEWRAP, DOCKER
 
 from marft_envs.sandbox import Judge, Test, host_machine
 from marft_envs.sandbox.host_machine import find_runtime
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.jail.runtime_files import fill
+from tests.marft_envs.sandbox.jail_client import NOBODY, SYSTEM_PYTHON, JailClient, needs_root
+from tests.marft_envs.sandbox.judge_backends import BUBBLEWRAP, DOCKER
 
 LOOK = "import os\nprint(*sorted(os.listdir('/')), os.getcwd(), *sorted(os.listdir('.')), *sorted(os.listdir('/dev')))"
 

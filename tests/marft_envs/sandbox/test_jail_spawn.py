@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, needs_root, run_request
 
 from marft_envs.sandbox.jail import spawn, wire
 from marft_envs.sandbox.jail.syscalls import calls, syscall
+from tests.marft_envs.sandbox.jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, needs_root, run_request
 
 PROBE = """
 import ctypes, json, os, resource, signal, sys

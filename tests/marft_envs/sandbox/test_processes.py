@@ -12,8 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from interruption import interrupted, is_running
-from judge_backends import LOCAL
 
 from marft_envs.sandbox import Judge, Limits, Submission, Test, host_machine
 from marft_envs.sandbox.host_machine import (
@@ -27,6 +25,8 @@ from marft_envs.sandbox.host_machine import (
     stale_folders,
 )
 from marft_envs.sandbox.local_runner import ProcessJail
+from tests.marft_envs.sandbox.interruption import interrupted, is_running
+from tests.marft_envs.sandbox.judge_backends import LOCAL
 
 
 def our_folders():

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-from test_pool import CRASH, HANG, SLOW, FakeBackend, FakeSlot, result
 
 from marft_envs.sandbox import Judge, Limits, Submission, Test
 from marft_envs.sandbox.jail import wire
@@ -11,6 +10,7 @@ from marft_envs.sandbox.judge_data import TestResult, Verdict
 from marft_envs.sandbox.pool import SlotPool
 from marft_envs.sandbox.slot import SlotError
 from marft_envs.sandbox.split_submission import SplitSubmission
+from tests.marft_envs.sandbox.test_pool import CRASH, HANG, SLOW, FakeBackend, FakeSlot, result
 
 OK, WRONG = TestResult(Verdict.OK), TestResult(Verdict.WA)
 

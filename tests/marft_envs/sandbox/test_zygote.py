@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, needs_root
 
 from marft_envs.sandbox import Test
 from marft_envs.sandbox.jail import wire
 from marft_envs.sandbox.languages import LANGUAGES
+from tests.marft_envs.sandbox.jail_client import CARRIERS, SYSTEM_PYTHON, JailClient, needs_root
 
 PYTHON = LANGUAGES["python"]
 COMMAND = [os.fsdecode(word) for word in PYTHON.command(PYTHON.run, {"python": os.path.realpath(SYSTEM_PYTHON)})]

@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 
 import pytest
-from toy_games import toy_team
 
 import marft_envs
 from marft_envs import Profile, Team, TeamError
@@ -13,6 +12,7 @@ from marft_envs.dependency import chain, full, schedule
 from marft_envs.dependency.routed import read_route
 from marft_envs.game.turn import Turn
 from marft_envs.teams.team import LANGUAGES, PRESETS, as_team
+from tests.helpers.toy_games import toy_team
 
 SIZES = {"solo": 1, "duo": 2, "trio": 3, "quartet": 4, "sextet": 6, "octet": 8, "dozen": 12, "routed": 5}
 PLAIN = {

@@ -9,11 +9,11 @@ import uuid
 from typing import ClassVar
 
 from gymnasium import spaces
-from toy_games import toy_grader, toy_tasks, toy_team
 
 from marft_envs import FlexMG, TextObservation, UnicodeText
 from marft_envs.game.rewards import as_reward
 from marft_envs.tasks.math import MathTasks
+from tests.helpers.toy_games import toy_grader, toy_tasks, toy_team
 
 
 class Unplayable(FlexMG):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-import broken_games
 import gymnasium
 import pytest
 from pettingzoo.test import performance_benchmark
-from third_party_game import ThirdPartyGame
-from toy_games import toy_game
 
 import marft_envs
 from marft_envs.dependency import full, routed
@@ -18,6 +15,9 @@ from marft_envs.registration.plugins import UNLISTED
 from marft_envs.testing import RULES, NotApplicable, check_environment, run_rule
 from marft_envs.testing.repeatable import compare_elsewhere
 from marft_envs.wrappers import CandidateAction, EmbeddingObservation, TokenAction, VocabularyTokenizer
+from tests.helpers.third_party_game import ThirdPartyGame
+from tests.helpers.toy_games import toy_game
+from tests.marft_envs.testing import broken_games
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")  # codeforces v0 conforms, too
 BY_NAME = {rule.name: rule for rule in RULES}

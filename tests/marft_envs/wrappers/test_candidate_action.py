@@ -4,14 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from fakes import CopyDigit, Market
 from gymnasium.spaces import Discrete, Text
-from toy_games import toy_game, toy_tasks, toy_team
-from views import BOXES, choose
 
 from marft_envs import FlexMG
 from marft_envs.tasks.math import MathTasks
 from marft_envs.wrappers import ActionMask, CandidateAction, EmbeddingObservation
+from tests.helpers.fakes import CopyDigit, Market
+from tests.helpers.toy_games import toy_game, toy_tasks, toy_team
+from tests.marft_envs.wrappers.views import BOXES, choose
 
 
 def said(env):

@@ -5,9 +5,6 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
-from fakes import CopyDigit, Market
-from toy_games import toy_game
-from views import SPEECH
 
 from marft_envs.wrappers import (
     CandidateAction,
@@ -17,6 +14,9 @@ from marft_envs.wrappers import (
     TokenObservation,
     VocabularyTokenizer,
 )
+from tests.helpers.fakes import CopyDigit, Market
+from tests.helpers.toy_games import toy_game
+from tests.marft_envs.wrappers.views import SPEECH
 
 DIGITS = VocabularyTokenizer("0123456789+")
 

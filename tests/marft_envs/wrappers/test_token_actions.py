@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from fakes import Market
 from gymnasium.spaces import Discrete, MultiDiscrete
-from toy_games import toy_game
-from views import SPEECH, one_box
 
 from marft_envs.wrappers import RenamedAgents, TokenAction, TokenObservation, TokenSequenceAction, VocabularyTokenizer
+from tests.helpers.fakes import Market
+from tests.helpers.toy_games import toy_game
+from tests.marft_envs.wrappers.views import SPEECH, one_box
 
 END = SPEECH.eos_token_id
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes import CopyDigit, Market
 from gymnasium.spaces import Discrete
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
-from toy_games import play_out, toy_game, toy_tasks, toy_team
-from views import BOXES, GAMES, MASKED, SPEECH, VIEWS, choose, one_box, over, turns
 
 from marft_envs import FlexMG, make_vec
 from marft_envs.dependency import matrix
@@ -25,6 +22,9 @@ from marft_envs.wrappers import (
     TokenSequenceAction,
     TurnParallel,
 )
+from tests.helpers.fakes import CopyDigit, Market
+from tests.helpers.toy_games import play_out, toy_game, toy_tasks, toy_team
+from tests.marft_envs.wrappers.views import BOXES, GAMES, MASKED, SPEECH, VIEWS, choose, one_box, over, turns
 
 
 @pytest.mark.parametrize("view", MASKED)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test, state_test
-from views import GAMES, MASKED, NUMERIC, VIEWS, turns
 
 from marft_envs.wrappers import SharedPolicyEnv, TurnParallel
+from tests.marft_envs.wrappers.views import GAMES, MASKED, NUMERIC, VIEWS, turns
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")  # these tests warn of whatever is no plain array
 PAIRS = list(itertools.product(GAMES, VIEWS))

@@ -7,10 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from fakes import CopyDigit, Market
 from pettingzoo.test import api_test, seed_test
-from toy_games import toy_game
-from views import BOXES, GAMES, LETTERS, SPEECH, VIEWS, over, turns
 
 from marft_envs import replay
 from marft_envs.records.files import read_episodes
@@ -23,6 +20,9 @@ from marft_envs.wrappers import (
     TokenObservation,
     TurnParallel,
 )
+from tests.helpers.fakes import CopyDigit, Market
+from tests.helpers.toy_games import toy_game
+from tests.marft_envs.wrappers.views import BOXES, GAMES, LETTERS, SPEECH, VIEWS, over, turns
 
 
 def rest(env, actions):

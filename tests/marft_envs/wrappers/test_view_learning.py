@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes import CopyDigit, RouteToExpert, SumDigits
 
 from marft_envs.wrappers import (
     CandidateAction,
@@ -15,6 +14,7 @@ from marft_envs.wrappers import (
     TurnParallel,
     VocabularyTokenizer,
 )
+from tests.helpers.fakes import CopyDigit, RouteToExpert, SumDigits
 
 DIGITS = [str(digit) for digit in range(5)]
 

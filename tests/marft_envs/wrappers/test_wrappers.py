@@ -4,10 +4,10 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import parallel_api_test, parallel_seed_test
-from toy_games import toy_game, toy_tasks
 
 import marft_envs
 from marft_envs import SharedPolicyEnv, TurnParallel
+from tests.helpers.toy_games import toy_game, toy_tasks
 
 
 def wrapped(**kwargs):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from fakes import CopyDigit, Market
-from toy_games import toy_game, toy_tasks
-
 import marft_envs
 from marft_envs.wrappers import (
     ActionMask,
@@ -16,6 +13,8 @@ from marft_envs.wrappers import (
     TokenSequenceAction,
     VocabularyTokenizer,
 )
+from tests.helpers.fakes import CopyDigit, Market
+from tests.helpers.toy_games import toy_game, toy_tasks
 
 SPEECH = VocabularyTokenizer(["\\boxed{", "}", "a", "0", "1", "2"])
 LETTERS = VocabularyTokenizer("abcdefghijklmnopqrstuvwxyz0123456789 ?+.\n")

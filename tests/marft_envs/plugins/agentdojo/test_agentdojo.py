@@ -12,9 +12,6 @@ import time
 from functools import partial
 
 import pytest
-from needed_package import needed_package
-from toy_bank import call
-from toy_games import play_out
 
 import marft_envs
 from baselines.experiment.gold_answers import oracle_of
@@ -22,6 +19,9 @@ from envs_data.packages import PackageError
 from marft_envs.plugins.agentdojo import package
 from marft_envs.records.replay import replay
 from marft_envs.testing import check_environment
+from tests.helpers.needed_package import needed_package
+from tests.helpers.toy_bank import call
+from tests.helpers.toy_games import play_out
 
 needed_package("agentdojo", package.PACKAGE.install)
 

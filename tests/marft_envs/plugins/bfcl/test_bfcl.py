@@ -9,9 +9,6 @@ import json
 import pickle
 
 import pytest
-from copied_package import copied_package, flip_byte
-from needed_package import needed_package
-from toy_bank import call, events_of, team_of
 
 import marft_envs
 from baselines.cli.main import main
@@ -26,6 +23,9 @@ from marft_envs.plugins.bfcl.single_turn import BfclTasks
 from marft_envs.plugins.bfcl.stateful import reference
 from marft_envs.records.replay import replay
 from marft_envs.tasks.tools.calls import Call
+from tests.helpers.copied_package import copied_package, flip_byte
+from tests.helpers.needed_package import needed_package
+from tests.helpers.toy_bank import call, events_of, team_of
 
 needed_package("bfcl_eval", files.PACKAGE.install)
 SOLO = team_of(caller_0=("*",))

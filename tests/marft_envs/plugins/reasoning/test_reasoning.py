@@ -9,8 +9,6 @@ import time
 from functools import partial
 
 import pytest
-from copied_package import copied_package, flip_byte
-from toy_games import play_through
 
 import marft_envs
 from baselines.experiment.gold_answers import OracleView, oracle_of
@@ -21,6 +19,8 @@ from marft_envs.plugins.reasoning import GENERATORS, client
 from marft_envs.plugins.reasoning.tasks import FILES, LARGE_FILES, PACKAGE, ReasoningTasks, read_answer
 from marft_envs.plugins.reasoning.worker import is_arithmetic
 from marft_envs.testing import check_environment
+from tests.helpers.copied_package import copied_package, flip_byte
+from tests.helpers.toy_games import play_through
 
 COIN = {"generator": "coin_flip", "seed": 0, "size": 4, "config": "{}", "index": 0}
 

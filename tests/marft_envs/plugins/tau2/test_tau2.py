@@ -12,8 +12,6 @@ import sys
 import time
 
 import pytest
-from needed_package import needed_package
-from toy_bank import call
 
 import marft_envs
 from baselines.cli.main import main
@@ -24,6 +22,8 @@ from marft_common.installation import pip_install
 from marft_envs.game.episode import Episode
 from marft_envs.plugins.tau2 import files, load
 from marft_envs.records.replay import replay
+from tests.helpers.needed_package import needed_package
+from tests.helpers.toy_bank import call
 
 needed_package("tau2", files.INSTALL)
 

@@ -11,7 +11,6 @@ import sys
 from functools import partial
 
 import pytest
-from toy_games import play_through
 
 import marft_envs
 from baselines.experiment.gold_answers import oracle_of
@@ -21,6 +20,7 @@ from marft_envs.plugins.textworld import GAMES, java_games
 from marft_envs.plugins.textworld.tasks import TextWorldTasks, read_action
 from marft_envs.testing import check_environment
 from marft_envs.wrappers import CandidateAction
+from tests.helpers.toy_games import play_through
 
 pytestmark = pytest.mark.java
 COIN = "marft/textworld_coin_solo-v0"

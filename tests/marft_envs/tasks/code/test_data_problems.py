@@ -7,12 +7,12 @@ import sys
 import warnings
 
 import pytest
-from originals import OWN, files, rows
 
 from marft_envs.data import DataError
 from marft_envs.sandbox.checkers import Floats, JsonValue, ProgramChecker, Tokens, Values
 from marft_envs.sandbox.judge_data import Test
 from marft_envs.tasks.code.loading import load_problems
+from tests.marft_envs.originals import OWN, files, rows
 
 OPEN_R1 = {
     "id": "1/A", "title": "Double", "description": "Print $$$2x$$$.", "input_format": "$$$x$$$", "output_format": "it",

@@ -4,8 +4,6 @@ import copy
 import json
 
 import pytest
-from code_games import said
-from toy_games import say
 
 import envs_data
 import marft_envs
@@ -15,6 +13,8 @@ from marft_envs.tasks.code import CodeTasks
 from marft_envs.tasks.code.function_tests import PREAMBLE, FunctionCall, driver, make_tests
 from marft_envs.tasks.code.problem import Problem
 from marft_envs.testing import check_environment
+from tests.helpers.toy_games import say
+from tests.marft_envs.tasks.code.code_games import said
 
 BACKEND = "landlock"
 

@@ -7,7 +7,16 @@ import pickle
 import threading
 
 import pytest
-from code_games import (
+
+import marft_envs
+from marft_envs.game.task import JudgeFailure, UnknownTaskError
+from marft_envs.records.replay import replay
+from marft_envs.sandbox.judge_data import Submission, Test, Verdict
+from marft_envs.tasks.code import CodeTasks
+from marft_envs.tasks.code.problem import Problem
+from marft_envs.testing import check_environment
+from tests.helpers.toy_games import say
+from tests.marft_envs.tasks.code.code_games import (
     BROKEN,
     CRASHES,
     DOUBLE,
@@ -21,15 +30,6 @@ from code_games import (
     code_tasks,
     said,
 )
-from toy_games import say
-
-import marft_envs
-from marft_envs.game.task import JudgeFailure, UnknownTaskError
-from marft_envs.records.replay import replay
-from marft_envs.sandbox.judge_data import Submission, Test, Verdict
-from marft_envs.tasks.code import CodeTasks
-from marft_envs.tasks.code.problem import Problem
-from marft_envs.testing import check_environment
 
 TEAMS = ("solo", "duo", "trio", "quartet", "octet", "dozen", "routed")
 

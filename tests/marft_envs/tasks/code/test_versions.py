@@ -7,16 +7,16 @@ from pathlib import Path
 import gymnasium
 import pettingzoo
 import pytest
-from code_games import DOUBLE, RIGHT, SMALL_ONLY, WRONG, FakeJudge, code_tasks, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_games import toy_team
 
 import marft_envs
 from marft_envs.game.episode import Episode
 from marft_envs.game.task import JudgeFailure
 from marft_envs.records.replay import replay
 from marft_envs.sandbox.judge_data import Judgement, Test, TestResult, Verdict
+from tests.helpers.toy_games import toy_team
+from tests.marft_envs.tasks.code.code_games import DOUBLE, RIGHT, SMALL_ONLY, WRONG, FakeJudge, code_tasks, said
 
 V0_RECORDS = Path(__file__).with_name("codeforces_v0.jsonl")  # played before there was a v1
 outdated = pytest.mark.filterwarnings("ignore:.*is out of date")  # ours, and Gymnasium's own

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal, Optional
 
 import pytest
-from toy_bank import Bank
 
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.definition import ArgumentError, Tool, ToolDefinitionError, schema_of, tool, tools_of
+from tests.helpers.toy_bank import Bank
 
 
 def book(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from toy_games import play_out, toy_game
 
 from marft_envs.dependency import DependencyError, Roster, as_dependency
 from marft_envs.testing import check_environment
+from tests.helpers.toy_games import play_out, toy_game
 
 TEAM = ("user_0", "assistant_0", "expert_0")
 CALL = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'

@@ -6,11 +6,11 @@ import json
 import threading
 
 import pytest
-from toy_bank import LATER, STATE, Bank
 
 from marft_envs.tasks.tools import execution
 from marft_envs.tasks.tools.definition import Tool
 from marft_envs.tasks.tools.execution import ToolLimits, _stop, execute
+from tests.helpers.toy_bank import LATER, STATE, Bank
 
 START = json.dumps(STATE)
 

@@ -8,11 +8,11 @@ import json
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from toy_bank import STATE, bank_task
 
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.goals import Goal, alike, changes, find, follows, grade_state, path_of, same_answer
 from marft_envs.tasks.tools.tasks import ToolTask
+from tests.helpers.toy_bank import STATE, bank_task
 
 STATES = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "/", "~1"]),

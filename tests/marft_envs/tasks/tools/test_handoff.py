@@ -9,7 +9,6 @@ import pickle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_games import play, play_out, toy_game
 
 from marft_envs.dependency import DependencyError, Handoff, Roster, as_dependency, from_dict, handoff
 from marft_envs.dependency.drawing import dot, mermaid
@@ -17,6 +16,7 @@ from marft_envs.game.episode import Episode
 from marft_envs.game.rewards import longest_exchange
 from marft_envs.records.replay import replay
 from marft_envs.testing import check_environment
+from tests.helpers.toy_games import play, play_out, toy_game
 
 TEAM = ("triage_0", "orders_0", "refunds_0")
 ROSTER = Roster(TEAM, frozenset({"refunds_0"}))

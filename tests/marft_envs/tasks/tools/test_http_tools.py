@@ -8,8 +8,6 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from dripping_server import KINDS, dripping
-from toy_bank import bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG
 from marft_envs.tasks.tools.calls import Call
@@ -18,6 +16,8 @@ from marft_envs.tasks.tools.definition import ArgumentError, Tool, ToolDefinitio
 from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.tasks import ToolTasks
 from marft_envs.tasks.tools.world import Toolbox, World
+from tests.helpers.dripping_server import KINDS, dripping
+from tests.helpers.toy_bank import bank_task, call, events_of, team_of
 
 SCHEMA = {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}
 

@@ -10,9 +10,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from dripping_server import dripping
-from needed_package import needed_package
-from toy_bank import bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG
 from marft_envs.tasks.tools.connectors.mcp import McpServer
@@ -20,6 +17,9 @@ from marft_envs.tasks.tools.definition import ToolDefinitionError, ToolError
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal
 from marft_envs.tasks.tools.tasks import ToolTasks
+from tests.helpers.dripping_server import dripping
+from tests.helpers.needed_package import needed_package
+from tests.helpers.toy_bank import bank_task, call, events_of, team_of
 
 needed_package("mcp", "pip install 'marft[mcp]'")
 SCRIPT = str(Path(__file__).with_name("mcp_server.py"))

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from toy_bank import STATE, Bank, bank_game, bank_task, call, events_of, team_of
 
 from marft_envs import FlexMG, Team
 from marft_envs.dependency import handoff
@@ -27,6 +26,7 @@ from marft_envs.tasks.tools.tool_access import SurfaceError, check_surface
 from marft_envs.tasks.tools.world import World
 from marft_envs.teams.profile import TeamError
 from marft_envs.testing import check_environment
+from tests.helpers.toy_bank import STATE, Bank, bank_game, bank_task, call, events_of, team_of
 
 SOLO = team_of(clerk_0=("*",))
 DUO = team_of(reader_0=("balance",), payer_0=("pay", "finish"))

@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from needed_package import needed_package
-from tool_backend import backend
 
 import marft_envs
 from baselines.cli.main import main
@@ -18,6 +16,8 @@ from baselines.experiment.gold_answers import oracle_of
 from marft_envs.game.task import JudgeFailure
 from marft_envs.tasks.tools.connectors.tool_file import ToolFile, ToolFileError
 from marft_envs.teams.profile import TeamError
+from tests.helpers.needed_package import needed_package
+from tests.marft_envs.tasks.tools.tool_backend import backend
 
 needed_package("mcp", "pip install 'marft[mcp]'")
 SCRIPT = str(Path(__file__).with_name("mcp_server.py"))

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 import pytest
 from pettingzoo.test import api_test
-from world_games import NAMES, SETS, after, cached_tasks, new_game
 
 import marft_envs
 from marft_envs import Team
@@ -20,6 +19,7 @@ from marft_envs.game.turn import Turn
 from marft_envs.records.replay import replay
 from marft_envs.tasks.worlds import play, script
 from marft_envs.testing import check_environment
+from tests.marft_envs.tasks.worlds.world_games import NAMES, SETS, after, cached_tasks, new_game
 
 MANY = [400, pytest.param(10_000, marks=pytest.mark.slow)]
 

@@ -6,9 +6,9 @@ import copy
 import json
 
 import pytest
-from world_games import NAMES, SETS, after, cached_tasks, rows
 
 from marft_envs.tasks.tools.goals import changes, find, grade_state
+from tests.marft_envs.tasks.worlds.world_games import NAMES, SETS, after, cached_tasks, rows
 
 
 def solved(grade):

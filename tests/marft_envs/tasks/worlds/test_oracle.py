@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from world_games import SAFE, SETS, SPLITS, as_calls, games, new_game, rows
 
 import marft_envs
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.tasks import ToolTasks
 from marft_envs.tasks.worlds import WORLDS, play, script
+from tests.marft_envs.tasks.worlds.world_games import SAFE, SETS, SPLITS, as_calls, games, new_game, rows
 
 HANDING_OVER = ("duo", "trio", "quartet", "sextet", "octet", "dozen")
 TEAMS = ("solo", *HANDING_OVER)

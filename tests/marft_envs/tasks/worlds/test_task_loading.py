@@ -8,12 +8,12 @@ import json
 import pyarrow
 import pytest
 from pyarrow import parquet
-from world_games import NAMES, SAFE, rows
 
 import marft_envs
 from envs_data import DataError
 from marft_envs.tasks.worlds import load
 from marft_envs.tasks.worlds.task_loading import load_tasks
+from tests.marft_envs.tasks.worlds.world_games import NAMES, SAFE, rows
 
 ROW = {
     "id": "mine-1",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from world_games import KINDS, NAMES, new_game
 
 from marft_envs.tasks.tools.calls import read_calls
 from marft_envs.tasks.tools.tool_access import BUILT_IN
 from marft_envs.tasks.tools.turn_taking import Handoff, read_hand_off
 from marft_envs.teams.team import PRESETS, Team
+from tests.marft_envs.tasks.worlds.world_games import KINDS, NAMES, new_game
 
 LARGER = PRESETS[1:]
 SIZES = {"solo": 1, "duo": 2, "trio": 3, "quartet": 4, "sextet": 6, "octet": 8, "dozen": 12, "routed": 5}

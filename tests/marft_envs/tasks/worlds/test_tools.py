@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from world_games import KINDS, NAMES, cached_tasks
 
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.definition import ArgumentError
 from marft_envs.tasks.tools.execution import ToolLimits, execute
 from marft_envs.tasks.tools.goals import find
+from tests.marft_envs.tasks.worlds.world_games import KINDS, NAMES, cached_tasks
 
 SHOP = {
     "rules": {

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import torch
-from fakes import Market
 
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.rollouts.rollout import collect, training_episodes
+from tests.helpers.fakes import Market
 
 # Adam with a huge epsilon is plain gradient descent with step lr / epsilon: what moved is the gradient.
 DESCENT = {"policy_lr": 1e6, "adam_epsilon": 1e6, "max_grad_norm": 1e9, "critic_lr": 1e-9, "trace_decay": 0.9}

@@ -11,9 +11,7 @@ import threading
 from pathlib import Path
 
 import torch
-from fakes import Market
 from gymnasium.spaces import Text
-from naive import play
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
@@ -24,6 +22,8 @@ from marft_agents.learning.sharding import shard
 from marft_agents.models.adapted_base import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from tests.helpers.fakes import Market
+from tests.helpers.naive import play
 
 STEPS = {"policy_lr": 1e-3, "micro_batch": 5}
 RUNS = {

@@ -7,12 +7,11 @@ import os
 import signal
 from pathlib import Path
 
-from fakes import Market, word_team
-
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.rollouts.rollout_source import GroupPlayer
 from marft_agents.runs.trainer import TrainingSchedule, group_settings
+from tests.helpers.fakes import Market, word_team
 
 SCHEDULE = TrainingSchedule(updates=2, groups=4, group_size=2, seed=3)
 SETTINGS = LearnerSettings(level="token", policy_lr=1e-2, critic_lr=1e-2)

@@ -9,13 +9,13 @@ import dataclasses
 import sys
 from datetime import timedelta
 
-from naive import play
-from rank_runs import Dense, finish, numbers, start
 from torch import distributed
 
 from marft_agents.learning.distributed import follow, release
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.ranks import TorchRanks
+from tests.helpers.naive import play
+from tests.helpers.rank_runs import Dense, finish, numbers, start
 
 SAME = ("marft-a", "marft-t")
 

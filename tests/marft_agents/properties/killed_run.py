@@ -16,7 +16,6 @@ import traceback
 from pathlib import Path
 
 import torch
-from fakes import Market, word_team
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
@@ -25,6 +24,7 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.runs.validation import Validator
+from tests.helpers.fakes import Market, word_team
 
 UPDATES = 3
 SETTINGS = LearnerSettings(

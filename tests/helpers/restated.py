@@ -10,7 +10,8 @@ from collections import defaultdict
 
 import numpy as np
 import torch
-from naive import logprobs
+
+from tests.helpers.naive import logprobs
 
 PER_ACTION = ("marft-a", "ppo-a", "gspo", "rloo", "mappo", "ippo", "happo", "a2po")
 

@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 import pytest
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
-from third_party_game import ThirdPartyGame
-from toy_games import toy_game, toy_tasks
 
 from baselines.experiment.environments import scenarios
 from marft_envs import FlexMG, Task
 from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game, recording_game
 from marft_envs.rollout.game_status import ReportingGame, Waiting
+from tests.helpers.third_party_game import ThirdPartyGame
+from tests.helpers.toy_games import toy_game, toy_tasks
 
 
 class Listed(ThirdPartyGame):

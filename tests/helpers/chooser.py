@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from fakes import WORDS
 
 from marft_agents.trajectory import Action
+from tests.helpers.fakes import WORDS
 
 
 def spell(agent, observation):
