@@ -59,9 +59,7 @@ def add_check_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="instead: train a random model of the environment's words with and without messages, print both curves",
     )
-    parser.add_argument(
-        "--seconds", type=float, default=60.0, metavar="S", help="of --learns: of both trainings together (default: 60)"
-    )
+    parser.add_argument("--updates", type=int, metavar="N", help="of --learns: of each training (default: 24)")
     parser.add_argument(
         "--seed", type=int, default=0, help="of --needs-team and --learns: of sampling, shuffle, training (default: 0)"
     )
@@ -164,9 +162,10 @@ def check_environment(arguments: argparse.Namespace) -> int:
     marft_envs.spec(arguments.env)  # report an unknown id as an input error, not as a failed check
     if arguments.learns:
         say("loading torch; then two short trainings ...")
-        from baselines.bench.learns import learns
+        from baselines.bench.learns import UPDATES, learns
 
-        say(learns(arguments.env, read_keywords(arguments), seconds=arguments.seconds, seed=arguments.seed))
+        updates = UPDATES if arguments.updates is None else arguments.updates
+        say(learns(arguments.env, read_keywords(arguments), updates=updates, seed=arguments.seed))
         return 0
     if arguments.needs_team:
         from baselines.bench.needs_team import ORACLE, needs_team
