@@ -35,9 +35,7 @@ from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import RemotePolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, evaluate
-from marft_agents.runs.run_folder import (
-    EVALUATION_FILE,
-)
+from marft_agents.runs.run_folder import EVALUATION_FILE
 from marft_agents.runs.trainer import TrainingSchedule
 
 
@@ -167,14 +165,16 @@ def _players(arguments: argparse.Namespace, env: Any) -> Players:
         return Players(WITHOUT_MODEL[arguments.policy](), SamplingParams(), None, None)
     trained = None
     if arguments.checkpoint is not None:
-        named = [split_item(item)[0] for item in arguments.model or ()]
-        uses = Uses(only=() if "*" in named else ("models",), but=[f"models.{agent}" for agent in named])
+        # The environment comes from flags: of the checkpoint's record only models that no flag replaces are used.
+        replaced = [split_item(item)[0] for item in arguments.model or ()]
+        uses = Uses(only=() if "*" in replaced else ("models",), but=[f"models.{agent}" for agent in replaced])
         trained = experiment_of(arguments.checkpoint, uses, trust=arguments.trust_config)
-    defaults = dataclasses.asdict(trained.law) if trained else {}
-    law = read_knobs(arguments, SamplingParams, defaults)
+    law = read_knobs(arguments, SamplingParams, dataclasses.asdict(trained.law) if trained else {})
     if arguments.endpoint is not None:
         if not arguments.model:
             raise ValueError("--endpoint needs --model NAME, the model's name on that server")
+        if len(arguments.model) > 1:
+            raise ValueError(f"--endpoint asks one model: found --model {' '.join(arguments.model)}, wanted one NAME")
         if given_knobs(arguments, ContextSettings):
             raise ValueError("--context-window and --overflow are for models that run here, not for an --endpoint")
         return Players(_remote(arguments, law), law, None, arguments.model)

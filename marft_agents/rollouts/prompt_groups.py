@@ -170,8 +170,9 @@ def play_groups(
         sampling: Number of prompt groups, episodes and branches.
         agents: Agents whose turns are branched; None for all agents that play tokens.
     """
-    size = sampling.group_size
-    episodes = [episode for number in numbers for episode in _episodes(number, sampling)]
+    episodes: list[EpisodeStart] = []
+    for number in numbers:
+        episodes += _episodes(number, sampling)
     played = play(episodes)
     found = [Branches((trajectory,)) for trajectory in played]
     if sampling.branches:
@@ -184,20 +185,25 @@ def play_groups(
             most_turns=sampling.branched_turns,
             agents=agents,
         )
-    made = []
-    for i in range(0, len(played), size):
-        trained = tuple(trajectory for own in found[i : i + size] for trajectory in own.trained)
-        siblings = tuple(trajectory for own in found[i : i + size] for trajectory in own.siblings)
+    groups = []
+    for first in range(0, len(played), sampling.group_size):
+        of_group = slice(first, first + sampling.group_size)
+        trained: list[Trajectory] = []
+        siblings: list[Trajectory] = []
+        for branches in found[of_group]:
+            trained += branches.trained
+            siblings += branches.siblings
         differs = differing(trained, by_turn=sampling.by_turn, own_rewards=sampling.own_rewards)
-        made.append(PromptGroup(tuple(played[i : i + size]), trained, siblings, tuple(differs)))
-    return made
+        groups.append(PromptGroup(tuple(played[of_group]), tuple(trained), tuple(siblings), tuple(differs)))
+    return groups
 
 
 def _episodes(number: int, sampling: GroupSettings) -> list[EpisodeStart]:
+    """Return the starts of the episodes of a prompt group."""
     block, place = divmod(number, sampling.groups)
     update, extra = divmod(block, 1 + sampling.extra_rounds)
-    options = None
-    if sampling.tasks and not extra:
+    options = None  # the environment samples a task
+    if sampling.tasks and not extra:  # only the first groups of an update follow the order of an epoch
         options = tasks_of_update(sampling.seed, update, sampling.groups, sampling.tasks)[place]
     return group_episodes(sampling.seed, number, sampling.group_size, options)
 
@@ -222,9 +228,10 @@ def differing(trajectories: Sequence[Trajectory], *, by_turn: bool = False, own_
             outcomes = groups.setdefault(trajectory.group, {})
             for place, outcome in _outcomes(trajectory, by_turn, own_rewards):
                 outcomes.setdefault(place, []).append(outcome)
-    return [
-        any(max(alike) - min(alike) > SMALLEST_SPREAD for alike in outcomes.values()) for outcomes in groups.values()
-    ]
+    differ = []
+    for outcomes in groups.values():
+        differ.append(any(max(alike) - min(alike) > SMALLEST_SPREAD for alike in outcomes.values()))
+    return differ
 
 
 def _outcomes(trajectory: Trajectory, by_turn: bool, own_rewards: bool) -> Iterator[tuple[Hashable, float]]:
