@@ -212,7 +212,8 @@ class TeamCritic:
         features: dict[int, Tensor] = {}
         logprobs: dict[int, FloatArray] = {}
         with base.active_adapter(None):
-            for part in self.ranks.even(self.size.plan(inputs, factor=2)):
+            # logits of scored tokens take memory, too: such passes are no larger than those with gradient
+            for part in self.ranks.even(self.size.plan(inputs, factor=2 if scored is None else 1)):
                 lengths = [len(tokens[i]) for i in part]
                 hidden = action_hidden(
                     base.trunk, [prompts[i] for i in part], [tokens[i] for i in part], base.device
