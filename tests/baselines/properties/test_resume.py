@@ -20,7 +20,7 @@ TRAIN = [
 def train_flags():
     [commands] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
     actions = commands.choices["train"]._actions
-    return {a.dest: a for a in actions if a.dest not in (*WITH_RESUME, "help", "resume")}
+    return {a.dest: a for a in actions if a.dest not in (*WITH_RESUME, "help", "help_all", "resume")}
 
 
 def some_value(action):
