@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from baselines import Experiment, evaluate, report
+from baselines.cli import train
 from baselines.cli.main import build_parser, main
 from baselines.cli.train import experiment_of
 from baselines.experiment.progress import Ended, Started, Updated
@@ -160,3 +161,16 @@ def test_a_team_takes_the_place_of_that_of_the_environment_and_paths_are_text(tm
     assert experiment.keywords == {"data": str(data), "team": team.to_dict()}
     assert experiment.build()[0]().possible_agents == ["planner_0", "writer_0"]
     assert Experiment.from_dict(json.loads(json.dumps(experiment.to_dict()))) == experiment
+
+
+def test_ctrl_c_names_the_command_that_goes_on(tmp_path, monkeypatch, capsys):
+    class Stop(train.TrainingDisplay):
+        def __call__(self, event):
+            super().__call__(event)
+            if isinstance(event, Updated):
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "TrainingDisplay", Stop)
+    out = tmp_path / "a run"
+    assert main(["train", *FLAGS, "--updates", "2", "--out", str(out)]) == 130
+    assert f"stopped; go on with: marft train --resume '{out}'" in capsys.readouterr().err
