@@ -119,18 +119,34 @@ class Boundless(FlexMG):
         self.rewards = dict.fromkeys(self.rewards, float("nan"))
 
 
-class Wordy(FlexMG):
+class Retold(FlexMG):
+    """Infos with additions of a subclass."""
+
+    def more(self, agent):
+        return {}
+
+    @property
+    def infos(self):
+        told = super().infos
+        return {agent: told[agent] | self.more(agent) for agent in self.agents}
+
+    def last(self, observe=True):
+        *others, info = super().last(observe)
+        return (*others, info | self.more(self.agent_selection))
+
+
+class Wordy(Retold):
     """A string in the infos."""
 
-    def _info(self, agent):
-        return super()._info(agent) | ({"author": "a_0"} if agent == self.possible_agents[0] else {})
+    def more(self, agent):
+        return {"author": "a_0"} if agent == self.possible_agents[0] else {}
 
 
-class Late(FlexMG):
+class Late(Retold):
     """A key in the infos that comes later."""
 
-    def _info(self, agent):
-        return super()._info(agent) | ({"late": 1} if self._state.turns else {})
+    def more(self, agent):
+        return {"late": 1} if self._state.turns else {}
 
 
 class Worn(FlexMG):
@@ -152,11 +168,11 @@ class Fussy(FlexMG):
         super().step(action)
 
 
-class Generous(FlexMG):
+class Generous(Retold):
     """Every action counts as a success."""
 
-    def _info(self, agent):
-        return super()._info(agent) | {"success": 1}
+    def more(self, agent):
+        return {"success": 1}
 
 
 class Strict(FlexMG):
