@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,9 @@ from peft import PeftModel
 from transformers import Llama4TextConfig
 
 from baselines.cli.main import main
+from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.generation.step_engine import StepEngine
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.supervised import demonstration
@@ -80,6 +84,33 @@ def test_an_action_ends_at_every_end_token_of_its_family(name, folder, monkeypat
     lesson = demonstration(team, "speaker_0", "how many?", "4")
     assert lesson.stopped
     assert base.tokenizer.convert_ids_to_tokens(int(lesson.token_ids[-1])) == FAMILIES[name].closing
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_blocks_of_steps_with_padding_sample_the_same_actions(name, folder):
+    """As captured steps run: rounded sizes, one memory, tokens that are read a block late."""
+    [base] = build(folder(name)).bases
+    law = SamplingParams(max_new_tokens=20)
+    rng = np.random.default_rng(0)
+    beginning = rng.integers(3, base.head.out_features, 12)
+    texts = [
+        np.append(beginning[: 4 + 4 * (row % 3)], rng.integers(3, 9, 1 + row)).astype(np.int32) for row in range(7)
+    ]
+
+    def sampled(engine):
+        names = [*base.adapters, None]
+        prompts = [Prompt(ids, np.random.default_rng(row), names[row % len(names)]) for row, ids in enumerate(texts)]
+        return generate(base, prompts, law, engine=engine)
+
+    def replayed(step):
+        output = step()
+        return SimpleNamespace(replay=step), output
+
+    blocks = StepEngine(base, max_rows=5, tokens=600, capture=replayed)
+    for plain, other in zip(sampled(StepEngine(base, max_rows=5)), sampled(blocks), strict=True):
+        assert plain.token_ids.tolist() == other.token_ids.tolist()
+        np.testing.assert_allclose(plain.logprobs, other.logprobs, atol=1e-4)
+    assert blocks.fallback is None
 
 
 @pytest.mark.filterwarnings("ignore:the chat template of .* takes no system message")
