@@ -77,14 +77,21 @@ def test_docstrings_speak_the_fields_english(module):
     for line, text in docstrings(module):
         if OPENER.match(text):
             faults.append(f"line {line} opens with a question word: {text.splitlines()[0]}")
-        if re.search(r"\bcan not\b", text):
-            faults.append(f"line {line}: 'can not', wanted 'cannot'")
         for entry in arguments(text):
             if entry[0].islower():
                 faults.append(f"line {line}: argument doc not capitalised: {entry}")
             if entry.endswith(".") and len(entry.split()) < 3:
                 faults.append(f"line {line}: argument doc under three words: {entry}")
     assert faults == []
+
+
+@pytest.mark.parametrize("module", [one for one in MODULES if not one.startswith("envs_data/build/")])  # texts of tasks
+def test_docstrings_and_messages_write_cannot(module):
+    nodes = ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+    texts = [
+        (node.lineno, node.value) for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert [(line, text) for line, text in texts if re.search(r"\bcan not\b", text)] == []
 
 
 @pytest.mark.parametrize("page", dict.fromkeys([*PAGES, *GUIDES]))
