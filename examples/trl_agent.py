@@ -1,7 +1,7 @@
 """TRL's GRPO trains one agent of a team: you learn to give TRL an agent of a game as its environment.
 
     pip install -e ".[agents,trl]"
-    python examples/trl_seat.py --model Qwen/Qwen2.5-0.5B-Instruct --steps 20
+    python examples/trl_agent.py --model Qwen/Qwen2.5-0.5B-Instruct --steps 20
 
 The model acts by calling the tool `say`, so its chat template must support tool calls.
 """
@@ -24,7 +24,7 @@ args = parser.parse_args()
 
 # The other agent is a function of its observation: a fixed text here, a model or an endpoint in earnest.
 partners = {"reasoner_0": lambda seen: "Add or subtract the numbers in their order."}
-make_seat = to_trl_environment("marft/gsm8k_duo-v0", "actor_0", partners, data="embedded:stories")
+make_env = to_trl_environment("marft/gsm8k_duo-v0", "actor_0", partners, data="embedded:stories")
 
 # Each row names a game by its seed: all rollouts of a group start alike. The observation is appended to the prompt.
 rows = [{"prompt": [{"role": "user", "content": ""}], "seed": seed} for seed in range(200)]
@@ -44,7 +44,7 @@ trainer = GRPOTrainer(
         gradient_checkpointing=not args.cpu,
     ),
     train_dataset=Dataset.from_list(rows),
-    environment_factory=make_seat,
+    environment_factory=make_env,
 )
 trainer.train()
 rewards = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]

@@ -13,15 +13,17 @@ Any PettingZoo AEC environment with `gymnasium.spaces.Text` spaces needs no brid
 """
 
 from marft_envs.bridges.openenv import to_openenv
-from marft_envs.bridges.seat import GameFailedError, SeatError, SeatGame
+from marft_envs.bridges.single_agent import AgentAssignmentError, GameFailedError, SingleAgentGame
 from marft_envs.bridges.textarena import from_textarena
 from marft_envs.bridges.trl import to_trl_environment
 from marft_envs.bridges.verifiers import to_verifiers
 
+SeatError, SeatGame = AgentAssignmentError, SingleAgentGame  # earlier names
+
 __all__ = [
+    "AgentAssignmentError",
     "GameFailedError",
-    "SeatError",
-    "SeatGame",
+    "SingleAgentGame",
     "from_textarena",
     "to_openenv",
     "to_trl_environment",

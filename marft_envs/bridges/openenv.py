@@ -13,26 +13,26 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from marft_envs.bridges.seat import Make, Partners, SeatGame, chat, maker
+from marft_envs.bridges.single_agent import Make, Partners, SingleAgentGame, chat, maker
 
 REQUIREMENT = "openenv-core>=0.3,<0.4"
 
 
 def to_openenv(
-    env_id_or_make: Make, seat: str, partners: Partners | None = None, *, max_sessions: int = 64, **kwargs: Any
+    env_id_or_make: Make, agent: str, partners: Partners | None = None, *, max_sessions: int = 64, **kwargs: Any
 ) -> Any:
     """Return a FastAPI application that serves one agent.
 
     Args:
         env_id_or_make: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
-        seat: Name of the agent that the client plays.
+        agent: Name of the agent that the client plays.
         partners: Policies of the other agents: functions of their observations, called from a thread per session.
         max_sessions: Most games at the same time.
         **kwargs: Keywords for the environment.
 
     Raises:
         ImportError: OpenEnv is not installed.
-        SeatError: No such agent, or another agent has no partner.
+        AgentAssignmentError: No such agent, or another agent has no partner.
     """
     try:
         from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
@@ -48,14 +48,14 @@ def to_openenv(
         infos: dict[str, float]
 
     make_env = maker(env_id_or_make, kwargs)
-    SeatGame(make_env, seat, partners).close()  # report errors now, not to the first client
+    SingleAgentGame(make_env, agent, partners).close()  # report errors now, not to the first client
 
-    class Seat(Environment[Utterance, Seen, State]):  # type: ignore[misc]
+    class SingleAgentEnvironment(Environment[Utterance, Seen, State]):  # type: ignore[misc]
         SUPPORTS_CONCURRENT_SESSIONS = True
 
         def __init__(self) -> None:
             super().__init__()
-            self._game = SeatGame(make_env, seat, partners)
+            self._game = SingleAgentGame(make_env, agent, partners)
             self._state = State()
 
         def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> Seen:
@@ -87,4 +87,4 @@ def to_openenv(
             """Close the environment."""
             self._game.close()
 
-    return create_fastapi_app(Seat, Utterance, Seen, max_concurrent_envs=max_sessions)
+    return create_fastapi_app(SingleAgentEnvironment, Utterance, Seen, max_concurrent_envs=max_sessions)

@@ -22,7 +22,7 @@ Partners = Mapping[str, Callable[[Any], str]]
 Messages = tuple[Mapping[str, str], ...]
 
 
-class SeatError(ValueError):
+class AgentAssignmentError(ValueError):
     """The game has no such agent, or no partner plays it."""
 
 
@@ -30,28 +30,30 @@ class GameFailedError(RuntimeError):
     """The environment failed, for reasons not caused by the agents."""
 
 
-class SeatGame:
+class SingleAgentGame:
     """A game with one agent played from outside.
 
     Args:
         make_env: Makes an AEC environment of text; called again after one failed.
-        seat: Name of the agent that is played from outside.
+        agent: Name of the agent that is played from outside.
         partners: Policies of the other agents.
 
     Attributes:
         over: The end of the last game; None while one is being played, or before the first.
 
     Raises:
-        SeatError: No such agent, or another agent has no partner.
+        AgentAssignmentError: No such agent, or another agent has no partner.
     """
 
-    def __init__(self, make_env: Callable[[], AnyAEC], seat: str, partners: Partners | None = None) -> None:
-        self.seat, self.partners = seat, dict(partners or {})
+    def __init__(self, make_env: Callable[[], AnyAEC], agent: str, partners: Partners | None = None) -> None:
+        self.agent, self.partners = agent, dict(partners or {})
         self.over: Ended | None = None
         self._games = ParallelGames[ReportingGame](make_env)
         self._game = self._games.enter(0, partial(ReportingGame, 0))
-        if missing := open_seats(self._game.env, [seat, *self.partners]):
-            raise SeatError(f"nobody plays {', '.join(missing)}: give each a function of its observation as partner")
+        if missing := unassigned_agents(self._game.env, [agent, *self.partners]):
+            raise AgentAssignmentError(
+                f"nobody plays {', '.join(missing)}: give each a function of its observation as partner"
+            )
 
     def begin(self, seed: int, options: Mapping[str, Any] | None = None) -> Any:
         """Start a game and return the agent's first observation; None if the game ends before.
@@ -65,7 +67,7 @@ class SeatGame:
         """
         self.over = None
         self._game = self._games.enter(0, partial(ReportingGame, 0))
-        return self._until_seat(self._game.begin(seed, options))
+        return self._until_its_turn(self._game.begin(seed, options))
 
     def play(self, text: str) -> Any:
         """Take the agent's turn and return its next observation; None if the game ends before.
@@ -73,25 +75,25 @@ class SeatGame:
         Raises:
             GameFailedError: The environment raised.
         """
-        return self._until_seat(self._game.play(text))
+        return self._until_its_turn(self._game.play(text))
 
     @property
     def reward(self) -> float:
         """Reward of the agent in the game that is over; 0.0 while it is not."""
-        return self.over.rewards.get(self.seat, 0.0) if self.over is not None else 0.0
+        return self.over.rewards.get(self.agent, 0.0) if self.over is not None else 0.0
 
     @property
     def infos(self) -> Mapping[str, Any]:
         """Last info of the agent in the game that is over; empty while it is not."""
-        return self.over.infos.get(self.seat, {}) if self.over is not None else {}
+        return self.over.infos.get(self.agent, {}) if self.over is not None else {}
 
     def close(self) -> None:
         """Close the environment."""
         self._games.close()
 
-    def _until_seat(self, turn: Waiting | Ended) -> Any:
+    def _until_its_turn(self, turn: Waiting | Ended) -> Any:
         while isinstance(turn, Waiting):
-            if turn.agent == self.seat:
+            if turn.agent == self.agent:
                 return turn.observation
             turn = self._game.play(self.partners[turn.agent](turn.observation))
         self.over = turn
@@ -117,7 +119,7 @@ def chat(observation: Any) -> Messages:
     return tuple(getattr(observation, "messages", ())) or ({"role": "user", "content": str(observation)},)
 
 
-def open_seats(env: AnyAEC, taken: Iterable[str]) -> list[str]:
+def unassigned_agents(env: AnyAEC, taken: Iterable[str]) -> list[str]:
     """Return the agents that are not taken, in the order of the game.
 
     Args:
@@ -125,11 +127,11 @@ def open_seats(env: AnyAEC, taken: Iterable[str]) -> list[str]:
         taken: Agents that already have a policy.
 
     Raises:
-        SeatError: There is no such agent.
+        AgentAssignmentError: There is no such agent.
     """
     agents, taken = env.possible_agents, list(taken)
     if unknown := [agent for agent in taken if agent not in agents]:
-        raise SeatError(f"no seat {unknown[0]!r}; there are {', '.join(agents)}")
+        raise AgentAssignmentError(f"no agent {unknown[0]!r}; there are {', '.join(agents)}")
     return [agent for agent in agents if agent not in taken]
 
 

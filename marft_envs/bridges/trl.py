@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from marft_envs.bridges.seat import GameFailedError, Make, Partners, SeatGame, chat, maker, news
+from marft_envs.bridges.single_agent import GameFailedError, Make, Partners, SingleAgentGame, chat, maker, news
 from marft_envs.environment_capabilities import AnyAEC
 
 REQUIREMENT = "trl>=1.16,<1.17"  # to train with it; not imported here
@@ -21,34 +21,34 @@ OVER = "The game is over."
 
 
 def to_trl_environment(
-    env_id_or_make: Make, seat: str, partners: Partners | None = None, **kwargs: Any
-) -> Callable[[], TrlSeat]:
+    env_id_or_make: Make, agent: str, partners: Partners | None = None, **kwargs: Any
+) -> Callable[[], TrlEnvironment]:
     """Return an `environment_factory` for TRL.
 
     Args:
         env_id_or_make: An id such as `marft/math_duo-v0`, or a function that makes an AEC environment.
-        seat: Name of the agent that is trained.
+        agent: Name of the agent that is trained.
         partners: Policies of the other agents: functions of their observations.
         **kwargs: Keywords for the environment.
 
     Raises:
-        SeatError: No such agent, or another agent has no partner.
+        AgentAssignmentError: No such agent, or another agent has no partner.
 
     Examples:
-        >>> make_seat = to_trl_environment("marft/math_duo-v0", "actor_0", {"reasoner_0": lambda seen: "It is 4."})
-        >>> "reasoner_0: It is 4." in make_seat().reset(seed=0)
+        >>> make_env = to_trl_environment("marft/math_duo-v0", "actor_0", {"reasoner_0": lambda seen: "It is 4."})
+        >>> "reasoner_0: It is 4." in make_env().reset(seed=0)
         True
     """
     make_env = maker(env_id_or_make, kwargs)
-    SeatGame(make_env, seat, partners).close()  # report errors now, not during a run
-    return partial(TrlSeat, make_env, seat, partners)
+    SingleAgentGame(make_env, agent, partners).close()  # report errors now, not during a run
+    return partial(TrlEnvironment, make_env, agent, partners)
 
 
-class TrlSeat:
+class TrlEnvironment:
     """One agent; the trainer makes one per parallel rollout and resets them. Public methods are tools."""
 
-    def __init__(self, make_env: Callable[[], AnyAEC], seat: str, partners: Partners | None) -> None:
-        self._game = SeatGame(make_env, seat, partners)
+    def __init__(self, make_env: Callable[[], AnyAEC], agent: str, partners: Partners | None) -> None:
+        self._game = SingleAgentGame(make_env, agent, partners)
         self._seen: Any = None
         self._failed = False
 
@@ -92,5 +92,5 @@ class TrlSeat:
         return OVER if self._seen is None else news(chat(before), chat(self._seen))
 
     def get_reward(self) -> float | None:
-        """Return what the seat was paid: 0.0 if it stopped playing, None (not computed) if the game broke."""
+        """Return the agent's reward: 0.0 if it stopped playing, None (not computed) if the game broke."""
         return None if self._failed else self._game.reward

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
-from marft_envs.bridges.seat import GameFailedError, Make, Partners, chat, maker, news, open_seats
+from marft_envs.bridges.single_agent import GameFailedError, Make, Partners, chat, maker, news, unassigned_agents
 from marft_envs.environment_capabilities import AnyAEC, listing_game
 from marft_envs.rollout.game_status import Ended, ReportingGame, Waiting
 
@@ -44,7 +44,7 @@ def to_verifiers(
 
     Raises:
         ImportError: verifiers is not installed.
-        SeatError: A partner for an agent that does not exist.
+        AgentAssignmentError: A partner for an agent that does not exist.
     """
     try:
         import verifiers.v1 as vf
@@ -54,7 +54,7 @@ def to_verifiers(
 
     make_env, playing = maker(env_id_or_make, kwargs), dict(partners or {})
     example = make_env()
-    roles = open_seats(example, playing)
+    roles = unassigned_agents(example, playing)
 
     class Data(vf.TaskData):  # type: ignore[misc]
         seed: int

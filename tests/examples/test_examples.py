@@ -73,13 +73,13 @@ def test_third_party_ppo(run):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")  # of TRL
-def test_trl_seat(run, tmp_path):
+def test_trl_agent(run, tmp_path):
     from tests.marft_envs.bridges.with_trl import byte_tokenizer, tiny_model
 
     tokenizer = byte_tokenizer()
     tokenizer.save_pretrained(tmp_path / "model")
     tiny_model(tokenizer).save_pretrained(tmp_path / "model")
-    printed = run("trl_seat", f"--model {tmp_path / 'model'} --steps 1 --group-size 2 --max-tokens 4 --cpu")
+    printed = run("trl_agent", f"--model {tmp_path / 'model'} --steps 1 --group-size 2 --max-tokens 4 --cpu")
     assert "1 steps; mean team reward of the last: 0.00" in printed
 
 

@@ -1,4 +1,4 @@
-"""One seat of a game, as all bridges play it; TRL's environment, which needs nothing of TRL; and light imports."""
+"""One agent of a game, as all bridges play it; TRL's environment, which needs nothing of TRL; and light imports."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 import marft_envs
 from marft_envs.bridges import (
+    AgentAssignmentError,
     GameFailedError,
-    SeatError,
-    SeatGame,
+    SingleAgentGame,
     from_textarena,
     openenv,
     textarena,
@@ -21,7 +21,7 @@ from marft_envs.bridges import (
     to_verifiers,
     verifiers,
 )
-from marft_envs.bridges.seat import chat, maker, news
+from marft_envs.bridges.single_agent import chat, maker, news
 from tests.helpers.fakes import Broken, Market, RouteToExpert
 
 DUO = "marft/math_duo-v0"
@@ -39,63 +39,63 @@ def made_by(make):
     return lambda: made.append(make()) or made[-1], made
 
 
-def test_the_partner_is_heard_and_the_seat_is_paid():
+def test_the_partner_is_heard_and_the_agent_is_paid():
     heard = []
-    seat = SeatGame(duo(), "actor_0", {"reasoner_0": lambda seen: heard.append(seen) or "Add them."})
-    seen = seat.begin(0, {"index": 3})
+    game = SingleAgentGame(duo(), "actor_0", {"reasoner_0": lambda seen: heard.append(seen) or "Add them."})
+    seen = game.begin(0, {"index": 3})
     assert TASK.prompt in heard[0]
     assert chat(seen)[-1] == {"role": "user", "content": "Add them.", "name": "reasoner_0"}
-    assert seat.over is None
-    assert seat.play(RIGHT) is None
-    assert (seat.reward, seat.infos["success"]) == (1.0, 1)
+    assert game.over is None
+    assert game.play(RIGHT) is None
+    assert (game.reward, game.infos["success"]) == (1.0, 1)
 
 
-def test_a_seat_that_speaks_first_is_paid_for_what_its_partner_answers():
-    seat = SeatGame(duo(), "reasoner_0", {"actor_0": lambda seen: seen.messages[-1]["content"]})
-    seat.begin(0, {"index": 3})
-    assert seat.play(RIGHT) is None
-    assert seat.reward == 1.0
+def test_an_agent_that_speaks_first_is_paid_for_what_its_partner_answers():
+    game = SingleAgentGame(duo(), "reasoner_0", {"actor_0": lambda seen: seen.messages[-1]["content"]})
+    game.begin(0, {"index": 3})
+    assert game.play(RIGHT) is None
+    assert game.reward == 1.0
 
 
-def test_a_game_can_end_without_the_seat():
-    seat = SeatGame(RouteToExpert, "expert_1", {"router_0": lambda seen: "0", "expert_0": lambda seen: seen[-1]})
-    assert {seat.begin(seed) for seed in range(8)} == {None}
+def test_a_game_can_end_without_the_agent():
+    game = SingleAgentGame(RouteToExpert, "expert_1", {"router_0": lambda seen: "0", "expert_0": lambda seen: seen[-1]})
+    assert {game.begin(seed) for seed in range(8)} == {None}
     rewards = set()
     for seed in range(8):
-        seat.begin(seed)
-        rewards.add(seat.reward)
+        game.begin(seed)
+        rewards.add(game.reward)
     assert rewards == {0.0, 1.0}
 
 
 def test_an_environment_that_broke_is_replaced():
     make, made = made_by(lambda: Broken("reset"))
-    seat = SeatGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
+    game = SingleAgentGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
     with pytest.raises(GameFailedError, match="reset: RuntimeError: the roof fell in"):
-        seat.begin(0)
-    assert seat.begin(1) is not None
+        game.begin(0)
+    assert game.begin(1) is not None
     assert len(made) == 2
 
 
-def test_closing_a_seat_closes_its_environment():
+def test_closing_the_game_closes_its_environment():
     make, made = made_by(Market)
-    seat = SeatGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
-    seat.begin(0)
+    game = SingleAgentGame(make, "seller_0", {"buyer_0": lambda seen: "a"})
+    game.begin(0)
     assert not made[0].closed
-    seat.close()
+    game.close()
     assert [env.closed for env in made] == [True]
 
 
 @pytest.mark.parametrize(
-    ("seat", "partners", "message"),
+    ("agent", "partners", "message"),
     [
-        ("actor_1", {}, "no seat 'actor_1'; there are reasoner_0, actor_0"),
+        ("actor_1", {}, "no agent 'actor_1'; there are reasoner_0, actor_0"),
         ("actor_0", {}, "nobody plays reasoner_0"),
-        ("actor_0", {"critic_0": str}, "no seat 'critic_0'"),
+        ("actor_0", {"critic_0": str}, "no agent 'critic_0'"),
     ],
 )
-def test_wrong_seats_are_named(seat, partners, message):
-    with pytest.raises(SeatError, match=message):
-        SeatGame(duo(), seat, partners)
+def test_wrong_agents_are_named(agent, partners, message):
+    with pytest.raises(AgentAssignmentError, match=message):
+        SingleAgentGame(duo(), agent, partners)
 
 
 def test_news_leave_out_what_is_known_and_what_one_said_oneself():
@@ -118,25 +118,25 @@ def test_news_are_all_there_is_where_the_past_is_told_anew():
 # ------------------------------------------------------------------------- TRL
 
 
-def trl_seat(env=DUO, seat="actor_0", partner="reasoner_0", **kwargs):
-    return to_trl_environment(env, seat, {partner: lambda seen: "Add them."}, **kwargs)()
+def trl_environment(env=DUO, agent="actor_0", partner="reasoner_0", **kwargs):
+    return to_trl_environment(env, agent, {partner: lambda seen: "Add them."}, **kwargs)()
 
 
 def test_the_reset_of_trl_tells_the_task_and_how_to_act():
-    game = trl_seat()
+    game = trl_environment()
     told = game.reset(seed=0, task_id=TASK.id, prompt="ignored")
     assert [part for part in (TASK.prompt, "Add them.", "`say`") if part not in told] == []
 
 
 def test_the_rollouts_of_a_group_start_alike():
-    assert trl_seat().reset(seed=5) == trl_seat().reset(seed=5)
-    assert len({trl_seat().reset(seed=seed) for seed in range(5)}) > 1
+    assert trl_environment().reset(seed=5) == trl_environment().reset(seed=5)
+    assert len({trl_environment().reset(seed=seed) for seed in range(5)}) > 1
     with pytest.raises(ValueError, match="a column 'seed'"):
-        trl_seat().reset(prompt=[])
+        trl_environment().reset(prompt=[])
 
 
 def test_trl_is_paid_once_the_game_is_over():
-    game = trl_seat()
+    game = trl_environment()
     game.reset(seed=0, index=3)
     assert game.get_reward() == 0.0
     assert game.say(RIGHT) == "The game is over."

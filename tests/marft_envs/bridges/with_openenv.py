@@ -11,7 +11,7 @@ import uvicorn
 from openenv.core import GenericEnvClient
 
 import marft_envs
-from marft_envs.bridges import SeatError, to_openenv
+from marft_envs.bridges import AgentAssignmentError, to_openenv
 from tests.helpers.fakes import Broken
 
 pytestmark = [
@@ -75,6 +75,6 @@ def test_a_broken_game_is_an_error_and_the_session_goes_on():
             env.step({"words": "a"})
 
 
-def test_wrong_seats_are_said_before_anything_is_served():
-    with pytest.raises(SeatError, match="nobody plays reasoner_0"):
+def test_wrong_agents_are_said_before_anything_is_served():
+    with pytest.raises(AgentAssignmentError, match="nobody plays reasoner_0"):
         to_openenv(DUO, "actor_0")

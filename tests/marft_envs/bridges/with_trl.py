@@ -1,4 +1,4 @@
-"""TRL's own GRPOTrainer on a seat of ours: what the reset says reaches the model, calls play, rewards train."""
+"""TRL's own GRPOTrainer on an agent of ours: what the reset says reaches the model, calls play, rewards train."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def call(text):
     return f"<tool_call>\n{json.dumps({'name': 'say', 'arguments': {'text': text}})}\n</tool_call>"
 
 
-def test_the_untouched_trainer_feeds_the_model_what_the_seat_sees(tmp_path):
+def test_the_untouched_trainer_feeds_the_model_what_the_agent_sees(tmp_path):
     factory = to_trl_environment("marft/math_duo-v0", "actor_0", {"reasoner_0": lambda seen: HINT})
     trainer, _ = one_step(tmp_path, factory, [row(seed=0, index=2)], max_tokens=4)
     assert len(trainer.fed) == 2
@@ -135,7 +135,7 @@ def test_a_call_plays_the_game_and_its_reward_trains(tmp_path):
 
     trainer, moved = one_step(tmp_path, factory, [row(seed=0, index=2)], max_tokens=512, answer=answer)
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
-    assert logged["rewards/TrlSeat/mean"] == 0.5
+    assert logged["rewards/TrlEnvironment/mean"] == 0.5
     assert logged["tools/failure_frequency"] == 0.0
     assert moved
 

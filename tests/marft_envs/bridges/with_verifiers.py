@@ -16,7 +16,7 @@ import pytest
 import verifiers.v1 as vf
 
 import marft_envs
-from marft_envs.bridges import SeatError, to_verifiers
+from marft_envs.bridges import AgentAssignmentError, to_verifiers
 from tests.helpers.fakes import Market
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -81,7 +81,7 @@ def gold():
     return tasks[0], tasks[0].answer
 
 
-def test_each_seat_is_a_role_with_a_trace_and_the_teams_reward(tmp_path, monkeypatch):
+def test_each_agent_is_a_role_with_a_trace_and_the_teams_reward(tmp_path, monkeypatch):
     env = package(tmp_path, monkeypatch, "two_roles", "to_verifiers('marft/math_duo-v0')")
     task, answer = gold()
     lines = iter(["Think.", f"\\boxed{{{answer}}}"])
@@ -97,7 +97,7 @@ def test_each_seat_is_a_role_with_a_trace_and_the_teams_reward(tmp_path, monkeyp
     assert "reasoner_0: Think." in actor[1]["content"]
 
 
-def test_a_partner_plays_a_seat_that_is_no_role(tmp_path, monkeypatch):
+def test_a_partner_plays_an_agent_that_is_no_role(tmp_path, monkeypatch):
     env = package(
         tmp_path, monkeypatch, "one_role", "to_verifiers('marft/math_duo-v0', {'reasoner_0': lambda seen: 'By hand.'})"
     )
@@ -190,6 +190,6 @@ def test_a_game_that_is_no_flex_mg_has_a_task_for_each_seed():
     assert [task.data.seed for task in found.take(3)] == [0, 1, 2]
 
 
-def test_a_partner_for_no_seat_is_refused():
-    with pytest.raises(SeatError, match="no seat 'nobody_0'; there are reasoner_0, actor_0"):
+def test_a_partner_for_no_agent_is_refused():
+    with pytest.raises(AgentAssignmentError, match="no agent 'nobody_0'; there are reasoner_0, actor_0"):
         to_verifiers("marft/math_duo-v0", {"nobody_0": str})
