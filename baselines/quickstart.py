@@ -78,7 +78,7 @@ def experiment(seed: int, *, model: str = "smollm2-135m", dtype: Dtype = "auto",
 
 def greedy(plan: Experiment) -> SamplingParams:
     """Return the sampling parameters of the evaluations."""
-    return dataclasses.replace(plan.law, temperature=0.0)
+    return dataclasses.replace(plan.sampling, temperature=0.0)
 
 
 def evaluate_held_out(plan: Experiment, team: LanguageModelTeam, limit: int | None, title: str) -> Evaluation:

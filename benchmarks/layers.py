@@ -142,8 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = []
     for team, dependency in TEAMS[: given.teams]:
         agents = marft_envs.make(f"marft/gsm8k_{team}-v0").possible_agents
-        law = SamplingParams(max_new_tokens=given.max_new_tokens)
-        players = build_team(agents, {"*": given.model}, lora=LoraSettings(), law=law)
+        sampling = SamplingParams(max_new_tokens=given.max_new_tokens)
+        players = build_team(agents, {"*": given.model}, lora=LoraSettings(), sampling=sampling)
         rows.append(measure(team, dependency, players, given.games, given.repeats))
     print(table(rows))
     if given.json is not None:

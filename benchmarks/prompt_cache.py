@@ -77,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     torch.set_num_threads(1)
     agents = marft_envs.make(ENV, data="embedded:shop").possible_agents
-    law = SamplingParams(max_new_tokens=given.max_new_tokens)
-    team = build_team(agents, {"*": given.model}, lora=LoraSettings(), law=law, dtype=given.dtype)
+    sampling = SamplingParams(max_new_tokens=given.max_new_tokens)
+    team = build_team(agents, {"*": given.model}, lora=LoraSettings(), sampling=sampling, dtype=given.dtype)
     figures = compare(team, given.horizon, given.games, given.repeats)
     print(
         "without kept prompts a rollout takes {median:.2f} ({low:.2f} to {high:.2f}) times the CPU".format(

@@ -228,9 +228,9 @@ def simulate(times: Times, workers: int, max_staleness: int, ranks: int) -> Poin
     """Run some updates; return their throughput."""
     learn_s = times.learn_s * GROUPS / ranks
     settings = RolloutSettings("local", rollout_workers=workers, max_staleness=max_staleness, rollout_chunk=1)
-    sampling = GroupSettings(seed=0, groups=GROUPS, group_size=1)
+    grouping = GroupSettings(seed=0, groups=GROUPS, group_size=1)
     source = SimulatedRollouts(
-        TimedWorkers(workers, times.play_s), sampling, settings, max_updates=WARMUP + UPDATES + max_staleness
+        TimedWorkers(workers, times.play_s), grouping, settings, max_updates=WARMUP + UPDATES + max_staleness
     )
     started, ages, dropped = 0.0, list[float](), 0.0
     for update in range(WARMUP + UPDATES):

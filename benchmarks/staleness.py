@@ -66,7 +66,7 @@ class LateRollouts:
     def rollout(self, update: int) -> Rollout:
         """Play the episodes of update u + S with the current adapters; return those of update u."""
         while len(self._played) <= self.staleness:
-            self._played.append(gather(self._draw, update + len(self._played), self.player.sampling))
+            self._played.append(gather(self._draw, update + len(self._played), self.player.grouping))
         return Rollout(self._played.popleft(), 0.0, {})
 
     def _draw(self, numbers: Sequence[int]) -> list[PromptGroup]:
@@ -85,8 +85,8 @@ def learn(staleness: int, seed: int, updates: int, groups: int) -> dict[str, Any
     """Train a team from random weights; return the success of each update and the share of capped weights."""
     make_env = partial(marft_envs.make, GAME)
     agents = make_env().possible_agents
-    law, device = SamplingParams(max_new_tokens=1), torch.device("cpu")
-    team = build_team(agents, {"*": "tiny-words"}, lora=LoraSettings(), law=law, seed=seed, device=device)
+    sampling, device = SamplingParams(max_new_tokens=1), torch.device("cpu")
+    team = build_team(agents, {"*": "tiny-words"}, lora=LoraSettings(), sampling=sampling, seed=seed, device=device)
     learner = Learner(team, SETTINGS, seed=seed, total_updates=updates)
     schedule = TrainingSchedule(updates=updates, groups=groups, group_size=1, num_envs=groups, seed=seed)
     player = GroupPlayer(make_env, team, team, group_settings(schedule, learner.settings), num_envs=groups)

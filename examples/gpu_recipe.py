@@ -28,13 +28,13 @@ args = parser.parse_args()
 
 print(f"device: {torch.cuda.get_device_name() if torch.cuda.is_available() else 'CPU'}")
 game = f"--env {args.env} --data {args.data}"
-law = f"--max-new-tokens {args.max_new_tokens}"
+sampling = f"--max-new-tokens {args.max_new_tokens}"
 held_out = f"--limit {args.limit} --temperature 0"
 commands = [
-    f"eval {game} {law} {held_out} --model {args.model} --out {args.out}/before",
-    f"train {game} {law} --model {args.model} --algorithm marft-a --updates {args.updates} --groups {args.groups} "
+    f"eval {game} {sampling} {held_out} --model {args.model} --out {args.out}/before",
+    f"train {game} {sampling} --model {args.model} --algorithm marft-a --updates {args.updates} --groups {args.groups} "
     f"--group-size {args.group_size} --temperature 0.8 --policy-lr 1e-4 --gradient-checkpointing --out {args.out}/run",
-    f"eval {game} {law} {held_out} --checkpoint {args.out}/run --out {args.out}/after",
+    f"eval {game} {sampling} {held_out} --checkpoint {args.out}/run --out {args.out}/after",
     f"compare {args.out}/before {args.out}/after",
 ]
 for command in commands:

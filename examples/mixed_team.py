@@ -34,8 +34,8 @@ def make_env():
 # The partner: a script here. `RemotePolicy(url, model)` is a served model, `build_team` a local one without training.
 partner = ScriptedPolicy(lambda agent, seen: "Add the numbers in their order.")
 
-law = SamplingParams(max_new_tokens=8, temperature=0.8)
-team = build_team(["actor_0"], {"*": args.model}, lora=LoraSettings(rank=8), law=law)  # only what is trained
+sampling = SamplingParams(max_new_tokens=8, temperature=0.8)
+team = build_team(["actor_0"], {"*": args.model}, lora=LoraSettings(rank=8), sampling=sampling)  # only what is trained
 trainer = Trainer(
     make_env,
     team,

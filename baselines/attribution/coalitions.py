@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baselines.experiment.gold_answers import OracleView
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Policy, text_action
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
 from marft_agents.rollouts.recorded_game import NOT_DETERMINISTIC, ReplayError
@@ -125,8 +125,11 @@ def untrained(make_env: MakeEnv, team: LanguageModelTeam) -> Replacement:
     """Replace agents by the bare base: the same base model with the adapter disabled, without a second copy."""
 
     def replaced(agents: Coalition) -> Game:
-        seats = {agent: Seat(seat.base, None) if agent in agents else seat for agent, seat in team.seats.items()}
-        return make_env, team.seated(seats)
+        local_agents = {
+            agent: LocalAgent(local.base, None) if agent in agents else local
+            for agent, local in team.local_agents.items()
+        }
+        return make_env, team.with_local_agents(local_agents)
 
     return replaced
 

@@ -199,7 +199,7 @@ def _players(env: Any, policy: str, seed: int) -> Policy:
     from marft_agents.models.adapted_base import LoraSettings
     from marft_agents.policies.language_model import build_team
 
-    return build_team(env.possible_agents, {"*": policy}, lora=LoraSettings(), law=SamplingParams(), seed=seed)
+    return build_team(env.possible_agents, {"*": policy}, lora=LoraSettings(), sampling=SamplingParams(), seed=seed)
 
 
 def _oracle_of(env: Any) -> Callable[[str, Any], str]:

@@ -217,8 +217,8 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
             **({"dtype": task.plan.dtype} if task.plan.dtype != "auto" else {}),
             "horizon": task.horizon,
             "feedback": task.plan.feedback,
-            "max_new_tokens": stage.players.law.max_new_tokens,
-            "temperature": stage.players.law.temperature,
+            "max_new_tokens": stage.players.sampling.max_new_tokens,
+            "temperature": stage.players.sampling.temperature,
             "agents": len(stage.players.agents),
             "divided_tools": len({tuple(profile["tools"]) for profile in task.teams[cell.team]["profiles"]}) > 1,
         },
@@ -255,7 +255,7 @@ def _stage(plan: BenchPlan, cell: Cell, folder: Folder) -> Stage:
     )
     players = TeamSettings(
         experiment.models,
-        dataclasses.replace(experiment.law, temperature=task.plan.temperature),
+        dataclasses.replace(experiment.sampling, temperature=task.plan.temperature),
         experiment.context,
         experiment.lora,
         experiment.sharing,

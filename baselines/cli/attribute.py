@@ -182,7 +182,7 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
     )
     settings = TeamSettings(
         models=dict(trained.models),
-        law=read_knobs(arguments, SamplingParams, dataclasses.asdict(trained.law)),
+        sampling=read_knobs(arguments, SamplingParams, dataclasses.asdict(trained.sampling)),
         context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context)),
         lora=trained.lora,
         sharing=trained.sharing,
@@ -219,7 +219,7 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
             "checkpoint": str(path),
             "adapters_sha256": adapters_sha256(path),
             "scenarios_sha256": played.checksum.removeprefix("sha256:"),
-            "law": dataclasses.asdict(settings.law),
+            "law": dataclasses.asdict(settings.sampling),
             "context": dataclasses.asdict(settings.context),
         },
     )

@@ -17,7 +17,7 @@ from typing import Any
 from rich.table import Table
 
 from baselines.cli.terminal import say
-from baselines.results.comparison import METRICS, Comparison, ComparisonError, Row, compare, read_side
+from baselines.results.comparison import METRICS, CohortComparison, Comparison, ComparisonError, compare, read_side
 from baselines.results.statistics import PairedDifference
 from baselines.results.visible_console import TABLE_WIDTH, console
 from marft_agents.runs.run_folder import write_json
@@ -154,7 +154,7 @@ def _reason(gate: Gate, found: PairedDifference) -> str:
 
 def _record(
     comparison: Comparison,
-    rows: Sequence[Row],
+    rows: Sequence[CohortComparison],
     totals: Mapping[str, Any],
     judged: Sequence[tuple[Gate, PairedDifference]],
 ) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _print(comparison: Comparison, rows: Sequence[Row], totals: Mapping[str, Mapping[str, float]]) -> None:
+def _print(comparison: Comparison, rows: Sequence[CohortComparison], totals: Mapping[str, Mapping[str, float]]) -> None:
     for side, found in (("A", comparison.a), ("B", comparison.b)):
         say(f"{side}: {', '.join(str(one.path) for one in found)}")
     table = Table("scenarios of", "number", "A", "B", "B - A [95 % interval]", "p", "detectable")

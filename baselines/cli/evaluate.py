@@ -169,7 +169,7 @@ def _players(arguments: argparse.Namespace, env: Any) -> Players:
         replaced = [split_item(item)[0] for item in arguments.model or ()]
         uses = Uses(only=() if "*" in replaced else ("models",), but=[f"models.{agent}" for agent in replaced])
         trained = experiment_of(arguments.checkpoint, uses, trust=arguments.trust_config)
-    law = read_knobs(arguments, SamplingParams, dataclasses.asdict(trained.law) if trained else {})
+    sampling = read_knobs(arguments, SamplingParams, dataclasses.asdict(trained.sampling) if trained else {})
     if arguments.endpoint is not None:
         if not arguments.model:
             raise ValueError("--endpoint needs --model NAME, the model's name on that server")
@@ -177,10 +177,10 @@ def _players(arguments: argparse.Namespace, env: Any) -> Players:
             raise ValueError(f"--endpoint asks one model: found --model {' '.join(arguments.model)}, wanted one NAME")
         if given_knobs(arguments, ContextSettings):
             raise ValueError("--context-window and --overflow are for models that run here, not for an --endpoint")
-        return Players(_remote(arguments, law), law, None, arguments.model)
+        return Players(_remote(arguments, sampling), sampling, None, arguments.model)
     settings = TeamSettings(
         models=chosen_models(arguments.model, trained),
-        law=law,
+        sampling=sampling,
         context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context) if trained else {}),
         lora=trained.lora if trained else LoraSettings(),
         sharing=trained.sharing if trained else "separate",
@@ -207,9 +207,9 @@ def chosen_models(given: Sequence[str] | None, trained: Experiment | None) -> di
     return models or {"*": "smollm2-135m"}
 
 
-def _remote(arguments: argparse.Namespace, law: SamplingParams) -> RemotePolicy:
+def _remote(arguments: argparse.Namespace, sampling: SamplingParams) -> RemotePolicy:
     remote = read_knobs(arguments, RemoteSettings, {})
-    return RemotePolicy(arguments.endpoint, arguments.model[0], law, **remote.of_endpoint())
+    return RemotePolicy(arguments.endpoint, arguments.model[0], sampling, **remote.of_endpoint())
 
 
 def evaluate_with_bar(

@@ -100,7 +100,7 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
     from marft_agents.models.adapted_base import LoraSettings
     from marft_agents.policies.language_model import build_team
 
-    return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), law=SamplingParams(), seed=seed)
+    return build_team(env.possible_agents, {"*": name}, lora=LoraSettings(), sampling=SamplingParams(), seed=seed)
 
 
 def _trained(path: Path, env: Any, *, trust: bool | None) -> Policy:

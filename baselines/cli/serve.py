@@ -13,9 +13,9 @@ from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.settings_flags import add_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
+from baselines.experiment.allowed_hosts import is_loopback
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory
-from baselines.experiment.local_hosts import is_loopback
 from baselines.experiment.run_surface import read_surface
 from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of
 from baselines.serving.served_team import OF_A_QUESTION, ServedTeam, ServeLimits, check_surface, question_environments

@@ -125,7 +125,7 @@ def _configured(arguments: argparse.Namespace, manifest: Mapping[str, Any]) -> S
         dtype=arguments.dtype or "auto",
         learner=settings.learner,
         schedule=TrainingSchedule(seed=settings.seed),
-        law=read_knobs(arguments, SamplingParams, {}),
+        sampling=read_knobs(arguments, SamplingParams, {}),
         lora=read_knobs(arguments, LoraSettings, {}),
         context=read_knobs(arguments, ContextSettings, {}),
     )

@@ -90,13 +90,13 @@ class Players(NamedTuple):
 
     Attributes:
         policy: Policy of all agents; a team of language models and a remote policy are closed at the end.
-        law: Sampling parameters of all agents.
+        sampling: Sampling parameters of all agents.
         context: Context window; None for an endpoint, which enforces its own, and for players without a model.
         models: Names of the bases, or by agent where an agent is frozen or remote; None without a model.
     """
 
     policy: Policy
-    law: SamplingParams
+    sampling: SamplingParams
     context: ContextSettings | None
     models: list[str] | dict[str, str] | None
 
@@ -105,8 +105,8 @@ class Players(NamedTuple):
         """Load a team of language models, which has passed `TeamSettings.check`."""
         team = settings.load(env.possible_agents, device)
         partners = any(model.kind for model in models_of(env.possible_agents, settings.models).values())
-        names = dict(settings.models) if partners else sorted({seat.base.name for seat in team.seats.values()})
-        return cls(team, settings.law, settings.context, names)
+        names = dict(settings.models) if partners else sorted({local.base.name for local in team.local_agents.values()})
+        return cls(team, settings.sampling, settings.context, names)
 
 
 class Evaluated(NamedTuple):
@@ -156,7 +156,7 @@ def evaluate(
     env = env or trained.env
     players = TeamSettings(
         models=dict(trained.models),
-        law=trained.law,
+        sampling=trained.sampling,
         context=trained.context,
         lora=trained.lora,
         sharing=trained.sharing,
@@ -234,7 +234,7 @@ def run_evaluation(
             "policy": settings.policy,
             "endpoint": settings.endpoint,
             "checkpoint": None if path is None else str(checkpoint.resolve(path)),
-            "law": dataclasses.asdict(players.law),
+            "law": dataclasses.asdict(players.sampling),
             "context": None if players.context is None else dataclasses.asdict(players.context),
             "remote": settings.remote or None,
             "seeds": list(settings.seeds),

@@ -19,10 +19,10 @@ from baselines.experiment.training import ReadPools, train
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for
+from marft_agents.learning.experience_replay import ReplayPools
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.pass_size import fitted
 from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
-from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.sharding import check_fsdp, shard
 from marft_agents.models.adapted_base import LoraSettings
@@ -64,6 +64,8 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "ranks": (RankSettings, "data-parallel learner"),
     "engine": (EngineSettings, "engine of generation"),
 }
+ATTRIBUTES = {table: table for table in SETTINGS} | {"law": "sampling"}
+"""Table of settings in a config file -> attribute of an experiment."""
 
 
 DEFAULT_MODEL = "smollm2-135m"
@@ -82,7 +84,7 @@ class Experiment:
         sharing: "separate" gives each agent a LoRA adapter, "shared" one adapter to all.
         learner: Settings of the policy and value updates.
         schedule: Number of updates, budget of tokens, prompt groups and parallel environments, and the seed.
-        law: Sampling parameters of generation.
+        sampling: Sampling parameters of generation.
         lora: Settings of the LoRA adapters, such as rank and alpha.
         health: Conditions of alarms, and whether the run is rolled back after one.
         validation: Held-out tasks to play during training, and their interval in updates.
@@ -107,7 +109,7 @@ class Experiment:
     sharing: Sharing = "separate"
     learner: LearnerSettings = None  # type: ignore[assignment]  # `__post_init__` sets those of the algorithm
     schedule: TrainingSchedule = TrainingSchedule()
-    law: SamplingParams = SamplingParams()
+    sampling: SamplingParams = SamplingParams()
     lora: LoraSettings = LoraSettings()
     health: HealthSettings = HealthSettings()
     validation: ValidationSettings = ValidationSettings()
@@ -168,14 +170,15 @@ class Experiment:
                 "wanted one of the two"
             )
         parts: dict[str, Any] = {}
-        for name, (kind, _) in SETTINGS.items():
+        for table, (kind, _) in SETTINGS.items():
+            name = ATTRIBUTES[table]
             fields = {field.name for field in dataclasses.fields(kind)}
             given = {key: settings.pop(key) for key in fields & settings.keys()}
             if kind is LearnerSettings:
                 parts[name] = learner_settings(settings.get("algorithm", cls.algorithm), defaults, **given)
             else:
                 parts[name] = from_record(kind, {k: v for k, v in defaults.items() if k in fields} | given)
-        whole = {field.name for field in dataclasses.fields(cls)} - SETTINGS.keys()
+        whole = {field.name for field in dataclasses.fields(cls)}.difference(ATTRIBUTES.values())
         if unknown := settings.keys() - whole:
             raise SettingsError(
                 f"{min(unknown)}: no setting of an experiment has this name; see marft train --help-all"
@@ -206,7 +209,10 @@ class Experiment:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the experiment as a record for JSON."""
-        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        tables = {attribute: table for table, attribute in ATTRIBUTES.items()}
+        return {
+            tables.get(field.name, field.name): _plain(getattr(self, field.name)) for field in dataclasses.fields(self)
+        }
 
     @classmethod
     def load(cls, run: Path, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> Experiment:
@@ -239,8 +245,11 @@ class Experiment:
             RunFolderError: The record is not that of an experiment; the message names `where`.
         """
         try:
-            parts = {name: from_record(kind, record.get(name, {})) for name, (kind, _) in SETTINGS.items()}
-            return cls(**{**record, **parts, "env": current_id(record["env"])})
+            parts = {
+                ATTRIBUTES[table]: from_record(kind, record.get(table, {})) for table, (kind, _) in SETTINGS.items()
+            }
+            others = {key: value for key, value in record.items() if key not in SETTINGS and key != "env"}
+            return cls(env=current_id(record["env"]), **others, **parts)
         except (AttributeError, KeyError, ValueError, TypeError) as error:
             raise RunFolderError(f"{where} is no record of a run: {type(error).__name__}: {error}") from error
 
@@ -260,7 +269,7 @@ class Experiment:
         Raises:
             SettingsError: See `EngineSettings.resolved`.
         """
-        engine = engine_for(agents, self.models, self.law, device, self.dtype, self.context, self.engine)
+        engine = engine_for(agents, self.models, self.sampling, device, self.dtype, self.context, self.engine)
         return dataclasses.replace(self, engine=engine)
 
     def check(self, env: Any = None) -> LearnerSettings:
@@ -294,17 +303,17 @@ class Experiment:
             updates=self.scheduled(env).schedule.updates,
             shared=self.sharing == "shared",
         )
-        if self.law.greedy:
+        if self.sampling.greedy:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
         models = models_of(env.possible_agents, self.models).values()
         sources = {model.source for model in models if model.local}
-        check_play(self.sampler, sources, self.law, workers=max(1, self.rollouts.rollout_workers))
+        check_play(self.sampler, sources, self.sampling, workers=max(1, self.rollouts.rollout_workers))
         refuse_uncorrected(settings, self.rollouts.max_staleness)
         if self.replay_from is not None and not settings.replay_share:
             raise SettingsError(f"replay_from = {self.replay_from!r} has no effect: wanted replay_share > 0, found 0")
         check_ray(self.rollouts)
         check_ranks(self.ranks, self.rollouts)
-        check_first_prompts(env, self.models, self.law, self.context)
+        check_first_prompts(env, self.models, self.sampling, self.context)
         return settings
 
     def run(
@@ -408,7 +417,7 @@ class Experiment:
             agents,
             self.models,
             lora=self.lora,
-            law=self.law,
+            sampling=self.sampling,
             sharing=self.sharing,
             seed=self.schedule.seed,
             device=device,

@@ -37,7 +37,7 @@ class ValidationSettings:
         lambda v: PLACE.fullmatch(v) is not None,
         "SPLIT or SPLIT:LIMIT, like test:100",
     )
-    validate_greedy: bool = knob(False, "validate with temperature 0, not with the sampling law of training")
+    validate_greedy: bool = knob(False, "validate with temperature 0, not with the sampling parameters of training")
     validate_training_split: bool = knob(False, "allow to validate on the very tasks that are trained on")
 
     def __post_init__(self) -> None:
@@ -65,10 +65,10 @@ class HeldOut:
         warn: Callable[[str], None],
     ) -> Validator:
         """Return a validator that plays these tasks with a team; `warn` is told of failed episodes."""
-        law = dataclasses.replace(team.law, temperature=0.0) if settings.validate_greedy else team.law
+        sampling = dataclasses.replace(team.sampling, temperature=0.0) if settings.validate_greedy else team.sampling
         return Validator(
             self.make_env,
-            team.under(law),
+            team.under(sampling),
             self.options,
             every=settings.validate_every,
             seed=schedule.seed,

@@ -56,8 +56,8 @@ def open_rollouts(
     build = partial(_open_worker, experiment, str(folder.resolve()), on_cpu)
     workers = RayWorkers(build, team, rollouts, identity=identity, on_death=warn)
     with contextlib.closing(workers):
-        sampling = _sampling(experiment, settings, make_env())
-        source = WorkerRollouts(workers, sampling, rollouts, max_updates=experiment.schedule.max_updates)
+        grouping = _grouping(experiment, settings, make_env())
+        source = WorkerRollouts(workers, grouping, rollouts, max_updates=experiment.schedule.max_updates)
         try:
             yield source
         finally:
@@ -81,7 +81,7 @@ def open_player(
             make_env,
             team,
             policy,
-            _sampling(experiment, settings, make_env()),
+            _grouping(experiment, settings, make_env()),
             num_envs=experiment.schedule.num_envs,
             max_turns=experiment.schedule.max_turns,
         )
@@ -102,7 +102,7 @@ def _open_worker(experiment: Experiment, folder: str, on_cpu: bool, index: int) 
         yield player
 
 
-def _sampling(experiment: Experiment, settings: LearnerSettings, env: Any) -> Any:
+def _grouping(experiment: Experiment, settings: LearnerSettings, env: Any) -> Any:
     tasks = tasks_of(env, "epochs") if experiment.schedule.epochs else ()
     return group_settings(experiment.schedule, settings, tasks)
 

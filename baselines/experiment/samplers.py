@@ -40,13 +40,13 @@ def check_sampler(name: str) -> None:
         raise SamplerError(f"--sampler {name} needs the package openai: {pip_install('remote')}")
 
 
-def check_play(names: str, models: Collection[str], law: SamplingParams, *, workers: int = 1) -> None:
+def check_play(names: str, models: Collection[str], sampling: SamplingParams, *, workers: int = 1) -> None:
     """Refuse a team or sampling parameters that a sampler cannot play, before any model is loaded.
 
     Args:
         names: "own", "vllm" or the URLs of as many servers as workers, separated by commas.
         models: Names of the base models of the team; a sampler takes one.
-        law: Sampling parameters of generation.
+        sampling: Sampling parameters of generation.
         workers: Number of processes that play.
 
     Raises:
@@ -60,7 +60,7 @@ def check_play(names: str, models: Collection[str], law: SamplingParams, *, work
             f"--sampler {names}: found {len(urls)} servers for {workers} rollout workers, wanted one for each"
         )
     for name in urls:
-        _check_one(name, models, law)
+        _check_one(name, models, sampling)
 
 
 def sampler_of(names: str, worker: int) -> str:
@@ -69,7 +69,7 @@ def sampler_of(names: str, worker: int) -> str:
     return parts[worker % len(parts)]
 
 
-def _check_one(name: str, models: Collection[str], law: SamplingParams) -> None:
+def _check_one(name: str, models: Collection[str], sampling: SamplingParams) -> None:
     """Refuse a team that one sampler cannot play."""
     check_sampler(name)
     if name == OWN:
@@ -78,7 +78,7 @@ def _check_one(name: str, models: Collection[str], law: SamplingParams) -> None:
         raise SamplerError(f"--sampler {name} samples on one base model; this team plays {', '.join(sorted(models))}")
     if name == VLLM and (random := [model for model in models if random_model(model)]):
         raise SamplerError(f"--sampler vllm loads models from a folder or hub id; {random[0]!r} is neither")
-    num_logprobs(law)
+    num_logprobs(sampling)
     if name != VLLM:
         _ask(name)
 

@@ -26,7 +26,7 @@ class TeamSettings:
 
     Attributes:
         models: Model name by agent (see `policies.partners`); the key "*" stands for all other agents.
-        law: Sampling parameters of all agents.
+        sampling: Sampling parameters of all agents.
         context: Context window in tokens, and the treatment of longer prompts.
         lora: Settings of the LoRA adapters.
         sharing: "separate" for one adapter per agent, "shared" for one for all.
@@ -37,7 +37,7 @@ class TeamSettings:
     """
 
     models: Mapping[str, str]
-    law: SamplingParams
+    sampling: SamplingParams
     context: ContextSettings
     lora: LoraSettings = LoraSettings()
     sharing: Sharing = "separate"
@@ -58,7 +58,7 @@ class TeamSettings:
         context = dataclasses.replace(experiment.context, overflow="shorten")
         return cls(
             models=dict(experiment.models),
-            law=experiment.law,
+            sampling=experiment.sampling,
             context=context,
             lora=experiment.lora,
             sharing=experiment.sharing,
@@ -79,7 +79,7 @@ class TeamSettings:
         """
         if self.checkpoint is not None:
             checkpoint.check_agents(self.checkpoint, env.possible_agents)
-        check_first_prompts(env, self.models, self.law, self.context)
+        check_first_prompts(env, self.models, self.sampling, self.context)
 
     def load(self, agents: Sequence[str], device: Devices = None) -> LanguageModelTeam:
         """Load the models and the adapters.
@@ -92,7 +92,7 @@ class TeamSettings:
             agents,
             self.models,
             lora=self.lora,
-            law=self.law,
+            sampling=self.sampling,
             sharing=self.sharing,
             dtype=self.dtype,
             device=device,

@@ -228,7 +228,9 @@ class TrainingRun:
         schedule = experiment.schedule
         updates = schedule.updates if schedule.budget_tokens else schedule.max_updates
         stack.callback(self.progress, Ended())  # also where an error ends the run
-        self.progress(Started(updates, tuple(team.policies), schedule.budget_tokens, experiment.law.max_new_tokens))
+        self.progress(
+            Started(updates, tuple(team.policies), schedule.budget_tokens, experiment.sampling.max_new_tokens)
+        )
         folder = RunFolder(
             out,
             experiment.to_dict(),

@@ -104,12 +104,13 @@ def _results(facts: CardFacts) -> str:
 
 def _how_measured(facts: CardFacts) -> str:
     record = next(iter(facts.evaluations.values()))
-    law = record["law"]
+    sampling = record["law"]
     scenarios = f" --scenarios {facts.name}/{facts.scenarios}" if facts.scenarios else ""
     return (
-        f"Split `{record['keywords'].get('split', 'test')}`, temperature {law['temperature']:g}, at most "
-        f"{law['max_new_tokens']} tokens per action. The scores of all scenarios are in `evaluation.json`. Repeat the "
-        f"first row:\n\n```bash\nmarft eval --config {facts.name}/evaluation.json --checkpoint {facts.name}{scenarios} "
+        f"Split `{record['keywords'].get('split', 'test')}`, temperature {sampling['temperature']:g}, at most "
+        f"{sampling['max_new_tokens']} tokens per action. The scores of all scenarios are in `evaluation.json`. "
+        "Repeat the first row:\n\n```bash\n"
+        f"marft eval --config {facts.name}/evaluation.json --checkpoint {facts.name}{scenarios} "
         "--out repeated\n```"
     )
 

@@ -214,7 +214,7 @@ def read_side(texts: Sequence[str], name: str) -> list[Evaluated]:
 # ------------------------------------------------------------------ comparison
 
 
-class Row(NamedTuple):
+class CohortComparison(NamedTuple):
     """Comparison on all scenarios or on one cohort.
 
     Attributes:
@@ -275,7 +275,7 @@ class Comparison:
             return np.ones(len(self.a[0].grids["success"]), np.bool_)
         return self.cohorts.chosen(cohort)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CohortComparison]:
         """Compare on all scenarios and on each cohort; cohorts with a single value are left out."""
         names = self.cohorts.rows()
         found = [self.difference("success", cohort) for cohort in names]
@@ -284,10 +284,10 @@ class Comparison:
         rows = [(None, whole, whole.p_value), *zip(names, found, adjusted, strict=True)]
         return [self._row(cohort, difference, p_value) for cohort, difference, p_value in rows]
 
-    def _row(self, cohort: Cohort | None, difference: PairedDifference, p_value: float) -> Row:
+    def _row(self, cohort: Cohort | None, difference: PairedDifference, p_value: float) -> CohortComparison:
         chosen = self.chosen(cohort)
         a, b = (self._mean(side, "success", chosen) for side in "ab")
-        return Row(cohort, int(chosen.sum()), a, b, difference, p_value)
+        return CohortComparison(cohort, int(chosen.sum()), a, b, difference, p_value)
 
     def _mean(self, side: str, metric: str, chosen: npt.NDArray[np.bool_] | None = None) -> float:
         grid = self.grid(side, metric)

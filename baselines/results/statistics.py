@@ -442,8 +442,8 @@ def minimum_detectable_effect(
         0.109
     """
     stats = _package("scipy.stats")
-    law = stats.norm() if math.isinf(degrees_of_freedom) else stats.t(degrees_of_freedom)
-    return float(law.isf((1 - level) / 2) + law.ppf(power)) * standard_error
+    distribution = stats.norm() if math.isinf(degrees_of_freedom) else stats.t(degrees_of_freedom)
+    return float(distribution.isf((1 - level) / 2) + distribution.ppf(power)) * standard_error
 
 
 def noise_floor(first: npt.ArrayLike, second: npt.ArrayLike) -> NoiseFloor:

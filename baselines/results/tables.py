@@ -36,7 +36,7 @@ class RecordsError(ValueError):
 
 
 @dataclass(frozen=True)
-class Row:
+class ArmRow:
     """One arm of a table; numbers are means over training seeds unless they say otherwise.
 
     Attributes:
@@ -97,7 +97,7 @@ class TaskTable:
     task: str
     reference: str
     rules: Mapping[str, Any]
-    rows: tuple[Row, ...]
+    rows: tuple[ArmRow, ...]
     noise_floor: float | None
     failed: tuple[str, ...]
     commits: tuple[str, ...]
@@ -259,7 +259,7 @@ def grid(records: Sequence[Record]) -> Scores:
     return np.asarray(rows, np.float64)
 
 
-def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequence[Record]) -> Row:
+def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequence[Record]) -> ArmRow:
     arm, team, algorithm = key
     difference = None if reference is records or not reference else _difference(records, reference)
     divided_tools = any(record["rules"].get("divided_tools") for record in records)  # older records do not say
@@ -272,7 +272,7 @@ def _row(key: tuple[str, str, str], records: Sequence[Record], reference: Sequen
     def column(name: str) -> list[Any]:
         return [record[name] for record in records]
 
-    return Row(
+    return ArmRow(
         arm=arm,
         team=team,
         algorithm=algorithm,
@@ -315,7 +315,7 @@ def _difference(records: Sequence[Record], reference: Sequence[Record]) -> Any:
     return paired_difference(grid(theirs), grid(ours))
 
 
-def _adjusted(rows: Sequence[Row]) -> list[Row]:
+def _adjusted(rows: Sequence[ArmRow]) -> list[ArmRow]:
     """Replace p-values by those adjusted over the table."""
     p_values = holm([math.nan if row.p_value is None else row.p_value for row in rows])
     adjusted = []
@@ -388,7 +388,7 @@ COLUMNS = (
 IN_FILES_ONLY = ("seeds", "MDE", "ideal-cache tokens")  # columns for which a terminal has no room
 
 
-def cells_of_row(row: Row) -> list[str]:
+def cells_of_row(row: ArmRow) -> list[str]:
     """Return the texts of a row, in the order of `COLUMNS`."""
     return [
         row.arm + (f" ({row.note})" if row.note else ""),

@@ -44,7 +44,7 @@ class TeamExecutor(AgentExecutor):
         if message is None or not all(part.HasField("text") for part in message.parts):
             raise InvalidParamsError(message="wanted a message whose parts are all text")
         try:
-            answer = await self.served.ask(Question(get_message_text(message, "\n\n"), self.served.law))
+            answer = await self.served.ask(Question(get_message_text(message, "\n\n"), self.served.sampling))
         except QuestionError as error:
             raise InvalidParamsError(message=str(error)) from error
         except TimeoutError as error:

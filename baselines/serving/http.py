@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from baselines.experiment.local_hosts import hosts_of, may_ask
+from baselines.experiment.allowed_hosts import hosts_of, may_ask
 from baselines.experiment.waiting_connections import SECONDS, WaitingConnections
 from baselines.serving.served_team import ServeLimits
 

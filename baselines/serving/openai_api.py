@@ -120,12 +120,15 @@ def read_question(body: Mapping[str, Any], served: ServedTeam) -> Question:
         _refuse("max_tokens", "wanted one of max_tokens and max_completion_tokens")
     limit = _whole(body, "max_tokens") or _whole(body, "max_completion_tokens")
     try:
-        law = with_sampling(
-            served.law, temperature=_number(body, "temperature"), top_p=_number(body, "top_p"), max_new_tokens=limit
+        sampling = with_sampling(
+            served.sampling,
+            temperature=_number(body, "temperature"),
+            top_p=_number(body, "top_p"),
+            max_new_tokens=limit,
         )
     except QuestionError as error:
         raise ApiError(400, "invalid_request_error", str(error)) from error
-    return Question(_text(body.get("messages")), law, abs(_whole(body, "seed") or 0))
+    return Question(_text(body.get("messages")), sampling, abs(_whole(body, "seed") or 0))
 
 
 def _text(messages: Any) -> str:

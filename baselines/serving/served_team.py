@@ -78,12 +78,12 @@ class Question:
 
     Attributes:
         text: The problem that the team gets.
-        law: Sampling parameters of all agents.
+        sampling: Sampling parameters of all agents.
         seed: Seed of the sampling.
     """
 
     text: str
-    law: SamplingParams
+    sampling: SamplingParams
     seed: int = 0
 
 
@@ -129,9 +129,9 @@ class ServedTeam:
         self._batches = RunningBatches(team)
 
     @property
-    def law(self) -> SamplingParams:
+    def sampling(self) -> SamplingParams:
         """Sampling parameters of training, for questions that ask for no others."""
-        return self.team.law
+        return self.team.sampling
 
     async def ask(self, question: Question) -> Answer:
         """Return the team's answer.
@@ -165,7 +165,7 @@ class ServedTeam:
     def _play(self, question: Question) -> Answer:
         """Play a question; its turns are sampled in one batch with those of others."""
         try:
-            with self._batches.joined(question.law) as policy:
+            with self._batches.joined(question.sampling) as policy:
                 [trajectory] = collect(
                     question_environments(self.experiment, [question.text]),
                     policy,
@@ -235,11 +235,11 @@ def check_surface(experiment: Experiment, surface: Mapping[str, Any] | None) -> 
         )
 
 
-def with_sampling(law: SamplingParams, **given: Any) -> SamplingParams:
+def with_sampling(sampling: SamplingParams, **given: Any) -> SamplingParams:
     """Return sampling parameters with those that a client gave.
 
     Args:
-        law: Sampling parameters of training.
+        sampling: Sampling parameters of training.
         **given: `temperature`, `top_p` and `max_new_tokens`; None keeps that of training. A longer limit than in
             training is lowered to it.
 
@@ -248,8 +248,8 @@ def with_sampling(law: SamplingParams, **given: Any) -> SamplingParams:
     """
     changed = {name: value for name, value in given.items() if value is not None}
     if "max_new_tokens" in changed:
-        changed["max_new_tokens"] = min(changed["max_new_tokens"], law.max_new_tokens)
+        changed["max_new_tokens"] = min(changed["max_new_tokens"], sampling.max_new_tokens)
     try:
-        return replace(law, **changed)
+        return replace(sampling, **changed)
     except (ValueError, TypeError) as error:
         raise QuestionError(str(error)) from error

@@ -45,10 +45,10 @@ def demonstrations(path: Path, examples: Iterable[Example], team: LanguageModelT
             action = demonstration(team, turn.agent, seen, turn.action, ended=turn.ended)
             found[policy_of[turn.agent]].setdefault(example.episode, []).append(action)
             longest = max(longest, len(action.token_ids))
-    if longest > team.law.max_new_tokens:
+    if longest > team.sampling.max_new_tokens:
         raise TurnFileError(
             f"{path}: the longest action has {longest} tokens with its end token, and max_new_tokens = "
-            f"{team.law.max_new_tokens}: give --max-new-tokens {longest}, or leave out long episodes"
+            f"{team.sampling.max_new_tokens}: give --max-new-tokens {longest}, or leave out long episodes"
         )
     return {policy: list(own.values()) for policy, own in found.items()}
 

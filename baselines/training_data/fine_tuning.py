@@ -99,9 +99,9 @@ def fine_tune(
     env = marft_envs.make(experiment.env, **experiment.keywords)
     refuse_unsuitable(env)
     check_agents(chosen.data, examples, env.possible_agents)
-    if experiment.law.greedy:
+    if experiment.sampling.greedy:
         raise SettingsError("temperature = 0, wanted > 0: log-likelihoods are those of the sampling parameters")
-    check_first_prompts(env, experiment.models, experiment.law, experiment.context)
+    check_first_prompts(env, experiment.models, experiment.sampling, experiment.context)
     if told := loading(experiment.models.values()):
         progress(Noted(told))
     team = experiment.build_team(env.possible_agents, device)
@@ -129,7 +129,7 @@ def fine_tune(
         if done:
             keep_as_own(out, experiment)
         chosen.write(out)
-        progress(Started(total - done, tuple(train), 0, experiment.law.max_new_tokens))
+        progress(Started(total - done, tuple(train), 0, experiment.sampling.max_new_tokens))
         try:
             SupervisedTrainer(
                 team,

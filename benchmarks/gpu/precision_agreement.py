@@ -19,7 +19,7 @@ from benchmarks.gpu.benchmark_models import Shape
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.token_log_probs import action_hidden, score_tokens
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.trajectory import SampledTurn
 
@@ -50,19 +50,19 @@ TOLERANCES = {
 def measure_agreement(shape: Shape, device: torch.device, *, groups: int, max_new_tokens: int) -> list[dict[str, Any]]:
     """Score the same actions in each precision of the device; return a row per precision, with the key "agrees"."""
     make_env = factory("marft/gsm8k_duo-v0", {"data": "embedded:stories", "split": "train"})
-    agents, law, cpu = (
+    agents, sampling, cpu = (
         make_env().possible_agents,
         SamplingParams(max_new_tokens=max_new_tokens),
         torch.device("cpu"),
     )
-    reference = _team(shape, agents, law, cpu, torch.float32)
+    reference = _team(shape, agents, sampling, cpu, torch.float32)
     played = collect(make_env, reference, training_episodes(0, 0, groups, 2), seed=0)
     turns = [turn for trajectory in played for turn in trajectory.turns]
     logprobs, gradient = _score(reference, turns)
     adapters = {agent: _tensors(reference, agent) for agent in agents}
     rows = []
     for dtype in [torch.bfloat16] if device.type == "cpu" else [torch.float32, torch.bfloat16]:
-        team = _team(shape, agents, law, device, dtype)
+        team = _team(shape, agents, sampling, device, dtype)
         for agent in agents:
             for mine, theirs in zip(_tensors(team, agent), adapters[agent], strict=True):
                 mine.data.copy_(theirs)
@@ -72,33 +72,33 @@ def measure_agreement(shape: Shape, device: torch.device, *, groups: int, max_ne
 
 
 def _team(
-    shape: Shape, agents: list[str], law: SamplingParams, device: torch.device, dtype: torch.dtype
+    shape: Shape, agents: list[str], sampling: SamplingParams, device: torch.device, dtype: torch.dtype
 ) -> LanguageModelTeam:
     base = AdaptedBase(shape.build(device, dtype), agents, LoraSettings(), seed=0)
     generator = torch.Generator().manual_seed(0)
     for agent in agents:
         for tensor in base.parameters(agent).values():
             tensor.data += STIR * torch.randn(tensor.shape, generator=generator).to(tensor)
-    return LanguageModelTeam({agent: Seat(base, agent) for agent in agents}, law)
+    return LanguageModelTeam({agent: LocalAgent(base, agent) for agent in agents}, sampling)
 
 
 def _tensors(team: LanguageModelTeam, agent: str) -> list[Any]:
-    return list(team.seat(agent).base.parameters(agent).values())
+    return list(team.local_agent(agent).base.parameters(agent).values())
 
 
 def _score(team: LanguageModelTeam, turns: list[SampledTurn]) -> tuple[Tensor, Tensor]:
     """Return the log-probs [tokens], agent by agent, and the gradient [weights] of all adapters; float32 on the CPU."""
     logprobs: list[Tensor] = []
     gradients: list[Tensor] = []
-    for agent, seat in team.seats.items():
+    for agent, local in team.local_agents.items():
         actions = [turn.action for turn in turns if turn.agent == agent]
         prompts, tokens = [a.prompt_ids for a in actions], [a.token_ids for a in actions]
         signs = np.repeat([(-1.0) ** i for i in range(len(actions))], [len(ids) for ids in tokens])
-        device = seat.base.device
-        with seat.base.active_adapter(seat.adapter):
-            hidden = action_hidden(seat.base.trunk, prompts, tokens, device)
+        device = local.base.device
+        with local.base.active_adapter(local.adapter):
+            hidden = action_hidden(local.base.trunk, prompts, tokens, device)
             flat = torch.as_tensor(np.concatenate(tokens), dtype=torch.long, device=device)
-            told = score_tokens(seat.base.head, hidden, flat, team.law).logprobs
+            told = score_tokens(local.base.head, hidden, flat, team.sampling).logprobs
         loss = -(told * torch.as_tensor(signs, dtype=told.dtype, device=device)).mean()
         gradients += torch.autograd.grad(loss, _tensors(team, agent))
         logprobs.append(told.detach())

@@ -30,7 +30,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.policies.external_sampler import SamplerError
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Policy, Request
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.trajectory import Action
@@ -138,8 +138,8 @@ def shaped_team(
 ) -> LanguageModelTeam:
     """Return a team on one base model with a LoRA adapter per agent, which generates `max_batch` actions at once."""
     base = AdaptedBase(shape.build(device), agents, LoraSettings(), seed=0)
-    seats = {agent: Seat(base, agent) for agent in agents}
-    return LanguageModelTeam(seats, SamplingParams(max_new_tokens=max_new_tokens), max_batch=max_batch)
+    local_agents = {agent: LocalAgent(base, agent) for agent in agents}
+    return LanguageModelTeam(local_agents, SamplingParams(max_new_tokens=max_new_tokens), max_batch=max_batch)
 
 
 def independent_team(agents: int) -> Team:

@@ -54,7 +54,7 @@ def load(
         workload.agents,
         {"*": workload.model},
         lora=LoraSettings(),
-        law=SamplingParams(max_new_tokens=workload.cap),
+        sampling=SamplingParams(max_new_tokens=workload.cap),
         device=torch.device("cpu"),
         dtype=dtype,
     )

@@ -57,9 +57,9 @@ class _Row:
         ended: True if no further token counts.
     """
 
-    def __init__(self, number: int, prompt: Prompt, law: SamplingParams, adapter: int) -> None:
+    def __init__(self, number: int, prompt: Prompt, sampling: SamplingParams, adapter: int) -> None:
         self.number, self.prompt, self.adapter = number, prompt, adapter
-        self.uniforms = np.append(prompt.generator.random(law.max_new_tokens), np.zeros(BLOCK))
+        self.uniforms = np.append(prompt.generator.random(sampling.max_new_tokens), np.zeros(BLOCK))
         self.lookup: PromptLookup | None = None
         self.draft: list[int] = []  # guessed tokens behind the last one
         self.begun = 0
@@ -95,7 +95,7 @@ class Generation:
 
     Args:
         base: The base model and its adapters.
-        law: Sampling parameters of all rows.
+        sampling: Sampling parameters of all rows.
         max_rows: Largest number of rows in the batch (affects memory and speed, not results).
         cache: Prompts of earlier generations with the same weights; this one's are added.
         engine: Runs the steps; one generation at a time. None makes one of `max_rows` rows.
@@ -104,13 +104,13 @@ class Generation:
     def __init__(
         self,
         base: AdaptedBase,
-        law: SamplingParams,
+        sampling: SamplingParams,
         *,
         max_rows: int = 128,
         cache: PromptCache | None = None,
         engine: StepEngine | None = None,
     ) -> None:
-        self._base, self._law, self._cache = base, law, cache
+        self._base, self._sampling, self._cache = base, sampling, cache
         self._engine = engine or StepEngine(base, max_rows=max_rows)
         self._engine.cache.keep([])
         self._waiting: deque[_Row] = deque()
@@ -118,7 +118,7 @@ class Generation:
         self._running: _Block | None = None
         self._join = JOIN.get(base.device.type, 8)
         self._tokens_since = 0  # prompts last joined, of the fastest row
-        self._drafts = self._engine.block(law) == 1
+        self._drafts = self._engine.block(sampling) == 1
         self._draft_length = DraftLength(FIXED_COST.get(base.device.type, 512.0))
         self._numbers = itertools.count()
         base.refresh_adapters()
@@ -130,7 +130,7 @@ class Generation:
 
     def submit(self, prompt: Prompt) -> int:
         """Queue a prompt, from any thread; return the number under which `step` will return its action."""
-        row = _Row(next(self._numbers), prompt, self._law, self._base.adapter_number(prompt.adapter))
+        row = _Row(next(self._numbers), prompt, self._sampling, self._base.adapter_number(prompt.adapter))
         self._waiting.append(row)
         return row.number
 
@@ -141,7 +141,7 @@ class Generation:
         if self._tokens_since >= self._join or 2 * len(self._waiting) >= len(self._rows):
             ended, self._tokens_since = self._admit(), 0
         block = self._begin()
-        if self._engine.block(self._law) > 1:  # read the block before, while this one runs
+        if self._engine.block(self._sampling) > 1:  # read the block before, while this one runs
             block, self._running = self._running, block
         if block is not None:
             ended += self._read(block)
@@ -151,21 +151,21 @@ class Generation:
     def _admit(self) -> list[_Row]:
         """Prefill waiting rows, those of all adapters in one pass; return those that ended with their first token."""
         engine, rows = self._engine, list(itertools.islice(self._waiting, self._engine.max_rows - len(self._rows)))
-        room = self._law.max_new_tokens + engine.room
+        room = self._sampling.max_new_tokens + engine.room
         count = engine.cache.fitting([len(row.prompt.ids) + room for row in rows])
         if rows and not count and not self._rows:
             raise ValueError(
-                f"a prompt of {len(rows[0].prompt.ids)} tokens and an action of {self._law.max_new_tokens} do not fit "
-                "into the KV cache: raise its size, or lower the context window"
+                f"a prompt of {len(rows[0].prompt.ids)} tokens and an action of {self._sampling.max_new_tokens} do not "
+                "fit into the KV cache: raise its size, or lower the context window"
             )
         rows = [self._waiting.popleft() for _ in range(count)]
         if not rows:
             return []
         logits = self._prefill([row.prompt for row in rows], room)
         uniforms = torch.as_tensor(np.stack([row.uniforms[0] for row in rows]), device=self._base.device)
-        tokens, logprobs, support = choose(logits, uniforms, self._law)
+        tokens, logprobs, support = choose(logits, uniforms, self._sampling)
         first = len(self._rows)
-        engine.buffers(self._law).tokens[first : first + len(rows), 0] = tokens
+        engine.buffers(self._sampling).tokens[first : first + len(rows), 0] = tokens
         self._rows += rows
         for row in rows:
             row.begun = 1
@@ -199,11 +199,11 @@ class Generation:
 
     def _begin(self) -> _Block | None:
         """Begin a block of steps of all rows; return their outputs."""
-        engine, buffers, rows = self._engine, self._engine.buffers(self._law), self._rows
+        engine, buffers, rows = self._engine, self._engine.buffers(self._sampling), self._rows
         if not rows:
             return None
-        longest = self._law.max_new_tokens
-        steps = min(engine.block(self._law), longest - min(row.begun for row in rows))
+        longest = self._sampling.max_new_tokens
+        steps = min(engine.block(self._sampling), longest - min(row.begun for row in rows))
         new = 1 + (self._guess(buffers) if self._drafts else 0)
         positions = [len(row.prompt.ids) + row.begun - 1 for row in rows]
         visible = max(p - shared for p, shared in zip(positions, engine.cache.shared, strict=True))
@@ -216,7 +216,7 @@ class Generation:
                 uniforms[step, number] = row.uniforms[first : first + new]
         adapters = [row.adapter for row in rows]
         buffers.write(shape, positions, last_positions, adapters, engine.cache, uniforms)
-        engine.run(self._law, shape, steps)
+        engine.run(self._sampling, shape, steps)
         for row in rows:
             row.begun += steps
         return self._sent(rows, new, *buffers.outputs(steps, len(rows) * new))
@@ -231,7 +231,7 @@ class Generation:
                     of_prompts[prompt] = PromptLookup(row.prompt.ids.tolist())
                 row.lookup = of_prompts[prompt].copy()
                 row.lookup.extend(row.tokens)
-            row.draft = row.lookup.guess()[: self._law.max_new_tokens - row.begun]
+            row.draft = row.lookup.guess()[: self._sampling.max_new_tokens - row.begun]
         longest = self._draft_length.best(len(self._rows))
         guessed = max(min(longest, len(row.draft)) for row in self._rows)
         padded = []
@@ -288,7 +288,7 @@ class Generation:
         self, row: _Row, tokens: Sequence[int], logprobs: Sequence[float], support: Sequence[IntArray] | None
     ) -> None:
         """Record tokens of a row up to its end."""
-        tokens = tokens[: self._law.max_new_tokens - len(row.tokens)]
+        tokens = tokens[: self._sampling.max_new_tokens - len(row.tokens)]
         stop = next((k for k, token in enumerate(tokens) if token in self._base.end_ids), None)
         count = len(tokens) if stop is None else stop + 1
         row.tokens += tokens[:count]
@@ -297,20 +297,20 @@ class Generation:
             row.support += list(support[:count])
         if row.lookup is not None:
             row.lookup.extend(tokens[:count])
-        row.ended = stop is not None or len(row.tokens) == self._law.max_new_tokens
+        row.ended = stop is not None or len(row.tokens) == self._sampling.max_new_tokens
 
     def _remove(self) -> None:
         """Take rows out of the batch that have ended, or whose last tokens are on their way."""
-        left = [k for k, row in enumerate(self._rows) if not row.ended and row.begun < self._law.max_new_tokens]
+        left = [k for k, row in enumerate(self._rows) if not row.ended and row.begun < self._sampling.max_new_tokens]
         if len(left) == len(self._rows):
             return
         order = self._engine.cache.keep(left)
-        tokens = self._engine.buffers(self._law).tokens
+        tokens = self._engine.buffers(self._sampling).tokens
         tokens[: len(order)] = tokens[torch.as_tensor(order, dtype=torch.long, device=self._base.device)]
         self._rows = [self._rows[k] for k in order]
 
     def _action(self, row: _Row) -> Action:
-        support = tuple(ids[ids >= 0] for ids in row.support) if self._law.restricts_support else None
+        support = tuple(ids[ids >= 0] for ids in row.support) if self._sampling.restricts_support else None
         return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
 
 
@@ -322,14 +322,14 @@ def _right(draft: Sequence[int], sampled: Sequence[int]) -> int:
 def generate(
     base: AdaptedBase,
     prompts: Sequence[Prompt],
-    law: SamplingParams,
+    sampling: SamplingParams,
     *,
     max_rows: int = 128,
     cache: PromptCache | None = None,
     engine: StepEngine | None = None,
 ) -> list[Action]:
     """Sample one action per prompt, in the order of the prompts; see `Generation`."""
-    generation = Generation(base, law, max_rows=max_rows, cache=cache, engine=engine)
+    generation = Generation(base, sampling, max_rows=max_rows, cache=cache, engine=engine)
     for prompt in prompts:
         generation.submit(prompt)
     actions: dict[int, Action] = {}

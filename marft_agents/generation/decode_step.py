@@ -62,19 +62,19 @@ class StepBuffers:
         adapters: Number of each row's adapter, int64 [rows].
         shared: Length of each row's shared prefix, int64 [rows].
         family: Family of each row, int64 [rows].
-        seat: Its number in the family, int64 [rows].
+        member: Its number in the family, int64 [rows].
         members: Rows of each family, int64 [F * G].
         uniforms: Uniform numbers, float64 [steps, rows * new].
         step: Number of the next step in its block, int64 [1].
         sampled: Sampled tokens, int64 [steps, rows * new].
         logprobs: Their log-probs, float32 [steps, rows * new].
         support: Tokens that top-k kept, int64 [steps, rows * new, k]; -1 where it kept fewer.
-        nucleus: Support of the last step under top-p alone, int64 [rows * new, k]; None under other laws.
+        nucleus: Support of the last step under top-p alone, int64 [rows * new, k]; else None.
     """
 
     def __init__(self, device: torch.device, *, rows: int, new: int, steps: int, kept: int) -> None:
         self._of_rows = torch.zeros(6, rows, dtype=torch.long, device=device)
-        self.positions, self.last, self.adapters, self.shared, self.family, self.seat = self._of_rows
+        self.positions, self.last, self.adapters, self.shared, self.family, self.member = self._of_rows
         self.members = torch.zeros(rows * rows, dtype=torch.long, device=device)
         self.tokens = torch.zeros(rows, new, dtype=torch.long, device=device)
         self.uniforms = torch.zeros(steps, rows * new, dtype=torch.float64, device=device)
@@ -104,13 +104,13 @@ class StepBuffers:
             uniforms: Uniform numbers of the next tokens, float64 [steps, r, S].
         """
         used = len(positions)
-        family, seat = [0] * used, [0] * used
+        family, member = [0] * used, [0] * used
         members = np.zeros((shape.families, shape.members), np.int64)
         for number, rows in enumerate(cache.members()):
             members[number, : len(rows)] = rows
             for place, row in enumerate(rows):
-                family[row], seat[row] = number, place
-        of_rows = np.asarray([positions, last, adapters, cache.shared, family, seat], np.int64)
+                family[row], member[row] = number, place
+        of_rows = np.asarray([positions, last, adapters, cache.shared, family, member], np.int64)
         self._of_rows[:, :used] = torch.from_numpy(of_rows)
         self._of_rows[:, used : shape.rows] = 0
         self.members[: members.size] = torch.from_numpy(members.reshape(-1))
@@ -126,7 +126,7 @@ class StepBuffers:
 
 
 def decode_step(
-    base: AdaptedBase, law: SamplingParams, cache: KVCache, buffers: StepBuffers, shape: StepShape
+    base: AdaptedBase, sampling: SamplingParams, cache: KVCache, buffers: StepBuffers, shape: StepShape
 ) -> Tensor:
     """Run the last tokens of all rows, sample what follows, and move on to the next step.
 
@@ -134,7 +134,7 @@ def decode_step(
 
     Args:
         base: The base model and its adapters.
-        law: Sampling parameters of all rows.
+        sampling: Sampling parameters of all rows.
         cache: KV cache; gets the keys and values of the tokens.
         buffers: Inputs and outputs.
         shape: Sizes of the step.
@@ -153,10 +153,10 @@ def decode_step(
         hidden = run(base.trunk, buffers.tokens[:rows, : shape.new], reached, attention)
         logits: Tensor = base.head(hidden).flatten(0, 1)
     uniforms = buffers.uniforms.index_select(0, buffers.step)[0, :count]
-    tokens, logprobs, support = choose(logits, uniforms, law)
+    tokens, logprobs, support = choose(logits, uniforms, sampling)
     buffers.sampled[:, :count].index_copy_(0, buffers.step, tokens[None])
     buffers.logprobs[:, :count].index_copy_(0, buffers.step, logprobs[None])
-    if support is not None and law.top_k:
+    if support is not None and sampling.top_k:
         buffers.support[:, :count, : support.shape[1]].index_copy_(0, buffers.step, support[None])
     else:
         buffers.nucleus = support
@@ -181,7 +181,7 @@ class _StepAttention:
         self._shared = buffers.shared[: shape.rows, None]
         self._places = positions - self._shared
         self._rows = torch.arange(shape.rows, device=positions.device)[:, None]
-        self._family, self._seat = (index[: shape.rows, None] for index in (buffers.family, buffers.seat))
+        self._family, self._member = (index[: shape.rows, None] for index in (buffers.family, buffers.member))
         self._members = buffers.members[: shape.families * shape.members].view(shape.families, 1, shape.members)
         self._masks: dict[int | None, Tensor] = {}
         self._index: dict[int, tuple[Tensor, Tensor]] = {}
@@ -209,15 +209,15 @@ class _StepAttention:
         prefix_keys, prefix_values = (x[:, :, : shape.prefix] for x in self._cache.families(layer, shape.families))
         to_families, to_rows = self._heads(kv)
         # rows of a family as the queries of one product: [F, H_kv, G * g * S, d] with [F, H_kv, d, C]
-        seats = shape.families, kv, shape.members * width
-        grouped = query.flatten(0, 1).index_select(0, to_families).view(*seats, size)
+        leading = shape.families, kv, shape.members * width
+        grouped = query.flatten(0, 1).index_select(0, to_families).view(*leading, size)
         common = torch.matmul(grouped, prefix_keys.transpose(2, 3)).view(-1, width, shape.prefix)
         common = common.index_select(0, to_rows).view(-1, kv, width, shape.prefix)
         own = torch.matmul(query, keys.transpose(2, 3))  # [n, H_kv, g * S, K]
         scores = torch.cat([common, own], dim=-1).add_(mask)  # [n, H_kv, g * S, C + K]
         weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
         of_prefix, of_own = weights.split([shape.prefix, shape.depth], dim=-1)
-        grouped = of_prefix.flatten(0, 1).index_select(0, to_families).view(*seats, shape.prefix)
+        grouped = of_prefix.flatten(0, 1).index_select(0, to_families).view(*leading, shape.prefix)
         out = torch.matmul(grouped, prefix_values).view(-1, width, size)
         out = out.index_select(0, to_rows).view(-1, kv, width, size)
         return out + torch.matmul(of_own, values)
@@ -227,7 +227,7 @@ class _StepAttention:
         if kv not in self._index:
             heads = torch.arange(kv, device=self._members.device)
             to_families = self._members * kv + heads[:, None]  # [F, H_kv, G]
-            to_rows = (self._family * kv + heads) * self._shape.members + self._seat  # [n, H_kv]
+            to_rows = (self._family * kv + heads) * self._shape.members + self._member  # [n, H_kv]
             self._index[kv] = to_families.flatten(), to_rows.flatten()
         return self._index[kv]
 

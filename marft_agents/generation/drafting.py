@@ -3,7 +3,7 @@
 Agents repeat what they read: names, numbers, the form of a call. A row's guess is what followed the last time that its
 latest tokens occurred in its prompt or its action. Every token is sampled as without guesses, with the same uniform
 number. A guess only decides which logits are there in time: those behind it count if the sampled tokens equal it. So
-the sampling law holds by construction. (Prompt lookup decoding; verified as in arXiv 2211.17192 with a draft that is
+the sampling distribution stays exact. (Prompt lookup decoding; verified as in arXiv 2211.17192 with a draft that is
 certain of its tokens.)
 """
 

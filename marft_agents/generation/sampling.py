@@ -50,13 +50,13 @@ class SamplingParams:
         return not self.greedy and (self.top_k > 0 or self.top_p < 1)
 
 
-def scale(logits: Tensor, law: SamplingParams) -> Tensor:
+def scale(logits: Tensor, sampling: SamplingParams) -> Tensor:
     """Return float32 logits [..., V] divided by the temperature."""
     logits = logits.float()
-    return logits if law.greedy or law.temperature == 1 else logits / law.temperature
+    return logits if sampling.greedy or sampling.temperature == 1 else logits / sampling.temperature
 
 
-def support_ids(logits: Tensor, law: SamplingParams) -> Tensor:
+def support_ids(logits: Tensor, sampling: SamplingParams) -> Tensor:
     """Return int64 [B, k]: ids of the tokens kept by top-k and top-p in ascending order, with -1 for those left out.
 
     Only the most likely tokens are ordered, not the vocabulary. Top-k alone decides k, so nothing is read from the
@@ -64,29 +64,29 @@ def support_ids(logits: Tensor, law: SamplingParams) -> Tensor:
 
     Args:
         logits: Scaled logits [B, V].
-        law: Sampling parameters that restrict the support. Top-p is applied after top-k, as in transformers.
+        sampling: Sampling parameters that restrict the support. Top-p is applied after top-k, as in transformers.
     """
     vocabulary = logits.shape[-1]
-    ordered = min(law.top_k or NUCLEUS, vocabulary)
-    ids, keep = _most_likely(logits, law, ordered)  # [B, ordered]
-    if not law.top_k:
+    ordered = min(sampling.top_k or NUCLEUS, vocabulary)
+    ids, keep = _most_likely(logits, sampling, ordered)  # [B, ordered]
+    if not sampling.top_k:
         nucleus = int(keep.sum(-1).max())  # tokens of the largest one
         if nucleus == ordered < vocabulary:  # it may go on behind those that were ordered
-            ids, keep = _most_likely(logits, law, vocabulary)
+            ids, keep = _most_likely(logits, sampling, vocabulary)
             nucleus = int(keep.sum(-1).max())
         ids, keep = ids[:, :nucleus], keep[:, :nucleus]
     ascending = ids.masked_fill(~keep, vocabulary).sort(-1).values  # [B, k], those left out at the end
     return ascending.masked_fill_(ascending == vocabulary, -1)
 
 
-def _most_likely(logits: Tensor, law: SamplingParams, count: int) -> tuple[Tensor, Tensor]:
+def _most_likely(logits: Tensor, sampling: SamplingParams, count: int) -> tuple[Tensor, Tensor]:
     """Return ids [B, count] of the most likely tokens, the likeliest first, and True where top-p keeps them."""
     likeliest, ids = logits.topk(count, dim=-1)
-    if law.top_p == 1:
+    if sampling.top_p == 1:
         return ids, torch.ones_like(ids, dtype=torch.bool)
-    among = likeliest if law.top_k else logits  # top-p is of the mass that top-k left
+    among = likeliest if sampling.top_k else logits  # top-p is of the mass that top-k left
     probs = (likeliest - among.logsumexp(-1, keepdim=True)).exp()
-    return ids, probs.cumsum(-1) - probs < law.top_p  # the token that crosses the mass stays
+    return ids, probs.cumsum(-1) - probs < sampling.top_p  # the token that crosses the mass stays
 
 
 def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
@@ -121,24 +121,24 @@ def _invert(weights: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return index, target - (cumulative.gather(-1, index) - weights.gather(-1, index))
 
 
-def choose(logits: Tensor, uniforms: Tensor, law: SamplingParams) -> tuple[Tensor, Tensor, Tensor | None]:
+def choose(logits: Tensor, uniforms: Tensor, sampling: SamplingParams) -> tuple[Tensor, Tensor, Tensor | None]:
     """Sample one token per row with the given sampling parameters.
 
     Args:
         logits: Raw logits [B, V].
         uniforms: One uniform number in [0, 1) per row, float64 [B].
-        law: Sampling parameters of all rows.
+        sampling: Sampling parameters of all rows.
 
     Returns:
         Tokens int64 [B], their log-probs float32 [B] under the sampling parameters, and the support int64 [B, k], see
         `support_ids`. The support is None if every token can be sampled.
     """
-    scaled = scale(logits, law)
-    support = support_ids(scaled, law) if law.restricts_support else None
+    scaled = scale(logits, sampling)
+    support = support_ids(scaled, sampling) if sampling.restricts_support else None
     if support is not None:  # the draw runs over k tokens, in the order of the vocabulary
         scaled = scaled.gather(-1, support.clamp(min=0)).masked_fill_(support < 0, -torch.inf)
     weights = (scaled - scaled.amax(-1, keepdim=True)).exp_()
-    tokens = scaled.argmax(-1) if law.greedy else draw(weights, uniforms)
+    tokens = scaled.argmax(-1) if sampling.greedy else draw(weights, uniforms)
     logprobs = (weights.gather(-1, tokens[:, None]) / weights.sum(-1, keepdim=True)).log()
     if support is not None:
         tokens = support.gather(-1, tokens[:, None]).squeeze(-1)

@@ -113,32 +113,36 @@ class StepEngine:
         self._adapters_checked = False
         self._graphs: dict[tuple[SamplingParams, StepShape], Captured] = {}
 
-    def block(self, law: SamplingParams) -> int:
+    def block(self, sampling: SamplingParams) -> int:
         """Return the number of steps in a block; with more than one, a block is read after the next has begun.
 
         Top-p alone keeps a number of tokens that only the device knows, so each of its steps is read at once.
         """
-        return BLOCK if self.captures and not (law.restricts_support and not law.top_k) else 1
+        return BLOCK if self.captures and not (sampling.restricts_support and not sampling.top_k) else 1
 
-    def limits(self, law: SamplingParams) -> str | None:
+    def limits(self, sampling: SamplingParams) -> str | None:
         """Return what captured steps leave out under some sampling parameters; None if steps are not captured."""
         if not self.captures:
             return None
-        if self.block(law) == 1:
+        if self.block(sampling) == 1:
             return (
-                f"{self.base.name}: steps under top_p = {law.top_p:g} without top_k are not captured, since only the "
-                "device knows how many tokens are kept: generation is slower than with a top_k"
+                f"{self.base.name}: steps under top_p = {sampling.top_p:g} without top_k are not captured, since only "
+                "the device knows how many tokens are kept: generation is slower than with a top_k"
             )
         return f"{self.base.name}: captured steps guess no tokens (prompt lookup); --engine eager does"
 
-    def buffers(self, law: SamplingParams) -> StepBuffers:
+    def buffers(self, sampling: SamplingParams) -> StepBuffers:
         """Return the inputs and outputs of steps under some sampling parameters."""
-        law = _endless(law)
-        if law not in self._buffers:
-            self._buffers[law] = StepBuffers(
-                self.base.device, rows=self.max_rows, new=1 + LONGEST_DRAFT, steps=self.block(law), kept=law.top_k
+        sampling = _endless(sampling)
+        if sampling not in self._buffers:
+            self._buffers[sampling] = StepBuffers(
+                self.base.device,
+                rows=self.max_rows,
+                new=1 + LONGEST_DRAFT,
+                steps=self.block(sampling),
+                kept=sampling.top_k,
             )
-        return self._buffers[law]
+        return self._buffers[sampling]
 
     def shape(self, *, new: int, depth: int) -> StepShape:
         """Return the shape of a step of the rows in the KV cache.
@@ -157,38 +161,38 @@ class StepEngine:
             families = cache.layout.families if families else 0
         return StepShape(rows, new, depth, families, largest if families else 0, prefix, cache.layout)
 
-    def run(self, law: SamplingParams, shape: StepShape, steps: int) -> None:
+    def run(self, sampling: SamplingParams, shape: StepShape, steps: int) -> None:
         """Run a block of steps of one shape, after its inputs were written."""
-        law = _endless(law)
-        graph = self._graph(law, shape) if self.captures and self.block(law) > 1 else None
+        sampling = _endless(sampling)
+        graph = self._graph(sampling, shape) if self.captures and self.block(sampling) > 1 else None
         for _ in range(steps):
             if graph is None:
-                self._step(law, shape)
+                self._step(sampling, shape)
             else:
                 graph.replay()
 
-    def _step(self, law: SamplingParams, shape: StepShape) -> Tensor:
-        return decode_step(self.base, law, self.cache, self.buffers(law), shape)
+    def _step(self, sampling: SamplingParams, shape: StepShape) -> Tensor:
+        return decode_step(self.base, sampling, self.cache, self.buffers(sampling), shape)
 
-    def _graph(self, law: SamplingParams, shape: StepShape) -> Captured | None:
+    def _graph(self, sampling: SamplingParams, shape: StepShape) -> Captured | None:
         """Return the captured step of a shape; None if it has to be run eagerly."""
         if not self._adapters_checked:
             check_adapters(self.base)
             self._adapters_checked = True
-        if self.fallback is None and (law, shape) not in self._graphs and len(self._graphs) < MOST_GRAPHS:
+        if self.fallback is None and (sampling, shape) not in self._graphs and len(self._graphs) < MOST_GRAPHS:
             try:
-                self._graphs[law, shape] = self._captured(law, shape)
+                self._graphs[sampling, shape] = self._captured(sampling, shape)
             except Exception as error:
                 self._fall_back(f"{type(error).__name__}: {error}")
-        return self._graphs.get((law, shape))
+        return self._graphs.get((sampling, shape))
 
-    def _captured(self, law: SamplingParams, shape: StepShape) -> Captured:
+    def _captured(self, sampling: SamplingParams, shape: StepShape) -> Captured:
         """Capture a step and compare its first replay with an eager step; the buffers stay as they were.
 
         Raises:
             ArithmeticError: Their log-probs differ.
         """
-        buffers = self.buffers(law)
+        buffers = self.buffers(sampling)
         moved = buffers.tokens, buffers.positions, buffers.step
         before = [tensor.clone() for tensor in moved]
 
@@ -198,9 +202,9 @@ class StepEngine:
 
         try:
             count = len(self.cache) * shape.new  # rows behind these are padding
-            wanted = self._step(law, shape)[:count].float().log_softmax(-1)
+            wanted = self._step(sampling, shape)[:count].float().log_softmax(-1)
             restore()
-            graph, output = self._capture(lambda: self._step(law, shape))
+            graph, output = self._capture(lambda: self._step(sampling, shape))
             restore()
             graph.replay()
             found = output[:count].float().log_softmax(-1)
@@ -221,9 +225,9 @@ class StepEngine:
 
 
 @functools.cache
-def _endless(law: SamplingParams) -> SamplingParams:
+def _endless(sampling: SamplingParams) -> SamplingParams:
     """Return sampling parameters without their limit, which is the host's: steps do not depend on it."""
-    return replace(law, max_new_tokens=1)
+    return replace(sampling, max_new_tokens=1)
 
 
 def check_close(what: str, found: Tensor, wanted: Tensor, dtype: torch.dtype) -> None:

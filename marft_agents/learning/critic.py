@@ -123,8 +123,8 @@ class TeamCritic:
         self.ranks = ranks
         self.bases = team.bases
         own = settings.credit == "own"
-        self.head_of = {agent: i if own else self._base_of(agent) for i, agent in enumerate(team.seats)}
-        owners = [seat.base for seat in team.seats.values()] if own else self.bases
+        self.head_of = {agent: i if own else self._base_of(agent) for i, agent in enumerate(team.local_agents)}
+        owners = [local.base for local in team.local_agents.values()] if own else self.bases
         self.heads = [
             ValueHead(base.hidden_size, width=settings.value_width, seed=seed).to(base.device) for base in owners
         ]
@@ -135,7 +135,7 @@ class TeamCritic:
         )
 
     def _base_of(self, agent: str) -> int:
-        return self.bases.index(self.team.seat(agent).base)
+        return self.bases.index(self.team.local_agent(agent).base)
 
     def _actions_by_head(self, batch: Batch) -> list[Index]:
         """Return per head the actions that it evaluates, int64 [n] each."""
@@ -221,7 +221,7 @@ class TeamCritic:
                 for i, states in zip(part, hidden.split(lengths), strict=True):
                     features[i] = states[: valued[i]].to(torch.float32, copy=True)  # a view would keep all of `hidden`
                 if scored is not None:
-                    flat = score_actions(base, hidden, [scored[i] for i in part], self.team.law).logprobs
+                    flat = score_actions(base, hidden, [scored[i] for i in part], self.team.sampling).logprobs
                     logprobs |= zip(part, (own.cpu().numpy() for own in flat.split(lengths)), strict=True)
         return [features[i] for i in range(len(prompts))], [logprobs[i] for i in sorted(logprobs)]
 

@@ -28,11 +28,11 @@ from marft_agents.learning.credit import estimate
 from marft_agents.learning.critic import TeamCritic
 from marft_agents.learning.distributed import Snapshot, announce_passes, send
 from marft_agents.learning.divergence_error import DivergenceError
+from marft_agents.learning.experience_replay import ReplayPools
 from marft_agents.learning.objectives import kl_estimate, widening_clip
 from marft_agents.learning.pass_size import PassSize, fitted
 from marft_agents.learning.policy_update import PolicyStep, loss_terms, plan_passes, policy_loss, split
 from marft_agents.learning.ranks import ALONE, OtherRankOutOfMemoryError, Ranks
-from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import metric_prefix
@@ -77,7 +77,7 @@ class Learner:
         total_updates: int = 1,
         ranks: Ranks = ALONE,
     ) -> None:
-        if team.law.greedy:
+        if team.sampling.greedy:
             raise SettingsError("temperature = 0, wanted > 0: a greedy policy explores nothing and cannot be trained")
         self.team = team
         self.settings = settings = fitted(settings, team)
@@ -93,7 +93,7 @@ class Learner:
         self.generator = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         self.replay = ReplayPools(settings.replay_share, seed=seed)
         self.pass_size = PassSize(settings.micro_batch, settings.micro_batch_tokens)
-        self.scorer = LogProbScorer(team.law, self.pass_size, ranks)
+        self.scorer = LogProbScorer(team.sampling, self.pass_size, ranks)
         if settings.gradient_checkpointing:
             for base in team.bases:
                 base.recompute_layers(settings.gradient_checkpointing)
@@ -247,7 +247,7 @@ class Learner:
 
     def _train(self, step: PolicyStep) -> None:
         """Train one policy: an optimizer step per mini-batch of each PPO epoch, until its KL exceeds the limit."""
-        settings, limit = self.settings, self.team.law.max_new_tokens
+        settings, limit = self.settings, self.team.sampling.max_new_tokens
         steps = 0
         for _ in range(settings.ppo_epochs):
             for mini_batch in split(step.rows, settings, self.generator, limit=limit):
@@ -302,7 +302,7 @@ class Learner:
 
     def _shaping(self, batch: Batch) -> Array:
         """Return float64 [D], what is added to the reward of each decision: overlong punishment and KL cost."""
-        settings, limit = self.settings, self.team.law.max_new_tokens
+        settings, limit = self.settings, self.team.sampling.max_new_tokens
         costs = np.zeros(len(batch.old))  # per token
         if settings.overlong_share:
             punishments = [overlong_punishment(length, limit, settings.overlong_share) for length in batch.lengths]
@@ -365,7 +365,7 @@ class Learner:
         return [name for name in names if (batch.policy == batch.policies.index(name)).any()]
 
     def _base(self, policy: str) -> AdaptedBase:
-        return self.team.seat(self.team.policies[policy][0]).base
+        return self.team.local_agent(self.team.policies[policy][0]).base
 
     def _lr_factor(self) -> float:
         if self.settings.lr_schedule == "constant":

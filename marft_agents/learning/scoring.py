@@ -22,7 +22,7 @@ def score_actions(
     base: AdaptedBase,
     hidden: Tensor,
     actions: Sequence[Action],
-    law: SamplingParams,
+    sampling: SamplingParams,
     *,
     entropy_gradient: bool = False,
 ) -> TokenScores:
@@ -32,27 +32,27 @@ def score_actions(
         base: Base model, under the adapter that gave the hidden states.
         hidden: Hidden states [N, d] at the N tokens, from `action_hidden`.
         actions: Recorded actions, with N tokens in all.
-        law: Sampling parameters of the recorded actions.
+        sampling: Sampling parameters of the recorded actions.
         entropy_gradient: True to keep the graph of the entropy.
     """
     ids = np.concatenate([NO_TOKENS, *(a.token_ids for a in actions)])
     tokens = torch.as_tensor(ids, dtype=torch.long, device=base.device)
     supports = [ids for a in actions for ids in (a.support or [None] * len(a.token_ids))]
     restricted = supports if any(ids is not None for ids in supports) else None
-    return score_tokens(base.head, hidden, tokens, law, restricted, entropy_gradient=entropy_gradient)
+    return score_tokens(base.head, hidden, tokens, sampling, restricted, entropy_gradient=entropy_gradient)
 
 
 class LogProbScorer:
     """Scores recorded actions under their sampling parameters.
 
     Args:
-        law: Sampling parameters of the recorded actions.
+        sampling: Sampling parameters of the recorded actions.
         size: Most actions and tokens per forward pass.
         ranks: Processes that share the passes.
     """
 
-    def __init__(self, law: SamplingParams, size: PassSize, ranks: Ranks = ALONE) -> None:
-        self.law = law
+    def __init__(self, sampling: SamplingParams, size: PassSize, ranks: Ranks = ALONE) -> None:
+        self.sampling = sampling
         self.size = size
         self.ranks = ranks
 
@@ -76,7 +76,7 @@ class LogProbScorer:
             hidden = action_hidden(
                 base.trunk, [a.prompt_ids for a in actions], [a.token_ids for a in actions], base.device
             )
-            return score_actions(base, hidden, actions, self.law, entropy_gradient=entropy_gradient)
+            return score_actions(base, hidden, actions, self.sampling, entropy_gradient=entropy_gradient)
 
     @torch.no_grad()
     def logprobs(self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action]) -> list[FloatArray]:

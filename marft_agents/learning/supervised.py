@@ -58,7 +58,7 @@ def demonstration(team: LanguageModelTeam, agent: str, observation: str, text: s
         ContextOverflowError: The prompt does not fit, see `LanguageModelTeam.prompt`.
         ValueError: The action has no tokens.
     """
-    base = team.seat(agent).base
+    base = team.local_agent(agent).base
     prompt = team.prompt(agent, observation)
     disarmed = disarm(text, control_symbols(base.tokenizer))
     ids: list[int] = list(base.tokenizer(disarmed, add_special_tokens=False)["input_ids"])
@@ -123,11 +123,11 @@ class SupervisedLearner(Learner):
 
     def _passes(self, policy: str, actions: Sequence[Action], *, gradient: bool) -> Fit:
         """Run all forward passes of some actions, and add their gradients."""
-        base, law = self._base(policy), self.scorer.law
+        base, sampling = self._base(policy), self.scorer.sampling
         total = sum(len(action.token_ids) for action in actions)
         nll = correct = 0.0
         for part in self.scorer.micro_batches(actions):
-            logprobs, hits = score_demonstrations(base, policy, [actions[i] for i in part], law)
+            logprobs, hits = score_demonstrations(base, policy, [actions[i] for i in part], sampling)
             loss = -logprobs.sum() / total  # the parts add up to the mean over the tokens of all actions
             if not torch.isfinite(loss):
                 raise DivergenceError(f"policy {policy!r}: the loss is {loss.item()}: lower policy_lr")
@@ -139,7 +139,7 @@ class SupervisedLearner(Learner):
 
 
 def score_demonstrations(
-    base: AdaptedBase, adapter: str, actions: Sequence[Action], law: SamplingParams
+    base: AdaptedBase, adapter: str, actions: Sequence[Action], sampling: SamplingParams
 ) -> tuple[Tensor, Tensor]:
     """Return log-probs of the tokens of actions, and 1 where a token is the most likely one.
 
@@ -147,7 +147,7 @@ def score_demonstrations(
         base: Base model that holds the adapter.
         adapter: Name of the active adapter.
         actions: Actions of one forward pass, with T tokens in all.
-        law: Sampling parameters; the temperature scales the logits. Any token may be imitated, so there is no support.
+        sampling: Sampling parameters; the temperature scales the logits. No support: any token may be imitated.
 
     Returns:
         Float32 [T] with its graph, and float32 [T].
@@ -156,7 +156,7 @@ def score_demonstrations(
     tokens = torch.cat([torch.as_tensor(ids, dtype=torch.long) for ids in said]).to(base.device)
 
     def score_rows(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
-        logits = scale(base.head(states), law)  # [rows, V]
+        logits = scale(base.head(states), sampling)  # [rows, V]
         chosen = logits.gather(-1, tokens[part, None]).squeeze(-1)  # [rows]
         return chosen - logits.logsumexp(-1), (chosen >= logits.amax(-1)).detach().float()
 

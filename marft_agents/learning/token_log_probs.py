@@ -65,7 +65,7 @@ def score_tokens(
     head: Any,
     hidden: Tensor,
     tokens: Tensor,
-    law: SamplingParams,
+    sampling: SamplingParams,
     support: Sequence[IntArray | None] | None = None,
     *,
     entropy_gradient: bool = False,
@@ -76,7 +76,7 @@ def score_tokens(
         head: Language-model head; maps hidden [N, d] to logits [N, V].
         hidden: Hidden states [N, d] that predict the tokens.
         tokens: Int64 [N], the recorded tokens.
-        law: Sampling parameters (the temperature scales the logits).
+        sampling: Sampling parameters (the temperature scales the logits).
         support: Per position the ids that could be sampled; None, as a whole or at a position, means all.
         entropy_gradient: True to keep the graph of the entropy (for an entropy bonus).
     """
@@ -85,7 +85,7 @@ def score_tokens(
         without = [i for i, ids in enumerate(support) if ids is None]
         parts = [(with_support, [support[i] for i in with_support]), (without, None)]
         found = [
-            score_tokens(head, hidden[rows], tokens[rows], law, own, entropy_gradient=entropy_gradient)
+            score_tokens(head, hidden[rows], tokens[rows], sampling, own, entropy_gradient=entropy_gradient)
             for rows, own in parts
         ]
         order = torch.as_tensor(np.argsort([*with_support, *without]), device=hidden.device)
@@ -93,7 +93,7 @@ def score_tokens(
     kept = _padded(support, hidden.device) if support is not None and with_support else None
 
     def chunk(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
-        logits = scale(head(states), law)  # [rows, V]
+        logits = scale(head(states), sampling)  # [rows, V]
         chosen, left_out = tokens[part, None], None
         if kept is not None:  # [rows, k]
             chosen, left_out = (kept[part] == chosen).int().argmax(-1, keepdim=True), kept[part] < 0

@@ -44,7 +44,7 @@ class A2APolicy:
     def __str__(self) -> str:
         return f"a2a:{self.url}"
 
-    def under(self, law: SamplingParams) -> A2APolicy:
+    def under(self, sampling: SamplingParams) -> A2APolicy:
         """Return the same agent: its sampling parameters are its own."""
         return self
 

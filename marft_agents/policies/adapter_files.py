@@ -15,7 +15,7 @@ from torch import Tensor
 
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.pretrained import unlock_weights
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 
 WEIGHTS_FILE = "adapter_model.safetensors"  # in the folder of each adapter
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -44,17 +44,17 @@ def folder_names(agents: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def save_adapter(seat: Seat, folder: Path) -> None:
+def save_adapter(local: LocalAgent, folder: Path) -> None:
     """Save one adapter so that `PeftModel.from_pretrained(base, folder)` loads it."""
-    name = seat.base.peft_name(str(seat.adapter))
+    name = local.base.peft_name(str(local.adapter))
     # PEFT renders a model card beside the folder that is kept, which takes five times as long as saving the adapter.
-    seat.base.peft.create_or_update_model_card = _no_card
+    local.base.peft.create_or_update_model_card = _no_card
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".adapter-") as scratch:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PEFT cannot look up the vocabulary of a base without a hub id
-            seat.base.peft.save_pretrained(scratch, selected_adapters=[name], save_embedding_layers=False)
-        if seat.base.trunk_names is not None:
-            _fit_published(Path(scratch, name), *seat.base.trunk_names)
+            local.base.peft.save_pretrained(scratch, selected_adapters=[name], save_embedding_layers=False)
+        if local.base.trunk_names is not None:
+            _fit_published(Path(scratch, name), *local.base.trunk_names)
         unlock_weights(Path(scratch))
         Path(scratch, name).rename(folder)
 
@@ -129,7 +129,7 @@ def _tensors(team: LanguageModelTeam) -> dict[str, dict[str, torch.nn.Parameter]
     """Return the weights of each policy by name, without PEFT's number of the adapter on its base."""
     found = {}
     for policy, (agent, *_) in team.policies.items():
-        base = team.seat(agent).base
+        base = team.local_agent(agent).base
         number = f".{base.peft_name(policy)}."
         found[policy] = {name.replace(number, "."): tensor for name, tensor in base.parameters(policy).items()}
     return found

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from marft_agents.policies.external_sampler import SamplerError
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.trajectory import FloatArray, IntArray
 
 PROMPT = "What is 17 + 25?"
@@ -55,10 +55,10 @@ class Canary:
         """
         current = {}
         for policy, (agent, *_) in self.team.policies.items():
-            seat, prompt = self.team.seat(agent), self.team.encode(agent, PROMPT)
-            current[policy] = first_token_log_probs(seat, prompt)
+            local, prompt = self.team.local_agent(agent), self.team.encode(agent, PROMPT)
+            current[policy] = first_token_log_probs(local, prompt)
             if policy not in self._base:
-                self._base[policy] = first_token_log_probs(Seat(seat.base, None), prompt)
+                self._base[policy] = first_token_log_probs(LocalAgent(local.base, None), prompt)
             self._compare(policy, first_token(agent, prompt), current[policy])
         self._previous = current
 
@@ -71,13 +71,13 @@ class Canary:
         Raises:
             SamplerError: The engine has another base model.
         """
-        agent, seat = next(iter(self.team.seats.items()))
+        agent, local = next(iter(self.team.local_agents.items()))
         prompt = self.team.encode(agent, PROMPT)
-        found = _gap(first_token(prompt), first_token_log_probs(Seat(seat.base, None), prompt))
+        found = _gap(first_token(prompt), first_token_log_probs(LocalAgent(local.base, None), prompt))
         if not found <= LARGEST:
             raise SamplerError(
-                f"{self.engine} serves another model than {seat.base.name!r}: log-probs of the canary prompt differ by "
-                f"{found:.2g} nats per token. Start it with the base model of the team"
+                f"{self.engine} serves another model than {local.base.name!r}: log-probs of the canary prompt differ "
+                f"by {found:.2g} nats per token. Start it with the base model of the team"
             )
 
     def _compare(self, policy: str, told: Mapping[int, float], current: FloatArray) -> None:
@@ -108,16 +108,16 @@ def _gap(told: Mapping[int, float], own: FloatArray) -> float:
 
 
 @torch.no_grad()
-def first_token_log_probs(seat: Seat, prompt: IntArray) -> FloatArray:
+def first_token_log_probs(local: LocalAgent, prompt: IntArray) -> FloatArray:
     """Return the learner's log-probs of the token after a prompt at temperature 1, float32 [V].
 
     Args:
-        seat: Base model and adapter; an adapter of None is the bare base.
+        local: Base model and adapter; an adapter of None is the bare base.
         prompt: Prompt tokens, int32 [P].
     """
-    base = seat.base
+    base = local.base
     ids = torch.as_tensor(prompt, dtype=torch.long, device=base.device)[None]
-    with base.active_adapter(seat.adapter):
+    with base.active_adapter(local.adapter):
         hidden = base.trunk(input_ids=ids, use_cache=False).last_hidden_state[0, -1]  # [d]
         logits = base.head(hidden)
     found: FloatArray = logits.float().log_softmax(-1).cpu().numpy()

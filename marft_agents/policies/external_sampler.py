@@ -56,17 +56,18 @@ def sole_base(team: LanguageModelTeam) -> AdaptedBase:
     return team.bases[0]
 
 
-def num_logprobs(law: SamplingParams) -> int:
+def num_logprobs(sampling: SamplingParams) -> int:
     """Return the number of log-probs an engine must report per position, besides the sampled token's.
 
     Raises:
         SamplerError: Top-p without top-k, whose support could be any number of tokens.
     """
-    if law.restricts_support and not law.top_k:
+    if sampling.restricts_support and not sampling.top_k:
         raise SamplerError(
-            f"top_p = {law.top_p} without top_k: an engine tells the support only up to a top-k; set top_k (20, say)"
+            f"top_p = {sampling.top_p} without top_k: an engine tells the support only up to a top-k; set top_k "
+            "(20, say)"
         )
-    return law.top_k if law.restricts_support else 0
+    return sampling.top_k if sampling.restricts_support else 0
 
 
 def to_action(team: LanguageModelTeam, agent: str, prompt: IntArray, sampled: Sampled) -> Action:
@@ -81,7 +82,7 @@ def to_action(team: LanguageModelTeam, agent: str, prompt: IntArray, sampled: Sa
     Raises:
         SamplerError: No tokens, log-probs that do not match them, or an end token that the model does not have.
     """
-    base, count = team.seat(agent).base, len(sampled.token_ids)
+    base, count = team.local_agent(agent).base, len(sampled.token_ids)
     if not count or len(sampled.logprobs) != count or not all(map(math.isfinite, sampled.logprobs)):
         raise SamplerError(
             f"agent {agent!r}: wanted at least one token with a finite log-prob each, found {count} tokens and "
@@ -94,7 +95,7 @@ def to_action(team: LanguageModelTeam, agent: str, prompt: IntArray, sampled: Sa
             f"wanted 'length', or 'stop' after one of the end tokens {sorted(base.end_ids)}: start a vLLM server with "
             "--generation-config vllm, so that the model's folder adds no stop tokens"
         )
-    if not num_logprobs(team.law):  # every token could be sampled
+    if not num_logprobs(team.sampling):  # every token could be sampled
         return base.action(prompt, sampled.token_ids, sampled.logprobs, None, exact=False)
     support: list[IntArray] = []
     for token, top in zip(sampled.token_ids, sampled.top, strict=True):
@@ -111,7 +112,7 @@ def without_mixing(team: LanguageModelTeam, sample: Answer) -> Answer:
     """
 
     def split(requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
-        adapted = [team.seat(request.agent).adapter is not None for request in requests]
+        adapted = [team.local_agent(request.agent).adapter is not None for request in requests]
         actions: dict[int, Action] = {}
         for part in (True, False):
             rows = [row for row, has_adapter in enumerate(adapted) if has_adapter == part]
@@ -147,7 +148,7 @@ class AdapterVersions:
         names = folder_names(list(self.team.policies))
         written = {policy: self.folder / f"{name}-{self._run}-{self._count}" for policy, name in names.items()}
         for policy, path in written.items():
-            save_adapter(self.team.seat(self.team.policies[policy][0]), path)
+            save_adapter(self.team.local_agent(self.team.policies[policy][0]), path)
         return written
 
     def remove(self, written: Mapping[str, Path]) -> None:

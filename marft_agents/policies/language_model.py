@@ -53,8 +53,8 @@ UNUSED_ADAPTER = "frozen"  # of a base that only frozen agents play: PEFT wants 
 
 
 @dataclass(frozen=True)
-class Seat:
-    """Base model and adapter of one agent.
+class LocalAgent:
+    """Agent that is played in this process, by a base model and an adapter.
 
     Attributes:
         base: The base model with its adapters.
@@ -69,13 +69,13 @@ class LanguageModelTeam:
     """Policies of all agents of a team.
 
     Args:
-        seats: Agent -> its base model and adapter.
-        law: Sampling parameters of all agents.
+        local_agents: Agent -> its base model and adapter.
+        sampling: Sampling parameters of all agents.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
         max_batch: Largest number of actions generated at once.
         engine: Engine of decoding, and the memory of its KV cache; 0 there means any.
         partners: Agent -> policy, for remote agents of the team.
-        agents: All agents in the order of the team; empty: those of `seats`, then those of `partners`.
+        agents: All agents in the order of the team; empty: those of `local_agents`, then those of `partners`.
 
     Attributes:
         prompt_cache_use: Prompt tokens of its sessions, and those that were known from earlier turns.
@@ -89,8 +89,8 @@ class LanguageModelTeam:
 
     def __init__(
         self,
-        seats: Mapping[str, Seat],
-        law: SamplingParams,
+        local_agents: Mapping[str, LocalAgent],
+        sampling: SamplingParams,
         *,
         context: ContextSettings | None = None,
         max_batch: int = 128,
@@ -98,33 +98,33 @@ class LanguageModelTeam:
         partners: Mapping[str, Partner] | None = None,
         agents: Sequence[str] = (),
     ) -> None:
-        self.seats = dict(seats)
+        self.local_agents = dict(local_agents)
         self.partners = dict(partners or {})
-        self.agents = tuple(agents or [*self.seats, *self.partners])
+        self.agents = tuple(agents or [*self.local_agents, *self.partners])
         _check_agent_ids(self.agents)
-        _check_adapter_names(self.seats)
-        self.law = law
+        _check_adapter_names(self.local_agents)
+        self.sampling = sampling
         self.context = context or ContextSettings()
         self.max_batch, self.engine = max_batch, engine or EngineSettings()
         self.prompt_cache_use = PromptCacheUse()
         self._engines: dict[tuple[AdaptedBase, int], StepEngine] = {}
         self.windows = {
-            agent: choose_window(seat.base.name, context_length(seat.base.peft.config), self.context, law)
-            for agent, seat in self.seats.items()
+            agent: choose_window(local.base.name, context_length(local.base.peft.config), self.context, sampling)
+            for agent, local in self.local_agents.items()
         }
 
     @property
     def bases(self) -> list[AdaptedBase]:
         """Distinct base models, in the order of the team."""
-        return list({id(seat.base): seat.base for seat in self.seats.values()}.values())
+        return list({id(local.base): local.base for local in self.local_agents.values()}.values())
 
     @property
     def policies(self) -> dict[str, list[str]]:
         """Trainable policies: policy name -> agents that play it (several if they share an adapter)."""
         grouped: dict[str, list[str]] = {}
-        for agent, seat in self.seats.items():
-            if seat.adapter is not None:
-                grouped.setdefault(seat.adapter, []).append(agent)
+        for agent, local in self.local_agents.items():
+            if local.adapter is not None:
+                grouped.setdefault(local.adapter, []).append(agent)
         return grouped
 
     @property
@@ -135,13 +135,13 @@ class LanguageModelTeam:
     @property
     def caches(self) -> dict[str, tuple[str, str | None]]:
         """Agent -> base and adapter that it plays; agents of equal ones could share a KV cache."""
-        return {agent: (seat.base.name, seat.adapter) for agent, seat in self.seats.items()}
+        return {agent: (local.base.name, local.adapter) for agent, local in self.local_agents.items()}
 
-    def seat(self, agent: str) -> Seat:
+    def local_agent(self, agent: str) -> LocalAgent:
         """Return an agent's base and adapter, or raise a KeyError that lists the team's agents."""
-        if agent not in self.seats:
-            raise KeyError(f"no policy for agent {agent!r}; this team plays {', '.join(self.seats)}")
-        return self.seats[agent]
+        if agent not in self.local_agents:
+            raise KeyError(f"no policy for agent {agent!r}; this team plays {', '.join(self.local_agents)}")
+        return self.local_agents[agent]
 
     def prompt(self, agent: str, observation: str) -> ChatPrompt:
         """Encode an agent's observation as a prompt that leaves room for its action in the context window.
@@ -149,21 +149,21 @@ class LanguageModelTeam:
         Raises:
             ContextOverflowError: The prompt does not fit; names the agent, tokens found and wanted.
         """
-        tokenizer = self.seat(agent).base.tokenizer
-        return _encode(agent, tokenizer, observation, self.windows[agent], self.law, self.context)
+        tokenizer = self.local_agent(agent).base.tokenizer
+        return _encode(agent, tokenizer, observation, self.windows[agent], self.sampling, self.context)
 
     def encode(self, agent: str, observation: str) -> IntArray:
         """Return the token ids of an agent's prompt, int32 [P]; see `prompt`."""
         return self.prompt(agent, observation).ids
 
-    def under(self, law: SamplingParams) -> LanguageModelTeam:
+    def under(self, sampling: SamplingParams) -> LanguageModelTeam:
         """Return the same policies with other sampling parameters, for evaluation."""
-        partners = {agent: partner.under(law) for agent, partner in self.partners.items()}
-        return self._like(self.seats, law, partners, self.agents)
+        partners = {agent: partner.under(sampling) for agent, partner in self.partners.items()}
+        return self._like(self.local_agents, sampling, partners, self.agents)
 
-    def seated(self, seats: Mapping[str, Seat]) -> LanguageModelTeam:
+    def with_local_agents(self, local_agents: Mapping[str, LocalAgent]) -> LanguageModelTeam:
         """Return the team with other bases or adapters of its local agents."""
-        return self._like(seats, self.law, self.partners, self.agents)
+        return self._like(local_agents, self.sampling, self.partners, self.agents)
 
     def renamed(self, old_names: Mapping[str, str]) -> LanguageModelTeam:
         """Return the team under other agent ids.
@@ -172,19 +172,23 @@ class LanguageModelTeam:
             old_names: New id of each agent -> its present id.
         """
         return self._like(
-            {new: self.seats[old] for new, old in old_names.items() if old in self.seats},
-            self.law,
+            {new: self.local_agents[old] for new, old in old_names.items() if old in self.local_agents},
+            self.sampling,
             {new: self.partners[old] for new, old in old_names.items() if old in self.partners},
             tuple(old_names),
         )
 
     def _like(
-        self, seats: Mapping[str, Seat], law: SamplingParams, partners: Mapping[str, Partner], agents: Sequence[str]
+        self,
+        local_agents: Mapping[str, LocalAgent],
+        sampling: SamplingParams,
+        partners: Mapping[str, Partner],
+        agents: Sequence[str],
     ) -> LanguageModelTeam:
         """Return another team with the same settings and the same engines."""
         made = LanguageModelTeam(
-            seats,
-            law,
+            local_agents,
+            sampling,
             context=self.context,
             max_batch=self.max_batch,
             engine=self.engine,
@@ -226,7 +230,7 @@ class LanguageModelTeam:
         if not self.partners:
             return self._answer_local(requests, sample)
         own = FunctionPolicy(partial(self._answer_local, sample=sample))
-        everyone: dict[str, Policy] = {**dict.fromkeys(self.seats, own), **self.partners}
+        everyone: dict[str, Policy] = {**dict.fromkeys(self.local_agents, own), **self.partners}
         return MixedPolicy(everyone).act(requests)
 
     def _answer_local(
@@ -262,12 +266,14 @@ class LanguageModelTeam:
         """
         by_base: dict[AdaptedBase, list[int]] = {}
         for i, request in enumerate(requests):
-            by_base.setdefault(self.seat(request.agent).base, []).append(i)
+            by_base.setdefault(self.local_agent(request.agent).base, []).append(i)
         actions: dict[int, Action] = {}
         for base, members in by_base.items():
-            asked = [Prompt(prompts[i], requests[i].generator, self.seat(requests[i].agent).adapter) for i in members]
+            asked = [
+                Prompt(prompts[i], requests[i].generator, self.local_agent(requests[i].agent).adapter) for i in members
+            ]
             with self.borrowed_engine(base) as engine:
-                answers = generate(base, asked, self.law, cache=caches.get(base), engine=engine)
+                answers = generate(base, asked, self.sampling, cache=caches.get(base), engine=engine)
             actions.update(zip(members, answers, strict=True))
         return [actions[i] for i in range(len(requests))]
 
@@ -289,7 +295,7 @@ class LanguageModelTeam:
 
     def engine_limits(self) -> list[str]:
         """Return what the engines of its bases leave out, one line each; none where steps are not captured."""
-        limits = (self._engine(base).limits(self.law) for base in self.bases)
+        limits = (self._engine(base).limits(self.sampling) for base in self.bases)
         return [line for line in limits if line is not None]
 
     def prompt_cache(self, base: AdaptedBase) -> PromptCache:
@@ -320,7 +326,7 @@ def build_team(
     models: Mapping[str, str],
     *,
     lora: LoraSettings,
-    law: SamplingParams,
+    sampling: SamplingParams,
     sharing: Sharing = "separate",
     seed: int = 0,
     device: Devices = None,
@@ -337,7 +343,7 @@ def build_team(
         models: Agent -> model name (see `partners` and `pretrained.load`). Agents of one local model on one device
             share it in memory. The key "*" stands for all others.
         lora: Rank, scale and target layers of the adapters.
-        law: Sampling parameters of all agents.
+        sampling: Sampling parameters of all agents.
         sharing: "separate" for one adapter per agent, "shared" for one for all agents of a base.
         seed: Seed of the adapters' initial weights.
         device: Device of the bases, or agent -> device of its base, with "*" for all others. None, and agents that
@@ -367,9 +373,9 @@ def build_team(
     if sharing == "shared" and len(set(names)) < len(names):
         raise SettingsError("device: found several for agents that share one adapter, wanted one for all")
     dtypes = {place: dtype_on(place, dtype) for _, place in members}
-    engine = engine_for(agents, models, law, device, dtype, context, engine)
-    partners = {agent: open_partner(model, law, remote) for agent, model in chosen.items() if not model.local}
-    seats: dict[str, Seat] = {}
+    engine = engine_for(agents, models, sampling, device, dtype, context, engine)
+    partners = {agent: open_partner(model, sampling, remote) for agent, model in chosen.items() if not model.local}
+    local_agents: dict[str, LocalAgent] = {}
     for number, ((name, place), own) in enumerate(members.items()):
         trained = [agent for agent in own if not chosen[agent].kind]
         shared = SHARED_ADAPTER if len(members) == 1 else f"{SHARED_ADAPTER}_{number}"
@@ -381,11 +387,11 @@ def build_team(
         base.device = place
         for agent in own:
             adapter = shared if sharing == "shared" else agent
-            seats[agent] = Seat(base, adapter if agent in trained else None)
-    order = {agent: seats[agent] for agent in agents if agent in seats}
+            local_agents[agent] = LocalAgent(base, adapter if agent in trained else None)
+    order = {agent: local_agents[agent] for agent in agents if agent in local_agents}
     return LanguageModelTeam(
         order,
-        law,
+        sampling,
         context=context,
         max_batch=engine.max_batch or ROWS["cpu"],
         engine=engine,
@@ -397,7 +403,7 @@ def build_team(
 def engine_for(
     agents: Sequence[str],
     models: Mapping[str, str],
-    law: SamplingParams,
+    sampling: SamplingParams,
     device: Devices = None,
     dtype: Dtype = "auto",
     context: ContextSettings | None = None,
@@ -413,7 +419,9 @@ def engine_for(
     windows, bases = [0], []
     for agent, place in placed.items():
         config = load_config(chosen[agent].source)
-        windows.append(choose_window(chosen[agent].source, context_length(config), context or ContextSettings(), law))
+        windows.append(
+            choose_window(chosen[agent].source, context_length(config), context or ContextSettings(), sampling)
+        )
         bases.append((config, dtype_on(place, dtype)))
     return engine.resolved(next(iter(placed.values())), bases, max(windows)) if placed else engine
 
@@ -435,13 +443,15 @@ def _numbered(device: torch.device) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device()) if device == torch.device("cuda") else device
 
 
-def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingParams, context: ContextSettings) -> None:
+def check_first_prompts(
+    env: Any, models: Mapping[str, str], sampling: SamplingParams, context: ContextSettings
+) -> None:
     """Refuse remote agents that do not answer, and profiles that leave no room, before any weights are loaded.
 
     Args:
         env: An AEC environment; it is reset. Agents without an observation yet are skipped.
         models: Agent -> model name, as in `build_team`.
-        law: Sampling parameters of all agents.
+        sampling: Sampling parameters of all agents.
         context: Length limit of a prompt with its action, and the treatment of longer prompts.
 
     Raises:
@@ -450,7 +460,7 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingParams
         ModelError, SettingsError: See `build_team`.
     """
     chosen = models_of(env.possible_agents, models)
-    check_partners(models, law)
+    check_partners(models, sampling)
     env.reset(seed=0)
     readers: dict[str, tuple[Any, int]] = {}  # model name -> its tokenizer and window
     for agent, model in chosen.items():
@@ -458,7 +468,7 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingParams
             continue
         name = model.source
         if name not in readers:
-            window = choose_window(name, context_length(load_config(name)), context, law)
+            window = choose_window(name, context_length(load_config(name)), context, sampling)
             readers[name] = load_tokenizer(name), window
         try:
             observation = env.observe(agent)
@@ -466,18 +476,18 @@ def check_first_prompts(env: Any, models: Mapping[str, str], law: SamplingParams
             continue
         if isinstance(observation, str):
             tokenizer, window = readers[name]
-            _encode(agent, tokenizer, observation, window, law, context)
+            _encode(agent, tokenizer, observation, window, sampling, context)
 
 
 def _encode(
-    agent: str, tokenizer: Any, observation: str, window: int, law: SamplingParams, context: ContextSettings
+    agent: str, tokenizer: Any, observation: str, window: int, sampling: SamplingParams, context: ContextSettings
 ) -> ChatPrompt:
     try:
-        return encode(tokenizer, observation, window - law.max_new_tokens, context.overflow)
+        return encode(tokenizer, observation, window - sampling.max_new_tokens, context.overflow)
     except ContextOverflowError as error:
         raise ContextOverflowError(
-            f"agent {agent!r}: {error} (context_window = {window} less max_new_tokens = {law.max_new_tokens}): raise "
-            "the window, shorten the profile or the task, or let agents say less"
+            f"agent {agent!r}: {error} (context_window = {window} less max_new_tokens = {sampling.max_new_tokens}): "
+            "raise the window, shorten the profile or the task, or let agents say less"
         ) from error
 
 
@@ -503,14 +513,14 @@ def models_of(agents: Sequence[str], models: Mapping[str, str]) -> dict[str, Age
     return {agent: agent_model(models.get(agent, models.get("*", ""))) for agent in agents}
 
 
-def choose_window(model: str, longest: int | None, context: ContextSettings, law: SamplingParams) -> int:
+def choose_window(model: str, longest: int | None, context: ContextSettings, sampling: SamplingParams) -> int:
     """Return the context window of a model in tokens.
 
     Args:
         model: Model name for the error message.
         longest: Largest number of tokens the model can read; None if unknown.
         context: Settings with the requested window.
-        law: Sampling parameters; the longest action must leave room for a prompt.
+        sampling: Sampling parameters; the longest action must leave room for a prompt.
 
     Raises:
         SettingsError: The model cannot read so many tokens, or an action may fill the whole window.
@@ -518,9 +528,9 @@ def choose_window(model: str, longest: int | None, context: ContextSettings, law
     window = context.context_window or min(longest or LARGEST_DEFAULT, LARGEST_DEFAULT)
     if longest is not None and window > longest:
         raise SettingsError(f"context_window = {window}: model {model!r} reads at most {longest} tokens")
-    if law.max_new_tokens >= window:
+    if sampling.max_new_tokens >= window:
         raise SettingsError(
-            f"max_new_tokens = {law.max_new_tokens} leaves no room for a prompt in the context window of model "
+            f"max_new_tokens = {sampling.max_new_tokens} leaves no room for a prompt in the context window of model "
             f"{model!r}: wanted fewer than {window}, which is for prompt and action together"
         )
     return window
@@ -535,14 +545,14 @@ def _check_agent_ids(agents: Sequence[Any]) -> None:
             )
 
 
-def _check_adapter_names(seats: Mapping[str, Seat]) -> None:
-    first: dict[str, tuple[str, Seat]] = {}
-    for agent, seat in seats.items():
-        if seat.adapter is None:
+def _check_adapter_names(local_agents: Mapping[str, LocalAgent]) -> None:
+    first: dict[str, tuple[str, LocalAgent]] = {}
+    for agent, local in local_agents.items():
+        if local.adapter is None:
             continue
-        other, place = first.setdefault(seat.adapter, (agent, seat))
-        if place.base is not seat.base:
+        other, place = first.setdefault(local.adapter, (agent, local))
+        if place.base is not local.base:
             raise ModelError(
-                f"agents {other!r} and {agent!r} play adapter {seat.adapter!r} on different bases "
-                f"({place.base.name}, {seat.base.name}): give each base's adapter a name of its own"
+                f"agents {other!r} and {agent!r} play adapter {local.adapter!r} on different bases "
+                f"({place.base.name}, {local.base.name}): give each base's adapter a name of its own"
             )

@@ -132,7 +132,7 @@ def agent_prefix(text: str) -> bool:
 class Partner(Policy, Protocol):
     """Policy of a remote agent of a team."""
 
-    def under(self, law: SamplingParams) -> Partner:
+    def under(self, sampling: SamplingParams) -> Partner:
         """Return the same agent with other sampling parameters."""
         ...
 
@@ -145,12 +145,12 @@ class Partner(Policy, Protocol):
         ...
 
 
-def open_partner(model: AgentModel, law: SamplingParams, settings: RemoteSettings | None = None) -> Partner:
+def open_partner(model: AgentModel, sampling: SamplingParams, settings: RemoteSettings | None = None) -> Partner:
     """Return the policy of a remote agent; a request that fails makes its episode fail.
 
     Args:
         model: Model of kind "endpoint" or "a2a".
-        law: Sampling parameters; an A2A agent has its own.
+        sampling: Sampling parameters; an A2A agent has its own.
         settings: Limits of the requests.
 
     Raises:
@@ -161,15 +161,15 @@ def open_partner(model: AgentModel, law: SamplingParams, settings: RemoteSetting
         from marft_agents.policies.a2a_agent import A2APolicy
 
         return A2APolicy(model.source, **settings.limits())
-    return RemotePolicy(model.source, model.name, law, **settings.of_endpoint(), fails_episodes=True)
+    return RemotePolicy(model.source, model.name, sampling, **settings.of_endpoint(), fails_episodes=True)
 
 
-def check_partners(models: Mapping[str, str], law: SamplingParams) -> None:
+def check_partners(models: Mapping[str, str], sampling: SamplingParams) -> None:
     """Refuse remote agents that do not answer, before any model is loaded.
 
     Args:
         models: Model name by agent.
-        law: Sampling parameters of the team.
+        sampling: Sampling parameters of the team.
 
     Raises:
         RemoteError: An agent does not answer; the message names it.
@@ -180,7 +180,7 @@ def check_partners(models: Mapping[str, str], law: SamplingParams) -> None:
         model = agent_model(text)
         if model.local:
             continue
-        partner = open_partner(model, law, limits)
+        partner = open_partner(model, sampling, limits)
         try:
             partner.check()
         except RemoteError as error:

@@ -37,7 +37,7 @@ class RemotePolicy:
     Args:
         base_url: URL of the endpoint, up to and including its version, like `http://localhost:8000/v1`.
         model: Model name at the endpoint.
-        law: Temperature, top_p and token limit; endpoints do not support top-k.
+        sampling: Temperature, top_p and token limit; endpoints do not support top-k.
         api_key_env: Environment variable that holds the key; if unset, a dummy key is sent.
         concurrency: Largest number of requests in flight.
         timeout_s: Time limit of one try, from its first byte to the last one of the answer, in seconds.
@@ -54,7 +54,7 @@ class RemotePolicy:
         self,
         base_url: str,
         model: str,
-        law: SamplingParams | None = None,
+        sampling: SamplingParams | None = None,
         *,
         api_key_env: str = "OPENAI_API_KEY",
         concurrency: int = 8,
@@ -66,7 +66,7 @@ class RemotePolicy:
     ) -> None:
         self.base_url = base_url
         self.model = model
-        self.law = _without_top_k(law or SamplingParams())
+        self.sampling = _without_top_k(sampling or SamplingParams())
         self.concurrency = concurrency
         self.token_limit = token_limit
         self.sends_seed = sends_seed
@@ -87,10 +87,10 @@ class RemotePolicy:
         finally:
             pool.shutdown(cancel_futures=True)  # after a failure, waiting requests are not sent
 
-    def under(self, law: SamplingParams) -> RemotePolicy:
+    def under(self, sampling: SamplingParams) -> RemotePolicy:
         """Return the same endpoint with other sampling parameters; both share the client."""
         other = copy.copy(self)
-        other.law = _without_top_k(law)
+        other.sampling = _without_top_k(sampling)
         return other
 
     def check(self) -> None:
@@ -126,9 +126,9 @@ class RemotePolicy:
             completion = self._client.chat.completions.create(
                 model=self.model,
                 messages=merge_turns(messages_of(request.observation)),
-                temperature=self.law.temperature,
-                top_p=self.law.top_p,
-                **{self.token_limit: self.law.max_new_tokens},
+                temperature=self.sampling.temperature,
+                top_p=self.sampling.top_p,
+                **{self.token_limit: self.sampling.max_new_tokens},
                 **({"seed": seed} if self.sends_seed else {}),
             )
         except (OpenAIError, ValueError) as error:  # ValueError: the body is not JSON
@@ -159,10 +159,10 @@ class RemotePolicy:
         return f"endpoint {self.base_url}, model {self.model!r}, agent {request.agent!r}"
 
 
-def _without_top_k(law: SamplingParams) -> SamplingParams:
-    if law.top_k:
-        raise RemoteError(f"top_k = {law.top_k}: chat-completions endpoints know no top-k, wanted 0")
-    return law
+def _without_top_k(sampling: SamplingParams) -> SamplingParams:
+    if sampling.top_k:
+        raise RemoteError(f"top_k = {sampling.top_k}: chat-completions endpoints know no top-k, wanted 0")
+    return sampling
 
 
 def _usage(completion: Any) -> TokenCounts | None:

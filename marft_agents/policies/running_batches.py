@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class _Joining:
     """A thread that enters (1) or leaves (-1) the batch of some sampling parameters."""
 
-    law: SamplingParams
+    sampling: SamplingParams
     change: int
 
 
@@ -33,7 +33,7 @@ class _Joining:
 class _Asked:
     """Requests of a thread, and the future of their actions."""
 
-    law: SamplingParams
+    sampling: SamplingParams
     requests: Sequence[Request]
     actions: Future[list[Action]]
 
@@ -52,19 +52,19 @@ class RunningBatches:
         self._thread.start()
 
     @contextlib.contextmanager
-    def joined(self, law: SamplingParams) -> Iterator[Policy]:
+    def joined(self, sampling: SamplingParams) -> Iterator[Policy]:
         """Return a policy whose requests join the batch of some sampling parameters, from any thread."""
 
         def answer(requests: Sequence[Request]) -> list[Action]:
-            asked = _Asked(law, requests, Future())
+            asked = _Asked(sampling, requests, Future())
             self._arrived.put(asked)
             return asked.actions.result()
 
-        self._arrived.put(_Joining(law, 1))
+        self._arrived.put(_Joining(sampling, 1))
         try:
             yield FunctionPolicy(answer)
         finally:
-            self._arrived.put(_Joining(law, -1))
+            self._arrived.put(_Joining(sampling, -1))
 
     def close(self) -> None:
         """Stop sampling; nobody waits for an action any more."""
@@ -77,15 +77,17 @@ class RunningBatches:
             for item in self._arrivals(wait=not any(batch.waits for batch in batches.values())):
                 if item is None:
                     return
-                if item.law not in batches:
-                    batches[item.law] = _Batch(self._team if item.law == self._team.law else self._team.under(item.law))
-                batch = batches[item.law]
+                if item.sampling not in batches:
+                    batches[item.sampling] = _Batch(
+                        self._team if item.sampling == self._team.sampling else self._team.under(item.sampling)
+                    )
+                batch = batches[item.sampling]
                 if isinstance(item, _Asked):
                     batch.add(item)
                     continue
                 batch.members += item.change
                 if not batch.members:
-                    batches.pop(item.law).close()
+                    batches.pop(item.sampling).close()
             for batch in batches.values():
                 batch.advance()
 

@@ -72,7 +72,7 @@ class ServerSampler:
         self.team = team
         self.base_url = base_url
         self.concurrency = concurrency
-        self._top = num_logprobs(team.law)
+        self._top = num_logprobs(team.sampling)
         self._client = open_client(base_url, os.environ.get(api_key_env) or NO_KEY, timeout_s, retries)
         self._versions = AdapterVersions(team, folder)
         self._written: dict[str, Path] = {}
@@ -140,29 +140,31 @@ class ServerSampler:
         self._versions.remove(written)
 
     def _sample(self, agent: str, prompt: IntArray, seed: int) -> Sampled:
-        law = self.team.law
+        sampling = self.team.sampling
         choice = self._complete(
             self._model_of(agent),
             prompt.tolist(),
-            temperature=law.temperature,
-            top_p=law.top_p,
-            max_tokens=law.max_new_tokens,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_new_tokens,
             seed=seed,
             logprobs=max(1, self._top),
-            top_k=law.top_k,
-            stop_token_ids=sorted(self.team.seat(agent).base.end_ids),
+            top_k=sampling.top_k,
+            stop_token_ids=sorted(self.team.local_agent(agent).base.end_ids),
         )
         return self._read(choice, prompt)
 
     def _model_of(self, agent: str) -> str:
-        adapter = self.team.seat(agent).adapter
+        adapter = self.team.local_agent(agent).adapter
         if adapter is None:
             return self._model
         if adapter not in self._written:
             raise SamplerError("refresh() has to be called before act(): the server has no adapters yet")
         return self._written[adapter].name
 
-    def _complete(self, model: str, prompt: list[int], *, top_k: int, stop_token_ids: list[int], **law: Any) -> Any:
+    def _complete(
+        self, model: str, prompt: list[int], *, top_k: int, stop_token_ids: list[int], **sampling: Any
+    ) -> Any:
         beyond_openai = {  # set explicitly: else a server reads them from the model's folder
             "top_k": top_k,
             "min_p": 0.0,
@@ -173,7 +175,9 @@ class ServerSampler:
         }
 
         def complete() -> Any:
-            completion = self._client.completions.create(model=model, prompt=prompt, extra_body=beyond_openai, **law)
+            completion = self._client.completions.create(
+                model=model, prompt=prompt, extra_body=beyond_openai, **sampling
+            )
             return completion.choices[0].to_dict()
 
         return self._try(f"model {model!r}", complete)
@@ -197,12 +201,12 @@ class ServerSampler:
 
         Under top-k 1 every other token is impossible; raw logits would still give it a finite log-prob.
         """
-        prompt = self.team.encode(next(iter(self.team.seats)), "?")
+        prompt = self.team.encode(next(iter(self.team.local_agents)), "?")
         told = self._one_token(self._model, prompt, width=PROBE_WIDTH, top_k=1).values()
         if len(told) >= PROBE_WIDTH and min(told) > MASKED:
             raise SamplerError(
-                f"server {self.base_url} tells log-probs of the raw logits, wanted those under the sampling law: start "
-                "it with --logprobs-mode processed_logprobs"
+                f"server {self.base_url} tells log-probs of the raw logits, wanted those of the sampling "
+                "distribution: start it with --logprobs-mode processed_logprobs"
             )
 
     def _first_token(self, agent: str, prompt: IntArray) -> Mapping[int, float]:
@@ -210,8 +214,8 @@ class ServerSampler:
 
     def _one_token(self, model: str, prompt: IntArray, *, width: int, top_k: int) -> Mapping[int, float]:
         """Sample one token at temperature 1; return the log-probs of the `width` likeliest ones and its own."""
-        law = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 1, "seed": 0, "logprobs": width}
-        choice = self._complete(model, prompt.tolist(), top_k=top_k, stop_token_ids=[], **law)
+        sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 1, "seed": 0, "logprobs": width}
+        choice = self._complete(model, prompt.tolist(), top_k=top_k, stop_token_ids=[], **sampling)
         return self._read(choice, prompt).top[0]
 
     def _post(self, route: str, body: dict[str, str]) -> None:

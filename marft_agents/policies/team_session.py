@@ -53,7 +53,7 @@ class TeamSession:
 
     def _submit(self, request: Request) -> int:
         number = next(self._numbers)
-        seat = self._team.seat(request.agent)
+        local = self._team.local_agent(request.agent)
         try:
             prompt = self._team.prompt(request.agent, request.observation)
         except ContextOverflowError as error:
@@ -62,14 +62,14 @@ class TeamSession:
             self._failed.append((number, failed_action(str(error))))
             return number
         with self._lock:
-            if seat.base not in self._generations:
-                engine = self._engines.enter_context(self._team.borrowed_engine(seat.base))
-                self._generations[seat.base] = Generation(
-                    seat.base, self._team.law, cache=self._caches[seat.base], engine=engine
+            if local.base not in self._generations:
+                engine = self._engines.enter_context(self._team.borrowed_engine(local.base))
+                self._generations[local.base] = Generation(
+                    local.base, self._team.sampling, cache=self._caches[local.base], engine=engine
                 )
-            asked = Prompt(prompt.ids, request.generator, seat.adapter)
-            row = self._generations[seat.base].submit(asked)
-            self._running[seat.base, row] = number, prompt.shortened
+            asked = Prompt(prompt.ids, request.generator, local.adapter)
+            row = self._generations[local.base].submit(asked)
+            self._running[local.base, row] = number, prompt.shortened
         return number
 
     def advance(self) -> list[tuple[int, Action]]:

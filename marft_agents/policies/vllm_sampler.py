@@ -79,7 +79,7 @@ class VllmSampler:
         **engine: Any,
     ) -> None:
         base = sole_base(team)
-        self._top = num_logprobs(team.law)
+        self._top = num_logprobs(team.sampling)
         self._vllm, self._lora = _import("vllm"), _import("vllm.lora.request")
         source = base.peft.config.name_or_path
         if not source:
@@ -134,7 +134,7 @@ class VllmSampler:
     def _generate(self, requests: Sequence[Request], prompts: Sequence[IntArray]) -> list[Action]:
         outputs = self._engine.generate(
             [{"prompt_token_ids": prompt.tolist()} for prompt in prompts],
-            [self._law(request) for request in requests],
+            [self._sampling(request) for request in requests],
             lora_request=[self._lora_of(request.agent) for request in requests],
             use_tqdm=False,
         )
@@ -144,9 +144,9 @@ class VllmSampler:
         ]
 
     def _first_token(self, agent: str, prompt: IntArray) -> Mapping[int, float]:
-        law = self._vllm.SamplingParams(temperature=1.0, max_tokens=1, seed=0, logprobs=WIDTH, detokenize=False)
+        sampling = self._vllm.SamplingParams(temperature=1.0, max_tokens=1, seed=0, logprobs=WIDTH, detokenize=False)
         tokens = [{"prompt_token_ids": prompt.tolist()}]
-        [output] = self._engine.generate(tokens, [law], lora_request=[self._lora_of(agent)], use_tqdm=False)
+        [output] = self._engine.generate(tokens, [sampling], lora_request=[self._lora_of(agent)], use_tqdm=False)
         return _read(output.outputs[0]).top[0]
 
     def close(self) -> None:
@@ -155,21 +155,21 @@ class VllmSampler:
         self._versions.remove(self._written)
         self._written = {}
 
-    def _law(self, request: Request) -> Any:
-        law = self.team.law
+    def _sampling(self, request: Request) -> Any:
+        sampling = self.team.sampling
         return self._vllm.SamplingParams(
-            temperature=law.temperature,
-            top_k=law.top_k,
-            top_p=law.top_p,
-            max_tokens=law.max_new_tokens,
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_new_tokens,
             seed=int(request.generator.integers(2**31)),
             logprobs=self._top,
-            stop_token_ids=sorted(self.team.seat(request.agent).base.end_ids),
+            stop_token_ids=sorted(self.team.local_agent(request.agent).base.end_ids),
             detokenize=False,
         )
 
     def _lora_of(self, agent: str) -> Any:
-        adapter = self.team.seat(agent).adapter
+        adapter = self.team.local_agent(agent).adapter
         if adapter is None:
             return None
         if adapter not in self._loras:

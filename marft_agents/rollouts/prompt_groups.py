@@ -125,18 +125,18 @@ class Experience:
         }
 
 
-def gather(draw: Callable[[Sequence[int]], Sequence[PromptGroup]], update: int, sampling: GroupSettings) -> Experience:
+def gather(draw: Callable[[Sequence[int]], Sequence[PromptGroup]], update: int, grouping: GroupSettings) -> Experience:
     """Gather the prompt groups of one update; the choice of tasks is a function of seed, update and round.
 
     Args:
         draw: Plays prompt groups by their numbers and returns them in order, see `play_groups`.
         update: Index of the update.
-        sampling: Number of prompt groups, episodes and branches.
+        grouping: Number of prompt groups, episodes and branches.
 
     Raises:
         AllEpisodesFailedError: All episodes of the first prompt groups failed, or all branches.
     """
-    rounds, size = 1 + sampling.extra_rounds, sampling.groups
+    rounds, size = 1 + grouping.extra_rounds, grouping.groups
     first = draw(range(update * rounds * size, (update * rounds + 1) * size))
     _refuse_all_failed("episodes", [trajectory for group in first for trajectory in group.episodes])
     _refuse_all_failed("branches", [trajectory for group in first for trajectory in group.siblings])
@@ -150,7 +150,7 @@ def gather(draw: Callable[[Sequence[int]], Sequence[PromptGroup]], update: int, 
         for i, group in zip(uninformative, drawn, strict=True):
             if group.informative:
                 batch[i] = group
-    if sampling.extra_rounds:
+    if grouping.extra_rounds:
         batch = [group for group in batch if group.informative] or batch
     return Experience(tuple(first), tuple(further), tuple(batch))
 
@@ -158,54 +158,54 @@ def gather(draw: Callable[[Sequence[int]], Sequence[PromptGroup]], update: int, 
 def play_groups(
     play: Callable[[Sequence[EpisodeStart]], Sequence[Trajectory]],
     numbers: Sequence[int],
-    sampling: GroupSettings,
+    grouping: GroupSettings,
     agents: Collection[str] | None = None,
 ) -> list[PromptGroup]:
     """Play prompt groups and their branches; an episode depends on the seed and the number of its group alone.
 
     Args:
         play: Plays episodes; returns their trajectories in order.
-        numbers: Numbers of the prompt groups in the run. Blocks of `sampling.groups` numbers follow each other: the
+        numbers: Numbers of the prompt groups in the run. Blocks of `grouping.groups` numbers follow each other: the
             first prompt groups of an update, then those of each extra round.
-        sampling: Number of prompt groups, episodes and branches.
+        grouping: Number of prompt groups, episodes and branches.
         agents: Agents whose turns are branched; None for all agents that play tokens.
     """
     episodes: list[EpisodeStart] = []
     for number in numbers:
-        episodes += _episodes(number, sampling)
+        episodes += _episodes(number, grouping)
     played = play(episodes)
     found = [Branches((trajectory,)) for trajectory in played]
-    if sampling.branches:
+    if grouping.branches:
         found = branch(
             play,
             episodes,
             played,
-            alternatives=sampling.branches,
-            seed=sampling.seed,
-            most_turns=sampling.branched_turns,
+            alternatives=grouping.branches,
+            seed=grouping.seed,
+            most_turns=grouping.branched_turns,
             agents=agents,
         )
     groups = []
-    for first in range(0, len(played), sampling.group_size):
-        of_group = slice(first, first + sampling.group_size)
+    for first in range(0, len(played), grouping.group_size):
+        of_group = slice(first, first + grouping.group_size)
         trained: list[Trajectory] = []
         siblings: list[Trajectory] = []
         for branches in found[of_group]:
             trained += branches.trained
             siblings += branches.siblings
-        differs = differing(trained, by_turn=sampling.by_turn, own_rewards=sampling.own_rewards)
+        differs = differing(trained, by_turn=grouping.by_turn, own_rewards=grouping.own_rewards)
         groups.append(PromptGroup(tuple(played[of_group]), tuple(trained), tuple(siblings), tuple(differs)))
     return groups
 
 
-def _episodes(number: int, sampling: GroupSettings) -> list[EpisodeStart]:
+def _episodes(number: int, grouping: GroupSettings) -> list[EpisodeStart]:
     """Return the starts of the episodes of a prompt group."""
-    block, place = divmod(number, sampling.groups)
-    update, extra = divmod(block, 1 + sampling.extra_rounds)
+    block, place = divmod(number, grouping.groups)
+    update, extra = divmod(block, 1 + grouping.extra_rounds)
     options = None  # the environment samples a task
-    if sampling.tasks and not extra:  # only the first groups of an update follow the order of an epoch
-        options = tasks_of_update(sampling.seed, update, sampling.groups, sampling.tasks)[place]
-    return group_episodes(sampling.seed, number, sampling.group_size, options)
+    if grouping.tasks and not extra:  # only the first groups of an update follow the order of an epoch
+        options = tasks_of_update(grouping.seed, update, grouping.groups, grouping.tasks)[place]
+    return group_episodes(grouping.seed, number, grouping.group_size, options)
 
 
 def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:

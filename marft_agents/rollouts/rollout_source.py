@@ -51,7 +51,7 @@ class GroupPlayer:
         make_env: Makes an independent AEC environment.
         team: Team whose policies are trained; encodes observations.
         policy: Policy that answers the environment: the team itself, a sampler of it, or a `MixedPolicy`.
-        sampling: Number of prompt groups, episodes and branches.
+        grouping: Number of prompt groups, episodes and branches.
         num_envs: Number of games played at the same time.
         max_turns: Most turns of an episode; 0: no limit.
     """
@@ -61,12 +61,12 @@ class GroupPlayer:
         make_env: Callable[[], Any],
         team: LanguageModelTeam,
         policy: Policy,
-        sampling: GroupSettings,
+        grouping: GroupSettings,
         *,
         num_envs: int = 64,
         max_turns: int = MAX_TURNS,
     ) -> None:
-        self.make_env, self.team, self.sampling = make_env, team, sampling
+        self.make_env, self.team, self.grouping = make_env, team, grouping
         self.num_envs, self.max_turns = num_envs, max_turns
         self._policy = TimedPolicy(policy)
 
@@ -82,14 +82,14 @@ class GroupPlayer:
 
     def play(self, numbers: Sequence[int]) -> list[PromptGroup]:
         """Play prompt groups and their branches, in order."""
-        return play_groups(self._collect, numbers, self.sampling, self.team.learners)
+        return play_groups(self._collect, numbers, self.grouping, self.team.learners)
 
     def _collect(self, episodes: Sequence[EpisodeStart]) -> list[Trajectory]:
         return collect(
             self.make_env,
             self._policy,
             episodes,
-            seed=self.sampling.seed,
+            seed=self.grouping.seed,
             num_envs=self.num_envs,
             encode=self.team.encode,
             max_turns=self.max_turns,
@@ -113,7 +113,7 @@ class LocalRollouts:
         """Play the prompt groups of an update with the current adapters."""
         self.player.refresh()
         before, used = self.player.seconds, replace(self.player.team.prompt_cache_use)
-        experience = gather(self._draw, update, self.player.sampling)
+        experience = gather(self._draw, update, self.player.grouping)
         used = self.player.team.prompt_cache_use - used
         return Rollout(experience, self.player.seconds - before, used.metrics())
 

@@ -134,15 +134,15 @@ class WorkerRollouts:
 
     Args:
         workers: Processes that play prompt groups.
-        sampling: Number of prompt groups, episodes and branches; the workers play by the same.
+        grouping: Number of prompt groups, episodes and branches; the workers play by the same.
         settings: Largest staleness and size of the chunks.
         max_updates: Number of updates of the run; nothing is played beyond.
     """
 
     def __init__(
-        self, workers: Workers, sampling: GroupSettings, settings: RolloutSettings, *, max_updates: int
+        self, workers: Workers, grouping: GroupSettings, settings: RolloutSettings, *, max_updates: int
     ) -> None:
-        self.workers, self.sampling, self.settings, self.max_updates = workers, sampling, settings, max_updates
+        self.workers, self.grouping, self.settings, self.max_updates = workers, grouping, settings, max_updates
         self._threads = ThreadPoolExecutor(workers.count, "marft-rollout")
         self._update = 0
         self._seconds, self._prompts = 0.0, PromptCacheUse()
@@ -160,9 +160,9 @@ class WorkerRollouts:
         self._update, self._seconds, self._trained, self._dropped = update, 0.0, [], 0
         self._prompts = PromptCacheUse()
         if not self.settings.max_staleness:
-            experience = gather(self._draw, update, self.sampling)
+            experience = gather(self._draw, update, self.grouping)
             return Rollout(experience, self._seconds, self._prompts.metrics())
-        experience = gather(lambda numbers: self._take(len(numbers)), update, self.sampling)
+        experience = gather(lambda numbers: self._take(len(numbers)), update, self.grouping)
         ages = [update - arrived.version for arrived in self._trained]
         metrics = {
             "team/staleness_mean": sum(ages) / len(ages),
@@ -197,7 +197,7 @@ class WorkerRollouts:
 
     def _send(self, count: int) -> None:
         """Have workers play until `count` prompt groups are on their way, and those of the next updates."""
-        ahead = min(self.settings.max_staleness, self.max_updates - self._update - 1) * self.sampling.groups
+        ahead = min(self.settings.max_staleness, self.max_updates - self._update - 1) * self.grouping.groups
         missing = count + ahead - len(self._ready) - sum(map(len, self._flying.values()))
         places = []
         for _ in range(missing):
@@ -211,8 +211,8 @@ class WorkerRollouts:
 
     def _number(self, place: int) -> int:
         """Return the number of a prompt group; extra rounds have numbers of their own, which the stream leaves out."""
-        update, index = divmod(place, self.sampling.groups)
-        return update * (1 + self.sampling.extra_rounds) * self.sampling.groups + index
+        update, index = divmod(place, self.grouping.groups)
+        return update * (1 + self.grouping.extra_rounds) * self.grouping.groups + index
 
     def _land(self, timeout: float | None) -> None:
         """Collect what is finished; wait for some of it, unless the timeout is 0."""

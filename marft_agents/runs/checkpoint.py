@@ -27,7 +27,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import TOKENS_TOTAL
 from marft_agents.policies.adapter_files import WEIGHTS_FILE, folder_names, load_adapter, save_adapter
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.runs.validation import Best
 
 STATE_FILE = "state.json"
@@ -48,14 +48,14 @@ def describe(team: LanguageModelTeam) -> dict[str, Any]:
         if agent in team.partners:
             described[agent] = {"remote": str(team.partners[agent])}
             continue
-        seat = team.seats[agent]
-        shape = {} if seat.adapter is None else _adapter_shape(seat)
-        described[agent] = {"base": seat.base.name, "adapter": seat.adapter, **shape}
+        local = team.local_agents[agent]
+        shape = {} if local.adapter is None else _adapter_shape(local)
+        described[agent] = {"base": local.base.name, "adapter": local.adapter, **shape}
     return described
 
 
-def _adapter_shape(seat: Seat) -> dict[str, Any]:
-    config = seat.base.lora_config(str(seat.adapter))
+def _adapter_shape(local: LocalAgent) -> dict[str, Any]:
+    config = local.base.lora_config(str(local.adapter))
     return {"rank": config.r, "alpha": config.lora_alpha, "targets": sorted(config.target_modules)}
 
 
@@ -152,9 +152,9 @@ def name_of(updates: int) -> str:
 
 
 def _write(part: Path, team: LanguageModelTeam, learner: Learner, beside: Mapping[str, Any]) -> None:
-    folders = folder_names([agent for agent, seat in team.seats.items() if seat.adapter is not None])
+    folders = folder_names([agent for agent, local in team.local_agents.items() if local.adapter is not None])
     for agent, folder in folders.items():
-        save_adapter(team.seats[agent], part / folder)
+        save_adapter(team.local_agents[agent], part / folder)
     learned = io.BytesIO()
     torch.save(learner.state_dict(), learned)  # not to the file: torch hides a full disk behind errors of its own
     (part / LEARNER_FILE).write_bytes(learned.getbuffer())
@@ -390,21 +390,21 @@ def load_adapters(path: Path, team: LanguageModelTeam) -> None:
 
 def _read_adapters(path: Path, team: LanguageModelTeam) -> dict[str, dict[str, Tensor]]:
     """Return the saved tensors of every trained agent; all are read and checked before any is loaded."""
-    seats = {agent: seat for agent, seat in team.seats.items() if seat.adapter is not None}
-    folders = adapter_folders(path, list(seats))
-    return {agent: _read_adapter(seat, path / folders[agent]) for agent, seat in seats.items()}
+    local_agents = {agent: local for agent, local in team.local_agents.items() if local.adapter is not None}
+    folders = adapter_folders(path, list(local_agents))
+    return {agent: _read_adapter(local, path / folders[agent]) for agent, local in local_agents.items()}
 
 
-def _read_adapter(seat: Seat, folder: Path) -> dict[str, Tensor]:
+def _read_adapter(local: LocalAgent, folder: Path) -> dict[str, Tensor]:
     from peft import get_peft_model_state_dict
 
     file = folder / WEIGHTS_FILE
     try:
-        found = load_adapter(seat.base, folder)
+        found = load_adapter(local.base, folder)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"adapter {file} could not be read: {error}") from error
     wanted = get_peft_model_state_dict(
-        seat.base.peft, adapter_name=seat.base.peft_name(str(seat.adapter)), save_embedding_layers=False
+        local.base.peft, adapter_name=local.base.peft_name(str(local.adapter)), save_embedding_layers=False
     )
     for name in sorted(found.keys() | wanted.keys()):
         shapes = [tuple(tensors[name].shape) if name in tensors else "no such tensor" for tensors in (found, wanted)]
@@ -418,8 +418,8 @@ def _put(team: LanguageModelTeam, adapters: Mapping[str, Mapping[str, Tensor]]) 
     from peft import set_peft_model_state_dict
 
     for agent, tensors in adapters.items():
-        seat = team.seats[agent]
-        set_peft_model_state_dict(seat.base.peft, dict(tensors), adapter_name=seat.base.peft_name(str(seat.adapter)))
+        local = team.local_agents[agent]
+        set_peft_model_state_dict(local.base.peft, dict(tensors), adapter_name=local.base.peft_name(str(local.adapter)))
 
 
 def load(path: Path, team: LanguageModelTeam, learner: Learner) -> int:

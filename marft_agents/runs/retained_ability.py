@@ -71,13 +71,13 @@ def abilities(
     Raises:
         ValueError: No agent of the team has an adapter.
     """
-    seats = {policy: team.seat(agents[0]) for policy, agents in team.policies.items()}
-    if not seats:
+    local_agents = {policy: team.local_agent(agents[0]) for policy, agents in team.policies.items()}
+    if not local_agents:
         raise ValueError("no agent of the team has an adapter: wanted a team that can be trained")
     bare = {id(base): ability(base, None, sentences, questions) for base in team.bases}
     return {
-        policy: (bare[id(seat.base)], ability(seat.base, seat.adapter, sentences, questions))
-        for policy, seat in seats.items()
+        policy: (bare[id(local.base)], ability(local.base, local.adapter, sentences, questions))
+        for policy, local in local_agents.items()
     }
 
 

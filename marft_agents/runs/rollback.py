@@ -200,7 +200,7 @@ class Guard:
             "episode": episode,
             "round": turn.round,
             "reward": json_number(turn.reward),
-            "prompt": self.team.seat(turn.agent).base.tokenizer.decode(action.prompt_ids),
+            "prompt": self.team.local_agent(turn.agent).base.tokenizer.decode(action.prompt_ids),
             "text": action.text,
             "logprobs": _numbers(action.logprobs),
             "token_ids": action.token_ids.tolist(),

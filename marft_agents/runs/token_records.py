@@ -51,7 +51,7 @@ class TokenRecorder:
         action = turn.action
         if not len(action.token_ids):
             return None
-        tokenizer = self._team.seat(turn.agent).base.tokenizer
+        tokenizer = self._team.local_agent(turn.agent).base.tokenizer
         return {
             "pieces": list(pieces_of(action.token_ids.tolist(), tokenizer.decode)),
             "logprobs": [round(float(value), DIGITS) for value in action.logprobs],

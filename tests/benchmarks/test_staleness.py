@@ -15,7 +15,7 @@ from marft_agents.trajectory import Trajectory
 class Player:
     """Plays nothing, and notes which prompt groups it is asked for."""
 
-    sampling = GroupSettings(seed=0, groups=2, group_size=1)
+    grouping = GroupSettings(seed=0, groups=2, group_size=1)
 
     def __init__(self):
         self.asked = []

@@ -53,23 +53,25 @@ class Engine:
         return contextlib.nullcontext()
 
     @torch.no_grad()
-    def sample(self, adapter: str | None, prompt: list[int], law: Any) -> tuple[list[int], list[dict[int, float]], str]:
+    def sample(
+        self, adapter: str | None, prompt: list[int], sampling: Any
+    ) -> tuple[list[int], list[dict[int, float]], str]:
         """Return tokens, per position the log-probs of the likeliest and of the sampled one, and the finish reason."""
-        generator = torch.Generator().manual_seed(law.seed)
-        ends = {self.tokenizer.eos_token_id, *law.stop_token_ids}
+        generator = torch.Generator().manual_seed(sampling.seed)
+        ends = {self.tokenizer.eos_token_id, *sampling.stop_token_ids}
         tokens, told = [], []
         with self.lock, self._active_adapter(adapter):
-            while len(tokens) < law.max_tokens and not (tokens and tokens[-1] in ends):
+            while len(tokens) < sampling.max_tokens and not (tokens and tokens[-1] in ends):
                 raw = self.model(torch.tensor([prompt + tokens])).logits[0, -1]
-                logits = raw / law.temperature
-                if law.top_k:
-                    logits[logits < logits.topk(law.top_k).values[-1]] = -torch.inf
-                if law.top_p < 1:
+                logits = raw / sampling.temperature
+                if sampling.top_k:
+                    logits[logits < logits.topk(sampling.top_k).values[-1]] = -torch.inf
+                if sampling.top_p < 1:
                     ordered, index = logits.softmax(-1).sort(descending=True)
-                    logits[index[ordered.cumsum(-1) - ordered >= law.top_p]] = -torch.inf
+                    logits[index[ordered.cumsum(-1) - ordered >= sampling.top_p]] = -torch.inf
                 token = int(torch.multinomial(logits.softmax(-1), 1, generator=generator))
                 logprobs = (raw if self.raw_logprobs else logits).log_softmax(-1)
-                likeliest = logprobs.topk(min(law.logprobs, len(logprobs))).indices.tolist()
+                likeliest = logprobs.topk(min(sampling.logprobs, len(logprobs))).indices.tolist()
                 told.append({i: float(logprobs[i]) for i in [token, *likeliest]})
                 tokens.append(token)
         return tokens, told, "stop" if tokens[-1] in ends else "length"

@@ -265,10 +265,10 @@ def word_model(seed: int = 0, *, hidden: int = 48, layers: int = 1, spread: floa
 
 
 def word_team(
-    seats: Any,
+    agents: Any,
     *,
     seed: int = 0,
-    law: Any = None,
+    sampling: Any = None,
     stir: float = 0.0,
     rank: int = 8,
     model_seed: int = 0,
@@ -277,9 +277,9 @@ def word_team(
     """Return a `LanguageModelTeam` on one `word_model`.
 
     Args:
-        seats: agent names, each with an adapter of its own; or a mapping agent -> adapter (None: the bare base).
+        agents: agent names, each with an adapter of its own; or a mapping agent -> adapter (None: the bare base).
         seed: of the adapters.
-        law: the sampling law; two tokens per action by default.
+        sampling: sampling parameters; two tokens per action by default.
         stir: standard deviation of noise added to the adapters, so that they differ from the base and each other.
         rank: of the adapters.
         model_seed: of the base.
@@ -290,9 +290,9 @@ def word_team(
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
     from marft_agents.models.random_models import LINEAR_LAYERS
-    from marft_agents.policies.language_model import LanguageModelTeam, Seat
+    from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 
-    mapping = dict(seats) if isinstance(seats, dict) else {agent: agent for agent in seats}
+    mapping = dict(agents) if isinstance(agents, dict) else {agent: agent for agent in agents}
     adapters = list(dict.fromkeys(adapter for adapter in mapping.values() if adapter is not None))
     base = AdaptedBase(
         word_model(model_seed, **model), adapters, LoraSettings(rank, 2 * rank, LINEAR_LAYERS), seed=seed
@@ -301,5 +301,5 @@ def word_team(
     for adapter in adapters:
         for tensor in base.parameters(adapter).values():
             tensor.data += stir * torch.randn(tensor.shape, generator=generator)
-    places = {agent: Seat(base, adapter) for agent, adapter in mapping.items()}
-    return LanguageModelTeam(places, law or SamplingParams(max_new_tokens=2))
+    local_agents = {agent: LocalAgent(base, adapter) for agent, adapter in mapping.items()}
+    return LanguageModelTeam(local_agents, sampling or SamplingParams(max_new_tokens=2))

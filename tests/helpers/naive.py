@@ -23,7 +23,7 @@ def play(team, make_env=Market, *, episodes=6, seed=0, policy=None):
 
 def adapters(team):
     """Return copies of all adapter tensors: policy -> name -> tensor."""
-    bases = {policy: team.seat(agents[0]).base for policy, agents in team.policies.items()}
+    bases = {policy: team.local_agent(agents[0]).base for policy, agents in team.policies.items()}
     return {p: {k: v.detach().clone() for k, v in base.parameters(p).items()} for p, base in bases.items()}
 
 
@@ -32,30 +32,30 @@ def moved(before, after):
     return {p for p in before if any(not torch.equal(before[p][k], after[p][k]) for k in before[p])}
 
 
-def logprobs(base, adapter, action, law):
-    """Return the log-prob of each token of an action and the law's entropies, by one plain pass."""
+def logprobs(base, adapter, action, sampling):
+    """Return the log-prob of each token of an action and the entropies, by one plain pass."""
     ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)[None]
     with base.active_adapter(adapter):
-        logits = base.peft(input_ids=ids).logits[0, len(action.prompt_ids) - 1 : -1].float() / law.temperature
+        logits = base.peft(input_ids=ids).logits[0, len(action.prompt_ids) - 1 : -1].float() / sampling.temperature
     if action.support is not None:
         allowed = torch.zeros(logits.shape, dtype=torch.bool)
         for row, kept in zip(allowed, action.support, strict=True):
             row[torch.as_tensor(kept, dtype=torch.long)] = True
         logits = logits.masked_fill(~allowed, -1e30)
-    law_logprobs = logits.log_softmax(-1)
+    all_logprobs = logits.log_softmax(-1)
     entropy = torch.distributions.Categorical(logits=logits).entropy()
-    return law_logprobs[range(len(action.token_ids)), action.token_ids.tolist()], entropy
+    return all_logprobs[range(len(action.token_ids)), action.token_ids.tolist()], entropy
 
 
-def support_mask(logits, law):
+def support_mask(logits, sampling):
     """Return bool [..., V]: True for tokens kept by top-k and top-p, by ordering the whole vocabulary."""
     ordered, index = logits.sort(dim=-1, descending=True)
     keep = torch.ones_like(ordered, dtype=torch.bool)
-    if law.top_k:
-        keep[..., law.top_k :] = False
-    if law.top_p < 1:
+    if sampling.top_k:
+        keep[..., sampling.top_k :] = False
+    if sampling.top_p < 1:
         mass = ordered.masked_fill(~keep, -torch.inf).softmax(-1)
-        keep &= mass.cumsum(-1) - mass < law.top_p
+        keep &= mass.cumsum(-1) - mass < sampling.top_p
     return torch.zeros_like(keep).scatter(-1, index, keep)
 
 
@@ -83,13 +83,13 @@ def credits(trajectories, members, settings: LearnerSettings):
 def gradient(team, trajectories, policy, settings: LearnerSettings, weights=None):
     """Return d loss / d adapter of the first pass, from the formulas of the paper."""
     agents = team.policies[policy]
-    base = team.seat(agents[0]).base
+    base = team.local_agent(agents[0]).base
     members = credits(trajectories, agents, settings)
     decisions = sum(len(c) for _, _, c in members)
     tokens = sum(len(turn.action.token_ids) for _, turn, _ in members)
     loss = torch.zeros(())
     for e, turn, credit in members:
-        new, entropy = logprobs(base, policy, turn.action, team.law)
+        new, entropy = logprobs(base, policy, turn.action, team.sampling)
         log_ratio = new - torch.as_tensor(turn.action.logprobs)
         if settings.level == "action":
             words = max(1, len(turn.action.text.split()))

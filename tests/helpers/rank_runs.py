@@ -61,9 +61,9 @@ class Dense(Market):
 def start(name, ranks=ALONE, *, sharded=False, **more):
     """Return the learner of a run with an untrained team, the same on every rank."""
     algorithm, knobs = RUNS[name]
-    law = SamplingParams(max_new_tokens=4)
+    sampling = SamplingParams(max_new_tokens=4)
     team = build_team(
-        ["buyer_0", "seller_0"], {"*": "tiny"}, lora=LoraSettings(rank=4), law=law, device=torch.device("cpu")
+        ["buyer_0", "seller_0"], {"*": "tiny"}, lora=LoraSettings(rank=4), sampling=sampling, device=torch.device("cpu")
     )
     if sharded:
         shard(team.bases, ranks)
@@ -112,7 +112,7 @@ def numbers(learner):
     """Return all trained weights of a learner by part: each adapter and each value head, flat."""
     found = {}
     for policy, (agent, *_) in learner.team.policies.items():
-        tensors = learner.team.seat(agent).base.parameters(policy).values()
+        tensors = learner.team.local_agent(agent).base.parameters(policy).values()
         found[policy] = torch.cat([tensor.detach().flatten().clone() for tensor in tensors])
     for index, head in enumerate(learner.critic.heads if learner.critic else []):
         found[f"value head {index}"] = torch.cat([tensor.detach().flatten().clone() for tensor in head.parameters()])

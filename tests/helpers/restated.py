@@ -109,13 +109,13 @@ def against_group(found, groups, *, others=False, spread=True):
 
 def kl_to_base(base, team, turn):
     """log pi_old - log pi_ref of each token."""
-    reference, _ = logprobs(base, None, turn.action, team.law)
+    reference, _ = logprobs(base, None, turn.action, team.sampling)
     return turn.action.logprobs - reference.detach().numpy()
 
 
 def advantages(name, team, trajectories, agent, settings):
     """Return (episode, k) -> one advantage per decision of an agent's turns."""
-    base = team.seat(agent).base
+    base = team.local_agent(agent).base
     along = {"mappo": along_rounds, "happo": along_rounds, "a2po": along_rounds, "ippo": along_own_turns}
     along |= dict.fromkeys(("marft-a", "ppo-a"), along_the_chain)
     along |= dict.fromkeys(("marft-t", "ppo-t", "vapo"), along_tokens)
@@ -132,7 +132,7 @@ def advantages(name, team, trajectories, agent, settings):
             found[e, k] = np.zeros(number) + sum(t.reward for t in trajectory.turns)
             groups[e, k] = trajectory.group
         if name == "dapo":  # 0 up to 0.8 of the limit, -1 at the limit
-            limit = team.law.max_new_tokens
+            limit = team.sampling.max_new_tokens
             found[e, k] += min(0, (0.8 * limit - length) / (0.2 * limit))
         if name == "reinforce++":
             kl = kl_to_base(base, team, turn)
@@ -144,13 +144,13 @@ def advantages(name, team, trajectories, agent, settings):
 
 def naive_gradient(name, team, trajectories, policy, settings):
     """Return d loss / d adapter of the first pass."""
-    base = team.seat(team.policies[policy][0]).base
+    base = team.local_agent(team.policies[policy][0]).base
     clip = (1 - settings.clip_low, 1 + settings.clip_high)
     losses, penalties, praised = [], [], []
     for agent in team.policies[policy]:
         found = advantages(name, team, trajectories, agent, settings)
         for e, k, turn in acted(trajectories, agent):
-            new, _ = logprobs(base, policy, turn.action, team.law)
+            new, _ = logprobs(base, policy, turn.action, team.sampling)
             log_ratio, off_policy = new - torch.as_tensor(turn.action.logprobs), torch.zeros(len(new))
             if not turn.action.exact:  # the first pass starts from the model's own log-probs
                 log_ratio, off_policy = new - new.detach(), log_ratio.detach()
@@ -161,7 +161,7 @@ def naive_gradient(name, team, trajectories, policy, settings):
             ratio, advantage = log_ratio.exp(), torch.as_tensor(found[e, k], dtype=torch.float32)
             losses.append(-weight * torch.minimum(ratio * advantage, ratio.clamp(*clip) * advantage))
             if name == "grpo":
-                reference, _ = logprobs(base, None, turn.action, team.law)
+                reference, _ = logprobs(base, None, turn.action, team.sampling)
                 off = reference.detach() - new
                 penalties.append(weight * (off.exp() - off - 1))
             if sum(t.reward for t in trajectories[e].turns) > 0:
@@ -169,7 +169,7 @@ def naive_gradient(name, team, trajectories, policy, settings):
     if name in ("grpo", "at-grpo"):  # 1/G sum_i 1/|o_i| sum_t
         loss = torch.stack([x.mean() for x in losses]).mean()
     elif name == "dr-grpo":
-        loss = torch.stack([x.sum() / team.law.max_new_tokens for x in losses]).mean()
+        loss = torch.stack([x.sum() / team.sampling.max_new_tokens for x in losses]).mean()
     else:
         loss = torch.cat(losses).mean()
     if name == "grpo":

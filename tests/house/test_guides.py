@@ -198,8 +198,8 @@ def test_one_turn_calls_what_is_listed_in_that_order(tmp_path):
     def make_env():
         return marft_envs.make("marft/math_duo-v0", data="embedded:stories")
 
-    law, cpu = SamplingParams(max_new_tokens=4), torch.device("cpu")
-    team = build_team(make_env().possible_agents, {"*": "tiny"}, lora=LoraSettings(), law=law, device=cpu)
+    sampling, cpu = SamplingParams(max_new_tokens=4), torch.device("cpu")
+    team = build_team(make_env().possible_agents, {"*": "tiny"}, lora=LoraSettings(), sampling=sampling, device=cpu)
     folder = RunFolder(tmp_path / "run", {})
     schedule = TrainingSchedule(updates=1, groups=1, group_size=2)
     trainer = Trainer(make_env, team, Learner(team, LearnerSettings()), schedule, folder=folder)

@@ -142,7 +142,10 @@ def test_untrained_agents_play_the_bare_base_of_the_same_model():
     make_env, mixture = untrained(CopyDigit, team)(frozenset({"speaker_0"}))
     assert make_env is CopyDigit
     assert mixture.bases == team.bases  # no second copy in memory
-    assert {agent: seat.adapter for agent, seat in mixture.seats.items()} == {"speaker_0": None, "actor_0": "actor_0"}
+    assert {agent: local.adapter for agent, local in mixture.local_agents.items()} == {
+        "speaker_0": None,
+        "actor_0": "actor_0",
+    }
 
     def said(policy, agent):
         requests = [Request(agent, f"digit {n}", np.random.default_rng(n)) for n in range(8)]

@@ -102,7 +102,7 @@ def test_a_record_of_before_takes_the_defaults_of_then(tmp_path):
     old = experiment("--env", DUO, "--preset", "laptop").to_dict()
     del old["validation"], old["health"], old["schedule"]["epochs"], old["law"]["temperature"]
     write_json(tmp_path / "config.json", old)
-    assert experiment("--config", tmp_path).law.temperature == 1.0  # not the laptop's
+    assert experiment("--config", tmp_path).sampling.temperature == 1.0  # not the laptop's
 
 
 FLAT = f"""
@@ -140,8 +140,8 @@ def test_flat_and_in_tables_are_the_same(tmp_path):
 def test_flags_go_before_the_file_and_the_file_before_presets(tmp_path):
     file = write(tmp_path / "c.toml", TABLES)
     found = experiment("--config", file, "--policy-lr", "0.25", "--preset", "laptop", "--algorithm", "marft-a")
-    assert (found.learner.policy_lr, found.law.max_new_tokens, found.algorithm) == (0.25, 7, "marft-a")
-    assert found.law.temperature == PRESETS["laptop"]["temperature"]
+    assert (found.learner.policy_lr, found.sampling.max_new_tokens, found.algorithm) == (0.25, 7, "marft-a")
+    assert found.sampling.temperature == PRESETS["laptop"]["temperature"]
 
 
 def test_a_flag_replaces_the_model_it_names(tmp_path):

@@ -238,7 +238,7 @@ def test_an_evaluation_has_a_scenario(capsys, tmp_path):
         assert f"--limit = {limit}, wanted >= 1" in error
 
 
-def test_eval_of_a_checkpoint_uses_its_law_and_keeps_scores(capsys, trained, tmp_path):
+def test_eval_of_a_checkpoint_uses_its_sampling_parameters_and_keeps_scores(capsys, trained, tmp_path):
     out = tmp_path / "evaluation"
     arguments = ["--data", "embedded:stories", "--checkpoint", trained, "--limit", "3", "--seeds", "0,1"]
     code, printed, _ = run(capsys, "eval", "--env", DUO, *arguments, "--out", out)

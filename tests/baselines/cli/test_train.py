@@ -11,7 +11,7 @@ import pytest
 from baselines.cli.main import build_parser, main
 from baselines.cli.settings_flags import flag
 from baselines.cli.train import experiment_of
-from baselines.experiment.experiment import SETTINGS
+from baselines.experiment.experiment import ATTRIBUTES, SETTINGS
 from baselines.experiment.presets import PRESETS
 from marft_common.installation import pip_install
 
@@ -135,10 +135,10 @@ def test_help_tells_the_defaults_that_hold():
             assert f"(default: {getattr(experiment, name)})" in shown[name].help
         told.algorithm = "marft-t"
         of_tokens = experiment_of(told)
-        for part, (kind, _) in SETTINGS.items():
+        for table, (kind, _) in SETTINGS.items():
             for field in dataclasses.fields(kind):
                 shown_for = of_tokens if field.name in ("token_discount", "token_trace_decay") else experiment
-                value = getattr(getattr(shown_for, part), field.name)
+                value = getattr(getattr(shown_for, ATTRIBUTES[table]), field.name)
                 value = "none" if value is None else ",".join(value) if isinstance(value, tuple) else value
                 words = shown[field.name].help.rpartition("(default: ")[2].rstrip(")").split("; ")
                 others = [item.removeprefix("preset ").split(": ") for item in words[1:]]

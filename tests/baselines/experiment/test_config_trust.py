@@ -28,7 +28,7 @@ from baselines.experiment.config_trust import (
     acting_values,
     read_config,
 )
-from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.experiment.experiment import ATTRIBUTES, SETTINGS, Experiment
 from marft_agents.runs.run_folder import write_json
 from marft_envs.graders import GraderSettings
 from marft_envs.registration.factory import _keywords, _resolve
@@ -54,7 +54,7 @@ def text_fields(kind, place):
 
 
 def settings_with_texts():
-    found = text_fields(Experiment, "") - SETTINGS.keys() - {"keywords"}
+    found = text_fields(Experiment, "") - set(ATTRIBUTES.values()) - {"keywords"}
     for table, (kind, _) in SETTINGS.items():
         found |= text_fields(kind, f"{table}.")
     for env_id in marft_envs.envs():

@@ -8,7 +8,7 @@ import pytest
 
 from baselines.cli.main import build_parser
 from baselines.cli.train import experiment_of
-from baselines.experiment.experiment import SETTINGS
+from baselines.experiment.experiment import ATTRIBUTES
 from baselines.experiment.presets import PRESETS
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import ALGORITHMS
@@ -45,7 +45,7 @@ def experiment(*flags, algorithm="marft-t"):
 
 def settings_of(found):
     """All settings of an experiment by name."""
-    return {name: value for part in SETTINGS for name, value in vars(getattr(found, part)).items()}
+    return {name: value for part in ATTRIBUTES.values() for name, value in vars(getattr(found, part)).items()}
 
 
 @pytest.mark.parametrize("table", ENTROPY)
@@ -95,7 +95,7 @@ def test_every_key_is_a_setting():
 @pytest.mark.parametrize("game", [CopyDigit, RelayDigit], ids=["duo", "trio"])
 def test_the_first_solved_episode_of_four_trains_every_agent_towards_it(table, algorithm, game):
     """V = 0 so far, so the advantages of the three failed episodes are exactly 0."""
-    team = word_team(game.speakers, law=SamplingParams(max_new_tokens=3), stir=0.1)
+    team = word_team(game.speakers, sampling=SamplingParams(max_new_tokens=3), stir=0.1)
     played = play(team, game, episodes=60)
     solved = next(episode for episode in played if episode.team_return)
     failed = [episode for episode in played if not episode.team_return and not _shared_actions(episode, solved)]
@@ -109,7 +109,7 @@ def test_the_first_solved_episode_of_four_trains_every_agent_towards_it(table, a
 def _action_logprobs(team, episode):
     """Return the log-prob of each agent's action now."""
     return {
-        turn.agent: logprobs(team.seat(turn.agent).base, turn.agent, turn.action, team.law)[0].sum().item()
+        turn.agent: logprobs(team.local_agent(turn.agent).base, turn.agent, turn.action, team.sampling)[0].sum().item()
         for turn in episode.turns
     }
 

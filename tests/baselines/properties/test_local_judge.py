@@ -30,7 +30,7 @@ def test_a_policy_judges_what_it_is_asked():
 
 
 def test_a_language_model_replies_alike_in_all_threads_and_its_babble_is_our_failure():
-    team = build_team(["judge_0"], {"*": "tiny"}, lora=LoraSettings(), law=SamplingParams(max_new_tokens=8))
+    team = build_team(["judge_0"], {"*": "tiny"}, lora=LoraSettings(), sampling=SamplingParams(max_new_tokens=8))
     complete = completion(team, "judge_0")
     asked = [[{"role": "user", "content": str(number % 2)}] for number in range(6)]
     with ThreadPoolExecutor(3) as pool:

@@ -25,22 +25,22 @@ EVAL = ["eval", "--env", "marft/gsm8k_duo-v0", "--data", "embedded:stories", "--
 
 @pytest.fixture
 def team():
-    return build_team(AGENTS, {"*": "tiny"}, lora=LoraSettings(), law=SamplingParams(), seed=0)
+    return build_team(AGENTS, {"*": "tiny"}, lora=LoraSettings(), sampling=SamplingParams(), seed=0)
 
 
 def disturb(team, agent, size):
-    seat = team.seat(agent)
+    local = team.local_agent(agent)
     generator = torch.Generator().manual_seed(0)
-    for value in seat.base.parameters(seat.adapter).values():
+    for value in local.base.parameters(local.adapter).values():
         value.data += size * torch.randn(value.shape, generator=generator)
 
 
 def test_a_likelihood_is_the_sum_of_the_log_probs_of_its_tokens(team):
     """Against one plain pass for each row: padding and batches change nothing."""
-    base = team.seat("actor_0").base
+    base = team.local_agent("actor_0").base
     disturb(team, "actor_0", 0.5)
     rows = [([5, 9, 200, 7], 1), ([65] * 30, 20), ([1, 2], 1)]
-    for adapter in (None, team.seat("actor_0").adapter):
+    for adapter in (None, team.local_agent("actor_0").adapter):
         wanted = []
         for ids, start in rows:
             with base.active_adapter(adapter), torch.no_grad():
@@ -66,7 +66,7 @@ def test_an_adapter_that_was_not_trained_keeps_everything_and_each_is_measured_a
 
 
 def test_a_question_is_right_where_its_answer_is_likeliest_and_a_tie_is_wrong(team):
-    base = team.seat("actor_0").base
+    base = team.local_agent("actor_0").base
     disturb(team, "actor_0", 0.5)
     rows = [(base.tokenizer.encode(f"Question: ?\nAnswer: {choice}"), len("Question: ?\nAnswer:")) for choice in "ab"]
     first, second = log_likelihoods(base, "actor_0", rows)

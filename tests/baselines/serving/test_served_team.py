@@ -51,21 +51,21 @@ class ScriptedTeam:
 
     agents = ("reasoner_0", "actor_0")
 
-    def __init__(self, law=None):
-        self.law = law or SamplingParams(max_new_tokens=8)
+    def __init__(self, sampling=None):
+        self.sampling = sampling or SamplingParams(max_new_tokens=8)
         self.answers = threading.Event()
         self.answers.set()
-        self.laws = []
+        self.samplings = []
         self.batches = []
 
-    def under(self, law):
-        other = ScriptedTeam(law)
-        other.answers, other.laws, other.batches = self.answers, self.laws, self.batches
+    def under(self, sampling):
+        other = ScriptedTeam(sampling)
+        other.answers, other.samplings, other.batches = self.answers, self.samplings, self.batches
         return other
 
     def act(self, requests):
         self.answers.wait(30)
-        self.laws.append(self.law)
+        self.samplings.append(self.sampling)
         self.batches.append(len(requests))
         return [
             failed_action("the model broke")
@@ -176,8 +176,8 @@ def test_sampling_parameters_hold_and_the_token_limit_is_only_lowered():
     with serving("openai") as server, client_of(server) as client:
         chat(client, temperature=0.25, top_p=0.5, max_tokens=3, seed=7)
         chat(client, max_completion_tokens=1000)
-    assert server.team.laws[0] == SamplingParams(temperature=0.25, top_p=0.5, max_new_tokens=3)
-    assert server.team.laws[-1] == server.team.law
+    assert server.team.samplings[0] == SamplingParams(temperature=0.25, top_p=0.5, max_new_tokens=3)
+    assert server.team.samplings[-1] == server.team.sampling
 
 
 def test_one_team_is_a_partner_of_another():
@@ -312,10 +312,10 @@ def test_questions_that_wait_are_played_side_by_side_and_each_gets_its_own_answe
         server.team.answers.clear()
 
         async def ask_all():
-            asked = [asyncio.create_task(server.served.ask(Question("first", server.team.law)))]
+            asked = [asyncio.create_task(server.served.ask(Question("first", server.team.sampling)))]
             await asyncio.sleep(0.05)  # it is being played
             texts = [f"question {i}" for i in range(5)]
-            asked += [asyncio.create_task(server.served.ask(Question(text, server.team.law))) for text in texts]
+            asked += [asyncio.create_task(server.served.ask(Question(text, server.team.sampling))) for text in texts]
             while server.served._batches._arrived.qsize() < 10:  # all have joined and asked
                 await asyncio.sleep(0.01)
             server.team.answers.set()
@@ -473,7 +473,7 @@ def test_problems_can_be_asked_with_the_rounds_of_training(env):
     trained = experiment(env, horizon=2)
     check_environment(trained, factory(env, {"horizon": 2})())
     served = ServedTeam("team", trained, ScriptedTeam())
-    answer = asyncio.run(served.ask(Question("A new problem.", served.law)))
+    answer = asyncio.run(served.ask(Question("A new problem.", served.sampling)))
     served.close()
     assert "A new problem." in answer.transcript[0]["text"]
     assert {turn["round"] for turn in answer.transcript} == {0, 1}
@@ -483,7 +483,7 @@ def test_a_question_is_not_asked_when_the_team_is_busy():
     served = ServedTeam("team", experiment(), ScriptedTeam(), ServeLimits(max_questions=1))
     served._places.acquire()
     with pytest.raises(BusyError):
-        asyncio.run(served.ask(Question("2 + 3?", served.law)))
+        asyncio.run(served.ask(Question("2 + 3?", served.sampling)))
     served.close()
 
 

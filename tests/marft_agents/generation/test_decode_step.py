@@ -23,7 +23,7 @@ from tests.helpers.adapted_models import SHAPE, adapted, windowed_model
 from tests.helpers.operators import Operators
 
 CPU = torch.device("cpu")
-LAWS = {
+SAMPLINGS = {
     "plain": SamplingParams(max_new_tokens=20),
     "top-k": SamplingParams(temperature=0.7, top_k=9, top_p=0.9, max_new_tokens=20),
     "top-p": SamplingParams(top_p=0.8, max_new_tokens=20),
@@ -94,9 +94,9 @@ def prompts(rows, seed=0):
     return [np.concatenate([head[: 30 if k % 4 else 5], tails[k // 2 * 2]]).astype(np.int32) for k in range(rows)]
 
 
-def sampled(base, law, engine, rows=13, cache=None, seed=0):
+def sampled(base, sampling, engine, rows=13, cache=None, seed=0):
     """Sample actions of several adapters; later prompts join while others run."""
-    generation = Generation(base, law, engine=engine, cache=cache)
+    generation = Generation(base, sampling, engine=engine, cache=cache)
     asked = iter(zip(itertools.count(), prompts(rows, seed), itertools.cycle(["a_0", "b_0", None])))
     actions = {}
     for i, ids, adapter in itertools.islice(asked, 6):
@@ -117,31 +117,33 @@ def equal(one, other, tolerance=0.0):
             assert kept.tolist() == same.tolist()
 
 
-@pytest.mark.parametrize(("model", "law"), [*(("base", law) for law in LAWS), ("windowed", "plain")])
-def test_blocks_that_are_read_late_sample_the_same_actions(request, model, law):
-    base, law = request.getfixturevalue(model), LAWS[law]
-    eager = sampled(base, law, StepEngine(base, max_rows=5))
-    assert model == "windowed" or len({len(action.token_ids) for action in eager}) > (1 if law.greedy else 4)
+@pytest.mark.parametrize(
+    ("model", "sampling"), [*(("base", sampling) for sampling in SAMPLINGS), ("windowed", "plain")]
+)
+def test_blocks_that_are_read_late_sample_the_same_actions(request, model, sampling):
+    base, sampling = request.getfixturevalue(model), SAMPLINGS[sampling]
+    eager = sampled(base, sampling, StepEngine(base, max_rows=5))
+    assert model == "windowed" or len({len(action.token_ids) for action in eager}) > (1 if sampling.greedy else 4)
     engine = StepEngine(base, max_rows=5, tokens=2000, capture=repeated)
-    equal(eager, sampled(base, law, engine), 1e-4)
+    equal(eager, sampled(base, sampling, engine), 1e-4)
     small = StepEngine(base, max_rows=5, tokens=290, capture=repeated)  # not for five rows
-    equal(eager, sampled(base, law, small), 1e-4)
+    equal(eager, sampled(base, sampling, small), 1e-4)
     kept = PromptCache(PromptMemory(10_000))
     for _ in range(2):
-        equal(eager, sampled(base, law, engine, cache=kept), 1e-4)
+        equal(eager, sampled(base, sampling, engine, cache=kept), 1e-4)
     assert engine.fallback is small.fallback is None
 
 
 def test_kept_prompts_lie_in_the_memory_of_the_rows(base):
     """One allocation a layer: prompts of earlier generations get no memory of their own."""
-    law = LAWS["plain"]
-    eager = sampled(base, law, StepEngine(base, max_rows=5))
+    sampling = SAMPLINGS["plain"]
+    eager = sampled(base, sampling, StepEngine(base, max_rows=5))
     engine = StepEngine(base, max_rows=5, tokens=2000, prompts=100, capture=repeated)
     memory, use = engine.cache.lend_prompt_memory(), PromptCacheUse()
     cache = PromptCache(memory, use)
     addresses = set()
     for _ in range(3):
-        equal(eager, sampled(base, law, engine, cache=cache), 1e-4)
+        equal(eager, sampled(base, sampling, engine, cache=cache), 1e-4)
         for layer, tensors in cache.kept.items():
             for kept, rows in zip(tensors, engine.cache.rows(layer, 1), strict=True):
                 storage = kept.untyped_storage()
@@ -161,13 +163,13 @@ def test_kept_prompts_lie_in_the_memory_of_the_rows(base):
 @pytest.mark.parametrize("model", ["base", "windowed"])
 def test_a_replayed_graph_is_the_eager_step_bit_for_bit(request, model):
     base, made = request.getfixturevalue(model), []
-    law = LAWS["top-k"]
+    sampling = SAMPLINGS["top-k"]
     engine = StepEngine(base, max_rows=3, tokens=1000, capture=traced(made))
-    found = sampled(base, law, engine, rows=8)
+    found = sampled(base, sampling, engine, rows=8)
     assert engine.fallback is None
     assert sum(graph.replays for graph in made) > 50
     assert 1 < len(made) <= MOST_GRAPHS
-    equal(sampled(base, law, StepEngine(base, max_rows=3, tokens=1000, capture=repeated), rows=8), found)
+    equal(sampled(base, sampling, StepEngine(base, max_rows=3, tokens=1000, capture=repeated), rows=8), found)
 
 
 def llama(dtype, adapters, layers=2):
@@ -182,10 +184,10 @@ def llama(dtype, adapters, layers=2):
     return base
 
 
-def running(base, law, *, shared, rows=6):
+def running(base, sampling, *, shared, rows=6):
     """Return the engine of a generation in progress and the shape of its next step."""
     engine = StepEngine(base, max_rows=rows, capture=repeated)
-    generation = Generation(base, law, engine=engine)
+    generation = Generation(base, sampling, engine=engine)
     for row in range(rows):
         ids = np.arange(9, 40, dtype=np.int32) if shared else np.full(20, 9 + row, np.int32)
         generation.submit(
@@ -197,26 +199,26 @@ def running(base, law, *, shared, rows=6):
         )
     generation.step()
     shape = engine.shape(new=1, depth=engine.cache.layout.room)
-    engine.buffers(law).step.zero_()
+    engine.buffers(sampling).step.zero_()
     assert (shape.families > 0) == shared
     return engine, shape
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("law", [LAWS["plain"], LAWS["top-k"], LAWS["greedy"]])
-def test_a_step_reads_nothing_from_the_device(law, shared):
+@pytest.mark.parametrize("sampling", [SAMPLINGS["plain"], SAMPLINGS["top-k"], SAMPLINGS["greedy"]])
+def test_a_step_reads_nothing_from_the_device(sampling, shared):
     base = llama(torch.float32, 2)
-    engine, shape = running(base, law, shared=shared)
-    buffers = engine.buffers(law)
+    engine, shape = running(base, sampling, shared=shared)
+    buffers = engine.buffers(sampling)
     with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
-        decode_step(base, law, engine.cache, buffers, shape)
+        decode_step(base, sampling, engine.cache, buffers, shape)
 
 
 def test_a_host_read_would_be_seen():
-    base, law = llama(torch.float32, 1), LAWS["top-p"]
-    engine, shape = running(base, law, shared=False)
+    base, sampling = llama(torch.float32, 1), SAMPLINGS["top-p"]
+    engine, shape = running(base, sampling, shared=False)
     with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True), pytest.raises(DataDependentOutputException):
-        decode_step(base, law, engine.cache, engine.buffers(law), shape)
+        decode_step(base, sampling, engine.cache, engine.buffers(sampling), shape)
 
 
 def test_a_copy_from_the_host_would_be_seen():
@@ -227,9 +229,9 @@ def test_a_copy_from_the_host_would_be_seen():
 def operators(dtype, *, adapters, layers, shared):
     """Return the number of operators of a step."""
     base = llama(dtype, adapters, layers)
-    engine, shape = running(base, LAWS["plain"], shared=shared)
+    engine, shape = running(base, SAMPLINGS["plain"], shared=shared)
     with torch.no_grad(), Operators() as counted:
-        decode_step(base, LAWS["plain"], engine.cache, engine.buffers(LAWS["plain"]), shape)
+        decode_step(base, SAMPLINGS["plain"], engine.cache, engine.buffers(SAMPLINGS["plain"]), shape)
     assert counted.counts["_local_scalar_dense"] == 0
     return counted.total
 
@@ -245,8 +247,8 @@ def test_a_step_has_few_operators_however_many_adapters(dtype, shared, most):
 
 def test_a_step_makes_and_checks_no_settings(base, monkeypatch):
     """Checked once for each step they took a quarter of a rollout's time with a small model."""
-    law = SamplingParams(max_new_tokens=30)
-    generation = Generation(base, law, engine=StepEngine(base, max_rows=2))
+    sampling = SamplingParams(max_new_tokens=30)
+    generation = Generation(base, sampling, engine=StepEngine(base, max_rows=2))
     generation.submit(Prompt(np.arange(5, dtype=np.int32), np.random.default_rng(0), "a_0"))
     generation.step()
     made = []
@@ -283,22 +285,24 @@ def failing(step):
 def test_a_capture_that_fails_or_differs_is_not_used(base, capture, reason):
     engine = StepEngine(base, max_rows=12, tokens=2000, capture=capture)
     with pytest.warns(RuntimeWarning, match=f"{reason}.*--engine eager"):
-        found = sampled(base, LAWS["plain"], engine)
+        found = sampled(base, SAMPLINGS["plain"], engine)
     assert reason in engine.fallback
-    equal(sampled(base, LAWS["plain"], StepEngine(base, max_rows=12)), found, 1e-4)
+    equal(sampled(base, SAMPLINGS["plain"], StepEngine(base, max_rows=12)), found, 1e-4)
 
 
 def test_stacked_adapters_that_are_not_those_of_peft_are_refused(base, monkeypatch):
     monkeypatch.setattr(base, "adapters_of_rows", lambda numbers: base.active_adapter("a_0"))
     with pytest.raises(ArithmeticError, match="log-probs of the stacked adapter 'b_0' and of PEFT differ by"):
-        sampled(base, LAWS["plain"], StepEngine(base, max_rows=5, tokens=2000, capture=repeated))
+        sampled(base, SAMPLINGS["plain"], StepEngine(base, max_rows=5, tokens=2000, capture=repeated))
 
 
 def test_at_most_so_many_graphs_are_captured(base, monkeypatch):
     monkeypatch.setattr(step_engine, "MOST_GRAPHS", 2)
     made = []
     engine = StepEngine(base, max_rows=3, tokens=2000, capture=traced(made))
-    equal(sampled(base, LAWS["plain"], StepEngine(base, max_rows=5)), sampled(base, LAWS["plain"], engine), 1e-4)
+    equal(
+        sampled(base, SAMPLINGS["plain"], StepEngine(base, max_rows=5)), sampled(base, SAMPLINGS["plain"], engine), 1e-4
+    )
     assert len(made) == 2
 
 
@@ -321,11 +325,11 @@ def test_sizes_are_rounded_up_to_few_values():
 
 def test_one_block_is_late_and_no_more(base):
     """A row of one token leaves with its prefill; others are read a block after they ran."""
-    law = SamplingParams(max_new_tokens=2 * BLOCK)
+    sampling = SamplingParams(max_new_tokens=2 * BLOCK)
     plain = load("tiny", device=CPU)
     silent = adapted(plain)
     silent.end_ids = frozenset()
-    generation = Generation(silent, law, engine=StepEngine(silent, max_rows=2, capture=repeated))
+    generation = Generation(silent, sampling, engine=StepEngine(silent, max_rows=2, capture=repeated))
     generation.submit(Prompt(np.arange(5, dtype=np.int32), np.random.default_rng(0), "a_0"))
     steps = 0
     while generation.busy:

@@ -15,7 +15,7 @@ from marft_agents.models.tree_attention import run
 from tests.helpers.adapted_models import adapted, watch_passes, windowed_model
 
 CPU = torch.device("cpu")
-LAWS = {
+SAMPLINGS = {
     "plain": SamplingParams(max_new_tokens=24),
     "restricted": SamplingParams(temperature=0.5, top_k=5, top_p=0.9, max_new_tokens=24),
     "greedy": SamplingParams(temperature=0, max_new_tokens=24),
@@ -54,12 +54,12 @@ def passes(monkeypatch):
     return shapes
 
 
-def sample(base, monkeypatch, law, length, rows=11, max_rows=5):
+def sample(base, monkeypatch, sampling, length, rows=11, max_rows=5):
     """Sample with drafts of a fixed length."""
     monkeypatch.setattr(DraftLength, "best", lambda self, rows: length)
     monkeypatch.setattr(continuous_batching, "JOIN", {"cpu": 1})  # passes are counted: no prompt waits for others
     rng = np.random.default_rng(0)
-    generation = Generation(base, law, max_rows=max_rows)
+    generation = Generation(base, sampling, max_rows=max_rows)
     for row in range(rows):
         ids = np.concatenate([[1, 2], rng.integers(5, 8, 3 * row)]).astype(np.int32)
         generation.submit(Prompt(ids, np.random.default_rng(row), ["a_0", "b_0", None][row % 3]))
@@ -69,23 +69,23 @@ def sample(base, monkeypatch, law, length, rows=11, max_rows=5):
     return [found[row] for row in range(rows)]
 
 
-@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
 @pytest.mark.parametrize("length", range(1, LONGEST_DRAFT + 1))
 @pytest.mark.parametrize("model", ["base", "windowed"])
-def test_the_same_uniform_numbers_give_the_same_actions(request, monkeypatch, passes, model, length, law):
+def test_the_same_uniform_numbers_give_the_same_actions(request, monkeypatch, passes, model, length, sampling):
     base = request.getfixturevalue(model)
-    plain = sample(base, monkeypatch, law, 0)
+    plain = sample(base, monkeypatch, sampling, 0)
     assert {tokens for _, tokens in passes} == {1}
     alone = len(passes)
     passes.clear()
-    drafted = sample(base, monkeypatch, law, length)
+    drafted = sample(base, monkeypatch, sampling, length)
     assert max(tokens for _, tokens in passes) == 1 + length
     assert len(passes) < 0.8 * alone
     for one, other in zip(plain, drafted, strict=True):
         assert one.token_ids.tolist() == other.token_ids.tolist()
         assert np.abs(one.logprobs - other.logprobs).max() < 1e-4
         assert one.stopped == other.stopped
-        assert (one.support is None) == (other.support is None) == (law is not LAWS["restricted"])
+        assert (one.support is None) == (other.support is None) == (sampling is not SAMPLINGS["restricted"])
         for kept, same in zip(one.support or (), other.support or (), strict=True):
             assert kept.tolist() == same.tolist()
 
@@ -99,10 +99,10 @@ def test_no_pass_reaches_beyond_the_last_position_of_a_row(base, monkeypatch):
         return run(trunk, tokens, positions, seen_by)
 
     monkeypatch.setattr(decode_step, "run", watched)
-    law = LAWS["greedy"]
-    prompts = sample(base, monkeypatch, law, LONGEST_DRAFT)
+    sampling = SAMPLINGS["greedy"]
+    prompts = sample(base, monkeypatch, sampling, LONGEST_DRAFT)
     longest = max(len(action.prompt_ids) for action in prompts)
-    assert max(reached) == longest + law.max_new_tokens - 1
+    assert max(reached) == longest + sampling.max_new_tokens - 1
 
 
 def test_padding_behind_short_guesses_stays_within_each_rows_positions(base, monkeypatch):
@@ -145,17 +145,17 @@ def test_right_guesses_are_counted_also_where_none_was_run(base, monkeypatch):
     assert max(shapes) > 0
 
 
-def law_behind(base, ids):
+def distribution_behind(base, ids):
     """Return the probabilities of the next token, float [V]."""
     with base.active_adapter("a_0"), torch.no_grad():
         hidden = base.trunk(input_ids=torch.tensor([ids])).last_hidden_state[0, -1]
         return base.head(hidden).double().softmax(-1).numpy()
 
 
-def test_tokens_behind_a_right_guess_follow_the_models_law(base, monkeypatch):
+def test_tokens_behind_a_right_guess_follow_the_models_distribution(base, monkeypatch):
     prompt = [1, 2, 3]
-    first = int(law_behind(base, prompt).argmax())
-    second = int(law_behind(base, [*prompt, first]).argmax())
+    first = int(distribution_behind(base, prompt).argmax())
+    second = int(distribution_behind(base, [*prompt, first]).argmax())
     monkeypatch.setattr(DraftLength, "best", lambda self, rows: LONGEST_DRAFT)
     monkeypatch.setattr(PromptLookup, "guess", lambda self: [second] * 3)
     generation = Generation(base, SamplingParams(max_new_tokens=3))
@@ -165,7 +165,7 @@ def test_tokens_behind_a_right_guess_follow_the_models_law(base, monkeypatch):
     while generation.busy:
         actions += [action for _, action in generation.step()]
     third = [a.token_ids[2] for a in actions if a.token_ids[:2].tolist() == [first, second] and len(a.token_ids) == 3]
-    wanted = law_behind(base, [*prompt, first, second]) * len(third)
+    wanted = distribution_behind(base, [*prompt, first, second]) * len(third)
     common = np.flatnonzero(wanted > 8)
     counts = [third.count(token) for token in common]
     assert len(third) > 200

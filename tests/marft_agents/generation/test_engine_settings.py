@@ -66,17 +66,17 @@ def test_a_team_refuses_before_its_model_loads():
             ["a_0"],
             {"*": "tiny"},
             lora=LoraSettings(),
-            law=SamplingParams(),
+            sampling=SamplingParams(),
             device=CPU,
             engine=EngineSettings(engine="graph"),
         )
 
 
 def test_a_team_has_the_sizes_and_keeps_them():
-    law = SamplingParams(max_new_tokens=4)
-    sized = engine_for(["a_0"], {"*": "tiny"}, law, CPU)
+    sampling = SamplingParams(max_new_tokens=4)
+    sized = engine_for(["a_0"], {"*": "tiny"}, sampling, CPU)
     assert sized.max_batch == 128
-    team = build_team(["a_0"], {"*": "tiny"}, lora=LoraSettings(), law=law, device=CPU)
+    team = build_team(["a_0"], {"*": "tiny"}, lora=LoraSettings(), sampling=sampling, device=CPU)
     assert team.engine == sized
-    for other in (team, team.under(dataclasses.replace(law, temperature=0)), team.renamed({"b_0": "a_0"})):
+    for other in (team, team.under(dataclasses.replace(sampling, temperature=0)), team.renamed({"b_0": "a_0"})):
         assert (other.engine, other.max_batch) == (sized, 128)

@@ -17,7 +17,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.step_engine import StepEngine
 from marft_agents.models.pretrained import load
 from marft_agents.policies import language_model
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import FunctionPolicy, Request, TimedPolicy, session_of, text_action
 from marft_agents.policies.scripted import MixedPolicy
 from marft_agents.rollouts.rollout import collect, training_episodes
@@ -34,7 +34,7 @@ class PatientMarket(Market):
         super().step(None if action is None else "a")
 
 
-LAW = SamplingParams(max_new_tokens=6)
+SAMPLING = SamplingParams(max_new_tokens=6)
 ROOM = 10_000
 
 
@@ -78,7 +78,7 @@ def prefixes(adapters, prompts):
 
 def sample(base, adapters, prompts, cache=None, **options):
     asked = [Prompt(ids, np.random.default_rng(i), a) for i, (ids, a) in enumerate(zip(prompts, adapters, strict=True))]
-    return generate(base, asked, LAW, cache=cache, **options)
+    return generate(base, asked, SAMPLING, cache=cache, **options)
 
 
 def alike(one, other):
@@ -182,7 +182,7 @@ def test_known_tokens_are_those_of_the_prompt_whatever_was_dropped(room):
 
 
 def test_a_rollout_has_a_session_and_the_next_one_sees_new_weights(base, computed):
-    team = LanguageModelTeam({"buyer_0": Seat(base, "a_0"), "seller_0": Seat(base, "b_0")}, LAW)
+    team = LanguageModelTeam({"buyer_0": LocalAgent(base, "a_0"), "seller_0": LocalAgent(base, "b_0")}, SAMPLING)
 
     def play(policy):
         computed.clear()
@@ -212,7 +212,9 @@ def test_sessions_of_captured_steps_keep_prompts_in_the_memory_of_their_rows(bas
 
     monkeypatch.setattr(language_model, "StepEngine", partial(StepEngine, capture=repeated))
     sizes = EngineSettings(max_batch=8, kv_cache_gib=0.001)
-    team = LanguageModelTeam({"buyer_0": Seat(base, "a_0"), "seller_0": Seat(base, "b_0")}, LAW, engine=sizes)
+    team = LanguageModelTeam(
+        {"buyer_0": LocalAgent(base, "a_0"), "seller_0": LocalAgent(base, "b_0")}, SAMPLING, engine=sizes
+    )
 
     def play(policy):
         computed.clear()

@@ -1,10 +1,9 @@
-"""The sampling law: exact shares, exact log-probs, no token of probability zero."""
+"""Sampling parameters: exact shares, exact log-probs, no token of probability zero."""
 
 import numpy as np
 import pytest
 import torch
 
-from marft_agents.generation import sampling
 from marft_agents.generation.sampling import SamplingParams, choose, draw, support_ids
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.naive import support_mask
@@ -12,31 +11,31 @@ from tests.helpers.naive import support_mask
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0, -30.0]])
 
 
-def law_probabilities(law):
-    scaled = LOGITS[0] / law.temperature
+def sampled_probabilities(sampling):
+    scaled = LOGITS[0] / sampling.temperature
     keep = torch.ones(5, dtype=torch.bool)
     order = scaled.argsort(descending=True)
-    if law.top_k:
-        keep[order[law.top_k :]] = False
-    if law.top_p < 1:
+    if sampling.top_k:
+        keep[order[sampling.top_k :]] = False
+    if sampling.top_p < 1:
         kept = [i for i in order.tolist() if keep[i]]
         shares = scaled[kept].softmax(0)
         mass = 0.0
         for i, share in zip(kept, shares.tolist(), strict=True):
-            if mass >= law.top_p:
+            if mass >= sampling.top_p:
                 keep[i] = False
             mass += share
     return scaled.masked_fill(~keep, -torch.inf).softmax(0)
 
 
-def test_by_default_the_plain_law_is_sampled():
-    law = SamplingParams()
-    assert (law.temperature, law.top_k, law.top_p, law.max_new_tokens) == (1, 0, 1, 64)
-    assert not law.greedy
-    assert not law.restricts_support
+def test_by_default_the_plain_distribution_is_sampled():
+    sampling = SamplingParams()
+    assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.max_new_tokens) == (1, 0, 1, 64)
+    assert not sampling.greedy
+    assert not sampling.restricts_support
 
 
-LAWS = [
+SAMPLINGS = [
     SamplingParams(),
     SamplingParams(temperature=0.5),
     SamplingParams(temperature=2.0, top_k=3),
@@ -45,20 +44,20 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_shares_are_those_of_the_law(law):
-    wanted = law_probabilities(law)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_shares_are_those_of_the_distribution(sampling):
+    wanted = sampled_probabilities(sampling)
     grid = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000  # every uniform number once: no chance left
-    tokens, logprobs, support = choose(LOGITS.expand(20_000, -1), grid, law)
+    tokens, logprobs, support = choose(LOGITS.expand(20_000, -1), grid, sampling)
     shares = torch.bincount(tokens, minlength=5) / 20_000
     assert (shares - wanted).abs().max() < 2e-4
     assert (logprobs - wanted.log()[tokens]).abs().max() < 1e-5
-    assert (support is None) == (not law.restricts_support)
+    assert (support is None) == (not sampling.restricts_support)
     if support is not None:
         assert support[0][support[0] >= 0].tolist() == wanted.nonzero()[:, 0].tolist()
 
 
-def test_greedy_takes_the_most_likely_and_records_the_plain_law():
+def test_greedy_takes_the_most_likely_and_records_the_plain_distribution():
     tokens, logprobs, support = choose(LOGITS, torch.tensor([0.99], dtype=torch.float64), SamplingParams(temperature=0))
     assert tokens.item() == 0
     assert logprobs.item() == pytest.approx(LOGITS.log_softmax(-1)[0, 0].item())
@@ -91,9 +90,9 @@ def test_a_draw_inverts_the_cumulative_distribution(vocabulary):
 def test_an_unlikely_token_has_its_exact_logprob():
     """Far below the most likely: where a quotient of float32 weights would be denormal or zero, it cannot be drawn."""
     logits = torch.tensor([[0.0, -60.0, -80.0]])
-    for law in (SamplingParams(temperature=1e-9), SamplingParams()):
-        tokens, logprobs, _ = choose(logits, torch.tensor([1 - 2**-53], dtype=torch.float64), law)
-        wanted = (logits / law.temperature).log_softmax(-1)[0, tokens]
+    for sampling in (SamplingParams(temperature=1e-9), SamplingParams()):
+        tokens, logprobs, _ = choose(logits, torch.tensor([1 - 2**-53], dtype=torch.float64), sampling)
+        wanted = (logits / sampling.temperature).log_softmax(-1)[0, tokens]
         assert torch.allclose(logprobs, wanted, atol=1e-6)
 
 
@@ -112,20 +111,20 @@ def test_top_p_is_a_share_of_what_top_k_left():
 
 @pytest.mark.parametrize("nucleus", [3, 40, 299])  # smaller than all nuclei, than some, than none
 @pytest.mark.parametrize(
-    "law", [SamplingParams(top_k=7), SamplingParams(top_p=0.9), SamplingParams(top_k=9, top_p=0.5)]
+    "sampling", [SamplingParams(top_k=7), SamplingParams(top_p=0.9), SamplingParams(top_k=9, top_p=0.5)]
 )
-def test_support_is_that_of_the_ordered_vocabulary(monkeypatch, law, nucleus):
-    monkeypatch.setattr(sampling, "NUCLEUS", nucleus)
+def test_support_is_that_of_the_ordered_vocabulary(monkeypatch, sampling, nucleus):
+    monkeypatch.setattr("marft_agents.generation.sampling.NUCLEUS", nucleus)
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(50, 300, generator=generator) * torch.linspace(0.1, 6, 50)[:, None]
-    for row, wanted in zip(support_ids(logits, law), support_mask(logits, law), strict=True):
+    for row, wanted in zip(support_ids(logits, sampling), support_mask(logits, sampling), strict=True):
         assert row[row >= 0].tolist() == wanted.nonzero()[:, 0].tolist()
 
 
 @pytest.mark.parametrize(
     "wrong", [{"temperature": -1}, {"top_k": -1}, {"top_p": 0}, {"top_p": 1.5}, {"max_new_tokens": 0}]
 )
-def test_a_law_out_of_range_names_the_knob(wrong):
+def test_parameters_out_of_range_name_the_knob(wrong):
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         SamplingParams(**wrong)
 

@@ -23,7 +23,7 @@ from tests.helpers.naive import adapters, assert_stepped_along, moved
 from tests.helpers.restated import naive_gradient
 
 MARKET = ("buyer_0", "seller_0")
-LAW = SamplingParams(temperature=0.8, top_p=0.95, max_new_tokens=5)
+SAMPLING = SamplingParams(temperature=0.8, top_p=0.95, max_new_tokens=5)
 # Adam with a huge epsilon is plain gradient descent with step lr / epsilon: what moved is the gradient
 DESCENT = {"policy_lr": 1e6, "adam_epsilon": 1e6, "max_grad_norm": 1e9}
 CAST = {name: MARKET[:1] if a.single_agent else MARKET for name, a in ALGORITHMS.items()}
@@ -59,7 +59,7 @@ def episodes(team, name, *, groups=2, size=4, cut=False, seed=0):
 
 
 def ragged_team(name, **changes):
-    return word_team(CAST[name], law=LAW, stir=0.3, **changes)
+    return word_team(CAST[name], sampling=SAMPLING, stir=0.3, **changes)
 
 
 PLAYED = {}
@@ -114,7 +114,7 @@ def test_the_likelihood_term_is_a_mean_over_the_tokens_of_successes_alone():
 
 def test_dr_grpo_divides_by_the_token_limit_whatever_the_longest_action():
     played = episodes(ragged_team("dr-grpo"), "dr-grpo")
-    team = word_team(MARKET, law=dataclasses.replace(LAW, max_new_tokens=12), stir=0.3)
+    team = word_team(MARKET, sampling=dataclasses.replace(SAMPLING, max_new_tokens=12), stir=0.3)
     assert max(len(turn.action.token_ids) for t in played for turn in t.turns) == 5
     settings = table("dr-grpo", **DESCENT)
     wanted = naive_gradient("dr-grpo", team, played, "buyer_0", settings)
@@ -211,7 +211,7 @@ def test_a_kl_in_the_reward_pulls_the_policy_to_the_base():
         found = []
         batch = build_batch(trajectories, team.policies, table("rloo"))
         for agent, action in zip(batch.agent, batch.actions, strict=True):
-            base = team.seat("buyer_0").base
+            base = team.local_agent("buyer_0").base
             own = Learner(team, table("rloo")).scorer
             (new,), (reference,) = (own.logprobs(base, a, [action]) for a in (batch.agents[agent], None))
             found.append((np.exp(new) * (new - reference)).mean())
@@ -219,7 +219,7 @@ def test_a_kl_in_the_reward_pulls_the_policy_to_the_base():
 
     after = kl_now()
     for policy, tensors in before.items():
-        for name, tensor in team.seat(policy).base.parameters(policy).items():
+        for name, tensor in team.local_agent(policy).base.parameters(policy).items():
             tensor.data.copy_(tensors[name])
     assert moved(before, pulled) == set(MARKET)
     assert after < kl_now()
@@ -232,7 +232,12 @@ class Poisoned:
     """A scorer under which one action's gradient is not a number, while its log-probs are fine."""
 
     def __init__(self, scorer, culprit):
-        self.scorer, self.culprit, self.law, self.micro_batches = scorer, culprit, scorer.law, scorer.micro_batches
+        self.scorer, self.culprit, self.sampling, self.micro_batches = (
+            scorer,
+            culprit,
+            scorer.sampling,
+            scorer.micro_batches,
+        )
         self.logprobs, self.ranks = scorer.logprobs, scorer.ranks
 
     def score(self, base, adapter, actions, **how):
@@ -253,7 +258,7 @@ def test_a_gradient_that_is_not_finite_names_the_action_it_comes_from():
         learner.update(trajectories)
     assert [action is culprit for action in raised.value.rows.actions] == [True]
     assert moved(before, adapters(team)) == set()
-    assert all(p.grad is None for p in team.seat("buyer_0").base.parameters("buyer_0").values())
+    assert all(p.grad is None for p in team.local_agent("buyer_0").base.parameters("buyer_0").values())
 
 
 @pytest.mark.parametrize("name", ["marft-a", "grpo"])

@@ -97,10 +97,10 @@ def test_values_and_the_kl_penalty_cost_one_pass_of_the_bare_base(knobs):
     assert bare.count(False) >= len(MARKET)
 
 
-@pytest.mark.parametrize("law", [None, SamplingParams(temperature=0.7, top_k=12, max_new_tokens=4)])
+@pytest.mark.parametrize("sampling", [None, SamplingParams(temperature=0.7, top_k=12, max_new_tokens=4)])
 @pytest.mark.parametrize("knobs", [{}, {"level": "token"}, {"credit": "round"}])
-def test_the_joint_pass_gives_what_separate_passes_give(law, knobs):
-    team = word_team(MARKET, law=law, stir=0.3)
+def test_the_joint_pass_gives_what_separate_passes_give(sampling, knobs):
+    team = word_team(MARKET, sampling=sampling, stir=0.3)
     learner = Learner(team, LearnerSettings(micro_batch=3, **knobs))
     batch = build_batch(play(team), team.policies, learner.settings)
     [wanted], _ = learner.critic.bare_pass(batch)

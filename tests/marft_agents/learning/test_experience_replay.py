@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.learning import replay
+from marft_agents.learning import experience_replay
 from marft_agents.learning.batch import build_batch
+from marft_agents.learning.experience_replay import ReplayPools
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.replay import ReplayPools
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.supervised import demonstration
 from marft_agents.runs import checkpoint
@@ -26,7 +26,7 @@ from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, gradien
 from tests.helpers.run_outcome import outcome
 
 MARKET = ("buyer_0", "seller_0")
-LAW = SamplingParams(temperature=0.7, max_new_tokens=4)
+SAMPLING = SamplingParams(temperature=0.7, max_new_tokens=4)
 
 
 def shown(team, agent="buyer_0", texts=("a", "a b", "0")):
@@ -35,7 +35,7 @@ def shown(team, agent="buyer_0", texts=("a", "a b", "0")):
 
 def updated(**settings):
     """Return team, metrics and the learner's state after an update that has demonstrations to replay."""
-    team = word_team(MARKET, law=LAW, stir=0.3)
+    team = word_team(MARKET, sampling=SAMPLING, stir=0.3)
     learner = Learner(team, LearnerSettings(policy_lr=0.01, mini_batches=2, **settings))
     learner.replay = ReplayPools(learner.settings.replay_share, {"buyer_0": shown(team)})
     metrics = learner.update(play(team))
@@ -43,7 +43,7 @@ def updated(**settings):
 
 
 def test_a_share_of_zero_changes_no_bit():
-    plain = word_team(MARKET, law=LAW, stir=0.3)
+    plain = word_team(MARKET, sampling=SAMPLING, stir=0.3)
     learner = Learner(plain, LearnerSettings(policy_lr=0.01, mini_batches=2))
     wanted = learner.update(play(plain))
     after, metrics, state = updated(replay_share=0.0)
@@ -55,13 +55,13 @@ def test_a_share_of_zero_changes_no_bit():
 
 
 def test_a_step_follows_the_plain_gradient_plus_share_times_the_mean_nll():
-    team = word_team(MARKET, law=LAW, stir=0.3)
+    team = word_team(MARKET, sampling=SAMPLING, stir=0.3)
     settings = LearnerSettings(replay_share=0.5, **DESCENT)
     trajectories, lessons = play(team), shown(team)
     wanted = {policy: gradient(team, trajectories, policy, settings) for policy in MARKET}
-    base = team.seat("buyer_0").base
+    base = team.local_agent("buyer_0").base
     tensors = base.parameters("buyer_0")
-    scored = torch.cat([logprobs(base, "buyer_0", action, LAW)[0] for action in lessons])
+    scored = torch.cat([logprobs(base, "buyer_0", action, SAMPLING)[0] for action in lessons])
     pulls = torch.autograd.grad(-0.5 * scored.mean(), list(tensors.values()))
     for name, pull in zip(tensors, pulls, strict=True):
         wanted["buyer_0"][name] = wanted["buyer_0"][name] + pull
@@ -86,7 +86,7 @@ def test_draws_are_a_share_and_a_function_of_their_place():
 
 
 def test_pools_grow_with_solved_actions_distinct_and_newest(monkeypatch):
-    monkeypatch.setattr(replay, "MOST_KEPT", 3)
+    monkeypatch.setattr(experience_replay, "MOST_KEPT", 3)
     team = word_team(CopyDigit.speakers, stir=0.3)
     trajectories = play(team, CopyDigit, episodes=30)
     batch = build_batch(trajectories, team.policies, LearnerSettings())
@@ -105,7 +105,7 @@ def test_pools_grow_with_solved_actions_distinct_and_newest(monkeypatch):
 
 
 def test_an_action_that_is_solved_again_is_among_the_newest(monkeypatch):
-    monkeypatch.setattr(replay, "MOST_KEPT", 3)
+    monkeypatch.setattr(experience_replay, "MOST_KEPT", 3)
     pools = ReplayPools(1.0)
     for tokens in "ABCAD":
         pools.add(_solved(_action(np.array([ord(tokens)], np.int32))))
@@ -125,7 +125,7 @@ def _solved(*actions):
 
 def test_solved_episodes_are_replayed_in_later_updates_and_a_resume_is_exact(tmp_path):
     def run(folder, updates):
-        team = word_team(CopyDigit.speakers, law=SamplingParams(top_k=12, max_new_tokens=2), stir=0.2)
+        team = word_team(CopyDigit.speakers, sampling=SamplingParams(top_k=12, max_new_tokens=2), stir=0.2)
         settings = LearnerSettings(policy_lr=1e-2, mini_batches=2, replay_share=0.5)
         learner = Learner(team, settings, seed=4, total_updates=4)
         done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0

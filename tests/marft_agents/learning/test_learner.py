@@ -22,7 +22,7 @@ from marft_agents.learning.policy_update import PolicyStep
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
 from marft_agents.runs.trainer import Trainer, TrainingSchedule
 from marft_agents.setting_fields import SettingsError
@@ -46,10 +46,10 @@ def everything(team):
 # ------------------------------------------------------------------ ratio and gradient
 
 
-@pytest.mark.parametrize("law", [PLAIN, SHARP])
+@pytest.mark.parametrize("sampling", [PLAIN, SHARP])
 @pytest.mark.parametrize(("level", "normalisation"), KINDS)
-def test_the_ratio_of_the_first_pass_is_one(level, normalisation, law):
-    team = word_team(MARKET, law=law, stir=0.3)
+def test_the_ratio_of_the_first_pass_is_one(level, normalisation, sampling):
+    team = word_team(MARKET, sampling=sampling, stir=0.3)
     learner = Learner(team, LearnerSettings(level=level, normalisation=normalisation, micro_batch=5))
     metrics = learner.update(play(team))
     for agent in MARKET:
@@ -62,7 +62,7 @@ def test_a_ratio_that_is_not_one_is_seen():
     """The check above must be able to fail: tokens recorded under another adapter have other log-probs."""
     team = word_team(MARKET, stir=0.3)
     trajectories = play(team)
-    for tensor in team.seat("buyer_0").base.parameters("buyer_0").values():
+    for tensor in team.local_agent("buyer_0").base.parameters("buyer_0").values():
         tensor.data *= 1.1
     metrics = Learner(team, LearnerSettings()).update(trajectories)
     assert metrics["buyer_0/first_pass_log_ratio_max"] > 1e-3
@@ -70,7 +70,7 @@ def test_a_ratio_that_is_not_one_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("level", "normalisation", "law", "entropy_bonus"),
+    ("level", "normalisation", "sampling", "entropy_bonus"),
     [
         ("action", "sum", PLAIN, 0.0),
         ("action", "word", SHARP, 0.0),
@@ -80,8 +80,8 @@ def test_a_ratio_that_is_not_one_is_seen():
     ],
 )
 @pytest.mark.parametrize("cast", [MARKET, dict.fromkeys(MARKET, "shared")], ids=["separate", "shared"])
-def test_a_step_follows_the_plain_gradient(level, normalisation, law, entropy_bonus, cast):
-    team = word_team(cast, law=law, stir=0.3)
+def test_a_step_follows_the_plain_gradient(level, normalisation, sampling, entropy_bonus, cast):
+    team = word_team(cast, sampling=sampling, stir=0.3)
     settings = LearnerSettings(level=level, normalisation=normalisation, entropy_bonus=entropy_bonus, **DESCENT)
     trajectories = play(team)
     wanted = {policy: gradient(team, trajectories, policy, settings) for policy in team.policies}
@@ -119,7 +119,7 @@ def test_a_team_of_one_is_single_agent_ppo(level):
 def test_micro_batches_do_not_change_the_step(level):
     steps = {}
     for size in (1, 8, 64):
-        team = word_team(MARKET, law=PLAIN, stir=0.3)
+        team = word_team(MARKET, sampling=PLAIN, stir=0.3)
         before = adapters(team)
         Learner(team, LearnerSettings(level=level, micro_batch=size, **DESCENT)).update(play(team))
         after = adapters(team)
@@ -148,7 +148,7 @@ def test_no_pass_keeps_the_graph_of_the_one_before(monkeypatch):
 
 
 def test_the_end_token_is_trained():
-    team = word_team(MARKET, law=PLAIN, stir=0.3)
+    team = word_team(MARKET, sampling=PLAIN, stir=0.3)
     trajectories = play(team, episodes=12)
     stopped = [t.action for e in trajectories for t in e.turns if t.action.stopped]
     assert stopped
@@ -156,7 +156,7 @@ def test_the_end_token_is_trained():
         assert action.token_ids[-1] == 2
         assert len(action.logprobs) == len(action.token_ids)
     # pad = eos in this tokenizer: the end tokens carry gradient all the same (the plain gradient counts them)
-    assert team.seat("buyer_0").base.tokenizer.pad_token_id == 2
+    assert team.local_agent("buyer_0").base.tokenizer.pad_token_id == 2
 
 
 # ------------------------------------------------------------------ what stays untouched
@@ -172,7 +172,7 @@ def test_a_step_on_one_adapter_leaves_every_other_byte_alone(level):
     [after] = everything(team)
     assert before.keys() == after.keys()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
-    buyer = team.seat("buyer_0").base.peft_name("buyer_0")
+    buyer = team.local_agent("buyer_0").base.peft_name("buyer_0")
     assert changed == {name for name in before if f".{buyer}." in name} != set()
 
 
@@ -185,10 +185,10 @@ def test_agents_share_one_base_in_memory():
     agents = [f"agent_{i}" for i in range(5)]
     solo, team = word_team(agents[:1]), word_team(agents)
     assert sum(storages(solo).values()) == sum(storages(team).values()) == word_model().model.num_parameters()
-    assert len({id(team.seat(agent).base.trunk) for agent in agents}) == 1
-    own = [{p.data_ptr() for p in team.seat(a).base.parameters(a).values()} for a in agents]
+    assert len({id(team.local_agent(agent).base.trunk) for agent in agents}) == 1
+    own = [{p.data_ptr() for p in team.local_agent(a).base.parameters(a).values()} for a in agents]
     assert len(set().union(*own)) == sum(map(len, own))  # no adapter shares a tensor with another
-    assert all(p.dtype == torch.float32 for a in agents for p in team.seat(a).base.parameters(a).values())
+    assert all(p.dtype == torch.float32 for a in agents for p in team.local_agent(a).base.parameters(a).values())
 
 
 @pytest.mark.parametrize("level", ["action", "token"])
@@ -227,7 +227,7 @@ def test_a_draw_that_teaches_nothing_costs_no_backward_pass(algorithm, knobs, mo
             return [(index, pulls or kind == "all pull") for index, pulls in passes]
 
         monkeypatch.setattr(learner_module, "plan_passes", watched)
-        team = word_team(MARKET, law=PLAIN, stir=0.3)
+        team = word_team(MARKET, sampling=PLAIN, stir=0.3)
         before = adapters(team)
         returns = [0.1] * 7 + [(k % 3) ** 2 for k in range(7)]
         played = play(team, episodes=14)
@@ -247,7 +247,7 @@ def test_a_draw_that_teaches_nothing_costs_no_backward_pass(algorithm, knobs, mo
 
 def test_a_mini_batch_without_credit_makes_no_step():
     """Adam goes on along its momentum wherever there is a gradient, be it zero."""
-    team = word_team(["buyer_0"], law=PLAIN, stir=0.3)
+    team = word_team(["buyer_0"], sampling=PLAIN, stir=0.3)
     played = play(team, Solo, episodes=4)
     # of the first draw each turn has its own return, the second draw's returns agree
     trajectories = [with_return(t, k // 2, float(k == 0)) for k, t in enumerate(played)]
@@ -476,11 +476,11 @@ def test_the_compounding_ratio_weights_the_later_agent(kind, low, high, monkeypa
     metrics = Learner(team, settings).update(trajectories)
     after = adapters(team)
 
-    base = team.seat("speaker_0").base
+    base = team.local_agent("speaker_0").base
     weights, ratios = {}, []
     for e, trajectory in enumerate(trajectories):
         action = trajectory.turns[0].action
-        new, _ = logprobs(base, "speaker_0", action, team.law)  # its adapter is the stepped one by now
+        new, _ = logprobs(base, "speaker_0", action, team.sampling)  # its adapter is the stepped one by now
         ratios.append(math.exp((new.detach().numpy() - action.logprobs).sum()))
         weights[e, 0] = min(max(ratios[-1], low), high)
     if kind == "a2po":  # credit is estimated anew for each agent, with the traces cut by the ratios of those before
@@ -525,7 +525,9 @@ def test_kl_stop_ends_an_agents_passes_and_says_so():
 def test_different_bases_per_agent(level):
     buyer = AdaptedBase(word_model(0), ["buyer_0"], LoraSettings(), seed=0)
     seller = AdaptedBase(word_model(1, hidden=32, layers=2), ["seller_0"], LoraSettings(), seed=0)
-    team = LanguageModelTeam({"buyer_0": Seat(buyer, "buyer_0"), "seller_0": Seat(seller, "seller_0")}, PLAIN)
+    team = LanguageModelTeam(
+        {"buyer_0": LocalAgent(buyer, "buyer_0"), "seller_0": LocalAgent(seller, "seller_0")}, PLAIN
+    )
     learner = Learner(team, LearnerSettings(level=level, policy_lr=0.1, critic_lr=0.1))
     assert [head.layers[0].normalized_shape for head in learner.critic.heads] == [(48,), (32,)]
     before = adapters(team)
@@ -539,10 +541,10 @@ def test_one_adapter_name_on_two_bases_is_refused():
     """A policy is named by its adapter: two bases would silently train only the first."""
     bases = [AdaptedBase(word_model(seed), ["shared"], LoraSettings(), seed=0) for seed in (0, 1)]
     with pytest.raises(ValueError, match="'shared'"):
-        LanguageModelTeam({a: Seat(b, "shared") for a, b in zip(MARKET, bases, strict=True)}, PLAIN)
+        LanguageModelTeam({a: LocalAgent(b, "shared") for a, b in zip(MARKET, bases, strict=True)}, PLAIN)
 
 
-def test_a_frozen_seat_plays_the_bare_base_and_is_not_trained():
+def test_a_frozen_agent_plays_the_bare_base_and_is_not_trained():
     team = word_team({"buyer_0": "buyer_0", "seller_0": None}, stir=0.3)
     metrics = Learner(team, LearnerSettings(policy_lr=0.1)).update(play(team))
     assert metrics["buyer_0/first_pass_log_ratio_max"] < 1e-4
@@ -580,7 +582,7 @@ def test_a_team_learns_beside_a_scripted_agent(frozen, level, cut):
 
 
 def test_entropy_bonus_raises_the_entropy():
-    team = word_team(MARKET, law=SHARP, stir=0.3)
+    team = word_team(MARKET, sampling=SHARP, stir=0.3)
     learner = Learner(team, LearnerSettings(policy_lr=0.01, entropy_bonus=10.0))
     entropies = [learner.update(play(team))["buyer_0/entropy"] for _ in range(6)]
     assert entropies[-1] > entropies[0] + 0.1
@@ -588,7 +590,7 @@ def test_entropy_bonus_raises_the_entropy():
 
 def test_a_greedy_policy_can_not_be_trained():
     with pytest.raises(SettingsError, match="temperature = 0"):
-        Learner(word_team(MARKET, law=SamplingParams(temperature=0)), LearnerSettings())
+        Learner(word_team(MARKET, sampling=SamplingParams(temperature=0)), LearnerSettings())
 
 
 def test_contradicting_settings_are_refused():
@@ -607,7 +609,7 @@ def test_a_base_in_bfloat16_trains_float32_adapters():
     pretrained = word_model()
     pretrained.model.to(torch.bfloat16)
     base = AdaptedBase(pretrained, MARKET, LoraSettings(), seed=0)
-    team = LanguageModelTeam({a: Seat(base, a) for a in MARKET}, PLAIN)
+    team = LanguageModelTeam({a: LocalAgent(base, a) for a in MARKET}, PLAIN)
     assert all(p.dtype == torch.float32 for a in MARKET for p in base.parameters(a).values())
     learner = Learner(team, LearnerSettings(level="token", policy_lr=1e-2))
     frozen = {n: p.detach().clone() for n, p in base.peft.named_parameters() if "lora_" not in n}
@@ -628,9 +630,11 @@ def rounded():
     for agent in MARKET:
         for tensor in base.parameters(agent).values():
             tensor.data += 0.3 * torch.randn(tensor.shape, generator=generator)
-    team = LanguageModelTeam({name: Seat(base, name) for name in base.adapters}, SamplingParams(max_new_tokens=24))
+    team = LanguageModelTeam(
+        {name: LocalAgent(base, name) for name in base.adapters}, SamplingParams(max_new_tokens=24)
+    )
     trajectories = play(team, episodes=12)
-    scored = LogProbScorer(team.law, PassSize(16)).logprobs(
+    scored = LogProbScorer(team.sampling, PassSize(16)).logprobs(
         base, "seller_0", [t.turns[-1].action for t in trajectories]
     )
     rounding = [abs(sum(s - t.turns[-1].action.logprobs)) for s, t in zip(scored, trajectories, strict=True)]
@@ -663,10 +667,10 @@ def test_later_passes_in_half_precision_start_from_what_the_first_one_scored(lev
         pretrained = word_model()
         pretrained.model.to(torch.bfloat16)
         base = AdaptedBase(pretrained, ["buyer_0"], LoraSettings(), seed=0)
-        team = LanguageModelTeam({"buyer_0": Seat(base, "buyer_0")}, PLAIN)
+        team = LanguageModelTeam({"buyer_0": LocalAgent(base, "buyer_0")}, PLAIN)
         played = play(team, Solo)
         actions = [turn.action for t in played for turn in t.turns]
-        scorer = LogProbScorer(team.law, PassSize(64))
+        scorer = LogProbScorer(team.sampling, PassSize(64))
         said.append(scorer.logprobs(base, "buyer_0", actions))
         settings = LearnerSettings(level=level, policy_lr=0.05, ppo_epochs=passes, micro_batch=64)
         metrics = Learner(team, settings).update(played)

@@ -81,7 +81,7 @@ def test_kl_estimates_at_a_known_ratio_and_in_expectation():
     assert kl_estimate(log_ratio, "k3").item() == pytest.approx(1 - math.log(2))
     old, new = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
     exact = (old * (old / new).log()).sum().item()
-    for kind in ("k1", "k3"):  # both are unbiased under samples of the old law
+    for kind in ("k1", "k3"):  # both are unbiased under samples of the old policy
         assert (old * kl_estimate((new / old).log(), kind)).sum().item() == pytest.approx(exact, abs=1e-6)
 
 
@@ -115,10 +115,10 @@ def test_the_ratio_of_gspo_is_the_geometric_mean_of_the_tokens():
 def test_importance_is_cut_at_the_cap_and_carries_no_bias_below_it():
     old, sampled = torch.tensor([0.6, 0.1, 0.3]).log(), torch.tensor([0.2, 0.2, 0.3]).log()
     assert truncated_importance(old, sampled, cap=2.0).tolist() == pytest.approx([2.0, 0.5, 1.0])
-    law, engine = torch.tensor([0.7, 0.3]), torch.tensor([0.5, 0.5])
+    sampling, engine = torch.tensor([0.7, 0.3]), torch.tensor([0.5, 0.5])
     value = torch.tensor([1.0, -2.0])
-    weights = truncated_importance(law.log(), engine.log(), cap=2.0)
-    assert (engine * weights * value).sum().item() == pytest.approx((law * value).sum().item())
+    weights = truncated_importance(sampling.log(), engine.log(), cap=2.0)
+    assert (engine * weights * value).sum().item() == pytest.approx((sampling * value).sum().item())
 
 
 def test_the_clip_widens_along_the_agents_to_the_whole_bound():

@@ -61,7 +61,7 @@ def test_every_item_belongs_to_one_rank_and_costs_are_shared(costs, count):
 
 
 def new_learner(ranks, algorithm, **knobs):
-    team = word_team(["buyer_0", "seller_0"], law=SamplingParams(max_new_tokens=3), stir=0.1)
+    team = word_team(["buyer_0", "seller_0"], sampling=SamplingParams(max_new_tokens=3), stir=0.1)
     return Learner(team, learner_settings(algorithm, **(STEPS | knobs)), seed=1, total_updates=2, ranks=ranks)
 
 

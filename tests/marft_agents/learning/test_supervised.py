@@ -37,7 +37,7 @@ def lessons(team):
 
 def test_demonstrations_have_the_tokens_that_rollouts_record():
     """The same prompt ids for the same observation, the same action ids for the same text, the end token included."""
-    team = word_team(MARKET, law=WARM, stir=0.3)
+    team = word_team(MARKET, sampling=WARM, stir=0.3)
     asked = []
 
     def act(requests):
@@ -63,10 +63,10 @@ def test_an_action_without_tokens_cannot_be_shown():
 
 
 def test_a_step_follows_the_plain_gradient_of_the_mean_nll_of_own_tokens():
-    team = word_team(MARKET, law=WARM, stir=0.3)
+    team = word_team(MARKET, sampling=WARM, stir=0.3)
     wanted, fits = {}, {}
     for policy, actions in lessons(team).items():
-        base = team.seat(policy).base
+        base = team.local_agent(policy).base
         scored = torch.cat([logprobs(base, policy, action, WARM)[0] for action in actions])
         tensors = base.parameters(policy)
         gradients = torch.autograd.grad(-scored.mean(), list(tensors.values()))
@@ -81,7 +81,7 @@ def test_a_step_follows_the_plain_gradient_of_the_mean_nll_of_own_tokens():
 
 
 def test_an_agent_without_turns_keeps_every_byte():
-    team = word_team(MARKET, law=WARM, stir=0.3)
+    team = word_team(MARKET, sampling=WARM, stir=0.3)
     before = adapters(team)
     learner = SupervisedLearner(team, STEEPEST)
     metrics = learner.imitate({"buyer_0": lessons(team)["buyer_0"], "seller_0": []})
@@ -91,9 +91,9 @@ def test_an_agent_without_turns_keeps_every_byte():
 
 
 def test_token_accuracy_is_the_share_of_most_likely_tokens():
-    team = word_team(MARKET, law=WARM, stir=0.5)
+    team = word_team(MARKET, sampling=WARM, stir=0.5)
     actions = lessons(team)["buyer_0"]
-    base, hits = team.seat("buyer_0").base, []
+    base, hits = team.local_agent("buyer_0").base, []
     for action in actions:
         ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)[None]
         with base.active_adapter("buyer_0"):
@@ -105,8 +105,8 @@ def test_token_accuracy_is_the_share_of_most_likely_tokens():
 
 
 def test_a_loss_that_is_not_finite_stops_the_run():
-    team = word_team(MARKET, law=WARM)
-    next(iter(team.seat("buyer_0").base.parameters("buyer_0").values())).data[:] = torch.nan
+    team = word_team(MARKET, sampling=WARM)
+    next(iter(team.local_agent("buyer_0").base.parameters("buyer_0").values())).data[:] = torch.nan
     with pytest.raises(DivergenceError, match="'buyer_0': the loss is nan: lower policy_lr"):
         SupervisedLearner(team, STEEPEST).imitate(lessons(team))
 
@@ -141,7 +141,7 @@ def copying(team):
 
 
 def fit(folder, settings=SETTINGS, steps=None):
-    team = word_team(CopyDigit.speakers, law=SamplingParams(max_new_tokens=2))
+    team = word_team(CopyDigit.speakers, sampling=SamplingParams(max_new_tokens=2))
     train = copying(team)
     total = settings.epochs * settings.steps_per_epoch(train)
     learner = SupervisedLearner(team, settings.learner, seed=settings.seed, total_updates=total)
@@ -163,7 +163,7 @@ def test_a_team_learns_what_it_is_shown(tmp_path):
     assert history[-1]["actor_0/held_out_nll"] < 0.1 < history[0]["actor_0/held_out_before_nll"]
     assert history[-1]["actor_0/held_out_token_accuracy"] == 1.0
     assert "actor_0/held_out_nll" not in history[0], "measured once an epoch"
-    reloaded = word_team(CopyDigit.speakers, law=SamplingParams(max_new_tokens=2))
+    reloaded = word_team(CopyDigit.speakers, sampling=SamplingParams(max_new_tokens=2))
     checkpoint.load_adapters(tmp_path / "run", reloaded)
     assert not moved(adapters(team), adapters(reloaded))
 

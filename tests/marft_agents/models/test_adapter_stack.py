@@ -196,16 +196,16 @@ def test_the_number_of_operators_does_not_depend_on_the_number_of_adapters(targe
 @pytest.mark.parametrize("targets", TARGETS)
 def test_the_ratio_on_the_first_pass_is_one_for_every_adapter_of_a_batch(targets):
     base = team_base(TARGETS[targets])
-    law = SamplingParams(max_new_tokens=9)
+    sampling = SamplingParams(max_new_tokens=9)
     rng = np.random.default_rng(0)
     adapters = named(base, [*ROWS, *ROWS])
     common = rng.integers(5, 200, 10)
     prompts = [np.concatenate([common, rng.integers(5, 200, rng.integers(1, 6))]).astype(np.int32) for _ in adapters]
     asked = [Prompt(ids, np.random.default_rng(i), a) for i, (ids, a) in enumerate(zip(prompts, adapters, strict=True))]
-    actions = generate(base, asked, law, max_rows=11)
+    actions = generate(base, asked, sampling, max_rows=11)
     for adapter in dict.fromkeys(adapters):
         own = [action for action, name in zip(actions, adapters, strict=True) if name == adapter]
-        found = LogProbScorer(law, PassSize(16)).score(base, adapter, own).logprobs.detach().numpy()
+        found = LogProbScorer(sampling, PassSize(16)).score(base, adapter, own).logprobs.detach().numpy()
         assert np.abs(found - np.concatenate([action.logprobs for action in own])).max() < 3e-5
 
 

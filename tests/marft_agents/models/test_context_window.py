@@ -13,7 +13,7 @@ from marft_agents.models.chat_template import encode
 from marft_agents.models.context_window import ContextOverflowError, ContextSettings, movable, num_fixed, shorten
 from marft_agents.models.pretrained import Pretrained, context_length
 from marft_agents.models.random_models import byte_tokenizer
-from marft_agents.policies.language_model import LanguageModelTeam, Seat, build_team, choose_window
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent, build_team, choose_window
 from marft_agents.policies.policy import Request, completion
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.setting_fields import SettingsError
@@ -235,7 +235,7 @@ def test_a_window_beyond_the_model_is_refused_before_weights_are_loaded(monkeypa
             ["a_0"],
             {"*": "tiny"},
             lora=LoraSettings(),
-            law=SamplingParams(),
+            sampling=SamplingParams(),
             context=ContextSettings(context_window=5000),
         )
 
@@ -248,9 +248,9 @@ def small_team(window=128, overflow="shorten", new_tokens=8):
     torch.manual_seed(0)
     model = LlamaForCausalLM(config).eval().requires_grad_(False)
     base = AdaptedBase(Pretrained("small", "", model, byte_tokenizer()), ["a_0", "b_0"], LoraSettings(), seed=0)
-    seats = {agent: Seat(base, agent) for agent in ("a_0", "b_0")}
+    local_agents = {agent: LocalAgent(base, agent) for agent in ("a_0", "b_0")}
     return LanguageModelTeam(
-        seats, SamplingParams(max_new_tokens=new_tokens), context=ContextSettings(overflow=overflow)
+        local_agents, SamplingParams(max_new_tokens=new_tokens), context=ContextSettings(overflow=overflow)
     )
 
 
@@ -282,7 +282,7 @@ def test_a_judge_whose_prompt_does_not_fit_says_so():
         completion(small_team(), "a_0")([{"role": "user", "content": "x" * 619}])
 
 
-def test_another_law_keeps_the_window():
+def test_other_sampling_parameters_keep_the_window():
     team = small_team(overflow="error")
     again = team.under(SamplingParams(temperature=0, max_new_tokens=5))
     assert (again.context, again.windows) == (team.context, {"a_0": 128, "b_0": 128})
@@ -292,7 +292,7 @@ def test_what_was_neither_shortened_nor_refused_is_as_before():
     team = word_team(["speaker_0"])
     observation = "digit 1"
     [action] = team.act([request("speaker_0", observation)])
-    assert action.prompt_ids.tolist() == encode(team.seat("speaker_0").base.tokenizer, observation).ids.tolist()
+    assert action.prompt_ids.tolist() == encode(team.local_agent("speaker_0").base.tokenizer, observation).ids.tolist()
     assert (action.shortened, action.failure) == ((), None)
 
 
@@ -310,7 +310,7 @@ class OneLongProblem(CopyDigit):
 def test_an_episode_whose_prompt_does_not_fit_fails_alone():
     team = small_team()
     agents = OneLongProblem.speakers
-    team = LanguageModelTeam(dict.fromkeys(agents, team.seats["a_0"]), team.law)
+    team = LanguageModelTeam(dict.fromkeys(agents, team.local_agents["a_0"]), team.sampling)
     result = evaluate(OneLongProblem, team, [{"seed": i} for i in range(3)], num_envs=2)
     failures = [trajectory.failure for trajectory in result.trajectories]
     assert [failure is None for failure in failures] == [True, False, True]

@@ -96,13 +96,13 @@ def test_every_adapter_on_packed_weights_samples_what_it_scores(monkeypatch):
         return pretrained
 
     monkeypatch.setattr(language_model, "load", rounded)
-    law, cpu = SamplingParams(max_new_tokens=6), torch.device("cpu")
-    team = language_model.build_team(["a_0", "b_0"], {"*": "tiny"}, lora=LoraSettings(), law=law, device=cpu)
+    sampling, cpu = SamplingParams(max_new_tokens=6), torch.device("cpu")
+    team = language_model.build_team(["a_0", "b_0"], {"*": "tiny"}, lora=LoraSettings(), sampling=sampling, device=cpu)
     [base] = team.bases
     stir(base)
     ids, adapters = np.arange(5, 40, dtype=np.int32), [None, "a_0", "b_0"] * 2
-    actions = generate(base, [Prompt(ids, np.random.default_rng(i), name) for i, name in enumerate(adapters)], law)
-    scorer = LogProbScorer(law, PassSize(16))
+    actions = generate(base, [Prompt(ids, np.random.default_rng(i), name) for i, name in enumerate(adapters)], sampling)
+    scorer = LogProbScorer(sampling, PassSize(16))
     for action, adapter in zip(actions, adapters, strict=True):
         [scored] = scorer.logprobs(base, adapter, [action])
         assert np.abs(np.asarray(scored) - action.logprobs).max() < 1e-4

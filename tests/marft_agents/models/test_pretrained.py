@@ -11,7 +11,7 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.pretrained import ModelError, load
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Request
 from tests.helpers.fakes import Market, word_model
 from tests.helpers.naive import play
@@ -132,20 +132,20 @@ def test_the_real_model_loads_answers_and_trains_at_ratio_one():
     pretrained = load("smollm2-135m", device=CPU)
     assert all(torch.equal(weight.half().float(), weight) for weight in pretrained.model.parameters())
     base = AdaptedBase(pretrained, ["buyer_0", "seller_0"], LoraSettings(), seed=0)
-    seats = {name: Seat(base, name) for name in base.adapters}
-    team = LanguageModelTeam(seats, SamplingParams(temperature=0, max_new_tokens=16))
+    local_agents = {name: LocalAgent(base, name) for name in base.adapters}
+    team = LanguageModelTeam(local_agents, SamplingParams(temperature=0, max_new_tokens=16))
     [action] = team.act([Request("buyer_0", "What is the capital of France?", np.random.default_rng(0))])
     assert action.text == "The capital of France is Paris."
     assert action.stopped
 
-    for law in (
+    for sampling in (
         SamplingParams(max_new_tokens=8),
         SamplingParams(temperature=0.8, top_k=50, top_p=0.9, max_new_tokens=8),
     ):
-        team = LanguageModelTeam(seats, law)
+        team = LanguageModelTeam(local_agents, sampling)
         for level in ("action", "token"):
             learner = Learner(team, LearnerSettings(level=level, policy_lr=1e-4, entropy_bonus=0.01))
             metrics = learner.update(play(team, Market, episodes=3))
-            for agent in seats:
+            for agent in local_agents:
                 assert metrics[f"{agent}/first_pass_log_ratio_max"] < 1e-3
                 assert metrics[f"{agent}/grad_norm"] > 0

@@ -457,7 +457,7 @@ def test_a_team_that_learns_raises_nothing_and_every_flag_is_there(seed):
 
 def test_a_team_that_has_found_the_one_right_word_raises_nothing():
     OneWord.until = 10**9
-    team = word_team(["solo_0"], law=SamplingParams(max_new_tokens=1))
+    team = word_team(["solo_0"], sampling=SamplingParams(max_new_tokens=1))
     alarms, rows = watched(OneWord, 14, team=team, policy_lr=0.03, health=HealthSettings(alarm_window=3))
     assert alarms == []
     assert rows[-1]["team/return"] > 0.9
@@ -466,7 +466,7 @@ def test_a_team_that_has_found_the_one_right_word_raises_nothing():
 
 def test_a_policy_that_knows_one_word_when_it_pays_no_more_has_collapsed():
     OneWord.until = 7 * 32
-    team = word_team(["solo_0"], law=SamplingParams(max_new_tokens=1))
+    team = word_team(["solo_0"], sampling=SamplingParams(max_new_tokens=1))
     settings = HealthSettings(alarm_window=3, alarm_entropy_share=0.15)
     alarms, rows = watched(OneWord, 14, team=team, policy_lr=0.03, health=settings)
     assert kinds_of(alarms) >= {("solo_0", "collapse", "entropy"), ("solo_0", "collapse", "same_share")}
@@ -476,7 +476,7 @@ def test_a_policy_that_knows_one_word_when_it_pays_no_more_has_collapsed():
 
 def test_answers_that_shrank_for_nothing_are_drift_and_idleness():
     Terse.until = 2 * 32
-    team = word_team(["solo_0"], law=SamplingParams(max_new_tokens=12))
+    team = word_team(["solo_0"], sampling=SamplingParams(max_new_tokens=12))
     settings = HealthSettings(alarm_window=2, alarm_kl=100, alarm_ratio=1e30)
     alarms, rows = watched(Terse, 5, team=team, policy_lr=0.1, ppo_epochs=2, health=settings)
     assert rows[0]["solo_0/tokens_mean"] > 4 * rows[-1]["solo_0/tokens_mean"]
@@ -492,7 +492,7 @@ def test_a_step_size_of_one_explodes():
 
 @pytest.mark.parametrize(("compounding", "raised"), [("happo", True), ("bounded", False)])
 def test_a_large_step_compounds_ratios_unless_they_are_bounded(compounding, raised):
-    team = word_team(list(CopyDigit.speakers), law=SamplingParams(max_new_tokens=16))
+    team = word_team(list(CopyDigit.speakers), sampling=SamplingParams(max_new_tokens=16))
     plan = {"compounding": compounding, "credit": "round", "policy_lr": 0.05}
     alarms, rows = watched(CopyDigit, 1, team=team, **plan)
     assert [(alarm.agent, alarm.kind) for alarm in alarms if alarm.measure == "compounded_ratio_max"] == (
@@ -538,7 +538,7 @@ class Parrot:
 
 def test_an_agent_that_says_the_same_from_the_start_is_lazy_and_its_partner_is_not():
     team = word_team(list(CopyDigit.speakers))
-    ids = np.asarray(team.seat("speaker_0").base.tokenizer.encode("0 1"), np.int32)
+    ids = np.asarray(team.local_agent("speaker_0").base.tokenizer.encode("0 1"), np.int32)
     action = Action("0 1", np.zeros(0, np.int32), ids, np.full(2, -2.7, np.float32), False, exact=False)
     alarms, rows = watched(CopyDigit, 5, team=team, policy=Parrot(team, "speaker_0", action))
     assert kinds_of(alarms) == {("speaker_0", "lazy", "same_share")}

@@ -245,14 +245,14 @@ def test_all_that_was_generated_is_counted_also_where_the_environment_fails(wher
     assert found.team.turns == len(policy.asked)
 
 
-@pytest.mark.parametrize("sampling", [{"extra_rounds": 2}, {"branches": 3}, {"branches": 2, "extra_rounds": 1}])
-def test_further_groups_and_branches_are_counted(sampling):
+@pytest.mark.parametrize("grouping", [{"extra_rounds": 2}, {"branches": 3}, {"branches": 2, "extra_rounds": 1}])
+def test_further_groups_and_branches_are_counted(grouping):
     policy = Counting()
 
     def play(plan):
         return collect(RouteToExpert, policy, plan, seed=0, encode=spell)
 
-    settings = GroupSettings(0, 4, 2, **sampling)
+    settings = GroupSettings(0, 4, 2, **grouping)
     experience = gather(lambda numbers: play_groups(play, numbers, settings), 0, settings)
     found = ledger_of(experience.played)
     metrics = experience.metrics()

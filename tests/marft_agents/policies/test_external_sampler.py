@@ -22,7 +22,7 @@ from marft_agents.models.pretrained import load
 from marft_agents.models.random_models import LINEAR_LAYERS, word_level
 from marft_agents.policies.canary import PROMPT, WIDTH, Canary, first_token_log_probs
 from marft_agents.policies.external_sampler import SamplerError
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Request, Sampler
 from marft_agents.policies.remote import RemoteError
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
@@ -33,7 +33,7 @@ from marft_agents.rollouts.rollout import collect, training_episodes
 from tests.helpers import fake_vllm
 from tests.helpers.fakes import Market, word_model
 
-LAW = SamplingParams(temperature=0.7, max_new_tokens=8)
+SAMPLING = SamplingParams(temperature=0.7, max_new_tokens=8)
 TEXTS = ["digit 1", "heard 2", "digit 1", "topic a", "digit 1"]
 CPU = torch.device("cpu")
 
@@ -48,16 +48,18 @@ def model_folder(tmp_path_factory):
 
 
 def stir(team, policy, seed, noise=0.3):
-    base = team.seats[team.policies[policy][0]].base
+    base = team.local_agents[team.policies[policy][0]].base
     generator = torch.Generator().manual_seed(seed)
     for tensor in base.parameters(policy).values():
         tensor.data += noise * torch.randn(tensor.shape, generator=generator)
 
 
-def make_team(folder, law=LAW, learners=("speaker_0", "actor_0"), frozen=("judge_0",), noise=0.3):
+def make_team(folder, sampling=SAMPLING, learners=("speaker_0", "actor_0"), frozen=("judge_0",), noise=0.3):
     base = AdaptedBase(load(folder, device=CPU), learners, LoraSettings(4, 8, LINEAR_LAYERS), seed=0)
-    seats = {agent: Seat(base, agent) for agent in learners} | {agent: Seat(base, None) for agent in frozen}
-    team = LanguageModelTeam(seats, law)
+    local_agents = {agent: LocalAgent(base, agent) for agent in learners} | {
+        agent: LocalAgent(base, None) for agent in frozen
+    }
+    team = LanguageModelTeam(local_agents, sampling)
     for seed, policy in enumerate(team.policies):
         stir(team, policy, seed, noise)
     return team
@@ -104,10 +106,10 @@ def requests(agent, seed=0, texts=TEXTS):
 
 def plain_logprobs(team, agent, action):
     """Return the trained model's own log-probs of an action's tokens: one plain forward, no cache."""
-    seat = team.seats[agent]
+    local = team.local_agents[agent]
     ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)
-    with torch.no_grad(), seat.base.active_adapter(seat.adapter):
-        logits = seat.base.peft(ids[None]).logits[0, len(action.prompt_ids) - 1 : -1] / team.law.temperature
+    with torch.no_grad(), local.base.active_adapter(local.adapter):
+        logits = local.base.peft(ids[None]).logits[0, len(action.prompt_ids) - 1 : -1] / team.sampling.temperature
     if action.support is not None:
         mask = torch.full_like(logits, -torch.inf)
         for row, ids_left in zip(mask, action.support, strict=True):
@@ -131,19 +133,19 @@ def test_tokens_and_logprobs_are_those_of_the_agents_own_adapter(make_sampler, m
     for text, action in zip(TEXTS, actions, strict=True):
         assert not action.exact
         assert action.prompt_ids.tolist() == team.encode(agent, text).tolist()
-        assert action.text == team.seats[agent].base.tokenizer.decode(action.token_ids, skip_special_tokens=True)
+        assert action.text == team.local_agents[agent].base.tokenizer.decode(action.token_ids, skip_special_tokens=True)
         assert action.stopped == (action.token_ids[-1] == 2)
-        assert action.stopped or len(action.token_ids) == LAW.max_new_tokens
-    others = set(team.seats) - {agent}
+        assert action.stopped or len(action.token_ids) == SAMPLING.max_new_tokens
+    others = set(team.local_agents) - {agent}
     gaps = [abs(a.logprobs - plain_logprobs(team, other, a)).max() for other in others for a in actions]
-    assert max(gaps) > 0.1  # the agents' laws differ, so that the comparison above says something
+    assert max(gaps) > 0.1  # the agents' distributions differ, so that the comparison above says something
 
 
 def test_one_batch_holds_all_agents(make_sampler, model_folder):
     team = make_team(model_folder)
     sampler = make_sampler(team)
     sampler.refresh()
-    mixed = [request for pair in zip(*map(requests, team.seats), strict=True) for request in pair]
+    mixed = [request for pair in zip(*map(requests, team.local_agents), strict=True) for request in pair]
     actions = sampler.act(mixed)
     for request, action in zip(mixed, actions, strict=True):
         assert_sampled_from(team, request.agent, [action])
@@ -176,8 +178,8 @@ def test_what_is_drawn_follows_the_turns_generator(make_sampler, model_folder):
 
 
 def test_top_k_comes_with_its_support(make_sampler, model_folder):
-    law = SamplingParams(temperature=0.9, top_k=4, top_p=0.8, max_new_tokens=6)
-    team = make_team(model_folder, law)
+    sampling = SamplingParams(temperature=0.9, top_k=4, top_p=0.8, max_new_tokens=6)
+    team = make_team(model_folder, sampling)
     sampler = make_sampler(team)
     sampler.refresh()
     actions = sampler.act(requests("actor_0"))
@@ -363,7 +365,7 @@ def test_nobody_listens(model_folder, tmp_path):
 def test_a_team_on_two_bases_is_refused(server, model_folder, tmp_path):
     team = make_team(model_folder)
     two = LanguageModelTeam(
-        {"actor_0": team.seats["actor_0"], "judge_0": make_team(model_folder).seats["judge_0"]}, LAW
+        {"actor_0": team.local_agents["actor_0"], "judge_0": make_team(model_folder).local_agents["judge_0"]}, SAMPLING
     )
     with pytest.raises(SamplerError, match="one base model; this team has 2"):
         ServerSampler(two, tmp_path, server.url)
@@ -403,7 +405,9 @@ def test_an_engine_that_does_not_apply_an_adapter_stops_the_run(monkeypatch, mod
     sample = fake_vllm.LLM._one
     with contextlib.closing(VllmSampler(make_team(model_folder), tmp_path)) as sampler:
         sampler.refresh()
-        monkeypatch.setattr(fake_vllm.LLM, "_one", lambda llm, prompt, law, lora: sample(llm, prompt, law, None))
+        monkeypatch.setattr(
+            fake_vllm.LLM, "_one", lambda llm, prompt, sampling, lora: sample(llm, prompt, sampling, None)
+        )
         with pytest.raises(SamplerError, match=r"vLLM does not sample from adapter 'speaker_0'.*those of the base"):
             sampler.refresh()
 
@@ -411,7 +415,7 @@ def test_an_engine_that_does_not_apply_an_adapter_stops_the_run(monkeypatch, mod
 def test_adapters_that_an_update_left_alone_are_fine(make_sampler, model_folder):
     """Untrained adapters play as the base does, and adapters that wait as their previous version."""
     base = AdaptedBase(load(model_folder, device=CPU), ["actor_0"], LoraSettings(4, 8, LINEAR_LAYERS), seed=0)
-    sampler = make_sampler(LanguageModelTeam({"actor_0": Seat(base, "actor_0")}, LAW))
+    sampler = make_sampler(LanguageModelTeam({"actor_0": LocalAgent(base, "actor_0")}, SAMPLING))
     for _ in range(3):
         sampler.refresh()
 
@@ -426,12 +430,12 @@ def told_by(logprobs, error=0.0):
 def test_the_canary_allows_for_the_precision_of_an_engine(model_folder, error):
     """Not for another model, nor for an update that is larger than the rounding error."""
     team = make_team(model_folder, learners=("actor_0",), frozen=())
-    seat, prompt = team.seats["actor_0"], team.encode("actor_0", PROMPT)
+    local, prompt = team.local_agents["actor_0"], team.encode("actor_0", PROMPT)
     canary = Canary(team, "engine")
-    first = first_token_log_probs(seat, prompt)
+    first = first_token_log_probs(local, prompt)
     canary.check(told_by(first, error))
     stir(team, "actor_0", seed=7)
-    second = first_token_log_probs(seat, prompt)
+    second = first_token_log_probs(local, prompt)
     assert abs(second - first).mean() > 0.1
     for stale in (first, first):  # a refused check records nothing
         with pytest.raises(SamplerError, match="its previous version"):
@@ -477,7 +481,7 @@ def test_a_base_without_a_folder_is_refused(monkeypatch, tmp_path):
         monkeypatch.setitem(sys.modules, name, module)
     base = AdaptedBase(load("tiny", device=CPU), ["actor_0"], LoraSettings(4), seed=0)
     with pytest.raises(SamplerError, match="folder or hub id; 'tiny' is neither"):
-        VllmSampler(LanguageModelTeam({"actor_0": Seat(base, "actor_0")}, LAW), tmp_path)
+        VllmSampler(LanguageModelTeam({"actor_0": LocalAgent(base, "actor_0")}, SAMPLING), tmp_path)
 
 
 def test_without_vllm_the_extra_is_named(monkeypatch, model_folder, tmp_path):

@@ -15,22 +15,22 @@ from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.chat_template import encode, end_token_ids, merge_turns, messages_of
 from marft_agents.models.pretrained import ModelError
 from marft_agents.models.random_models import byte_tokenizer
-from marft_agents.policies.language_model import LanguageModelTeam, Seat, build_team
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent, build_team
 from marft_agents.policies.policy import Request
 from tests.helpers.fakes import word_model, word_team
 from tests.helpers.naive import logprobs
 
 AGENTS = ("a_0", "b_0", "frozen_0")
-LAWS = [
+SAMPLINGS = [
     SamplingParams(max_new_tokens=6),
     SamplingParams(temperature=1.3, max_new_tokens=6),
     SamplingParams(temperature=0.7, top_k=9, top_p=0.8, max_new_tokens=6),
 ]
 
 
-def mixed_team(law):
+def mixed_team(sampling):
     """Two adapters and the bare base on one model whose pad is its end token, as in SmolLM2."""
-    return word_team({"a_0": "a_0", "b_0": "b_0", "frozen_0": None}, law=law, stir=0.5)
+    return word_team({"a_0": "a_0", "b_0": "b_0", "frozen_0": None}, sampling=sampling, stir=0.5)
 
 
 def mixed_requests(count=18, seed=0):
@@ -41,26 +41,26 @@ def mixed_requests(count=18, seed=0):
     return [Request(AGENTS[i % 3], text, np.random.default_rng([seed, i])) for i, text in enumerate(texts)]
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_each_agent_samples_from_its_own_adapter_and_records_that_law(law):
-    team = mixed_team(law)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_each_agent_samples_from_its_own_adapter_and_records_that_distribution(sampling):
+    team = mixed_team(sampling)
     requests = mixed_requests()
     for request, action in zip(requests, team.act(requests), strict=True):
-        seat = team.seats[request.agent]
-        plain, _ = logprobs(seat.base, seat.adapter, action, law)
+        local = team.local_agents[request.agent]
+        plain, _ = logprobs(local.base, local.adapter, action, sampling)
         assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
         assert action.prompt_ids.tolist() == team.encode(request.agent, request.observation).tolist()
-        assert (action.support is None) == (law.top_k == 0)
+        assert (action.support is None) == (sampling.top_k == 0)
         for token, kept in zip(action.token_ids, action.support or [[t] for t in action.token_ids], strict=True):
             assert token in kept
         assert action.stopped == (action.token_ids[-1] == 2)
         assert 2 not in action.token_ids[:-1].tolist()
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_an_action_does_not_depend_on_what_else_is_in_the_batch(law):
-    wanted = mixed_team(law).act(mixed_requests())
-    team = mixed_team(law)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_an_action_does_not_depend_on_what_else_is_in_the_batch(sampling):
+    wanted = mixed_team(sampling).act(mixed_requests())
+    team = mixed_team(sampling)
     alone = [team.act([request])[0] for request in mixed_requests()]
     for a, b in zip(alone, wanted, strict=True):
         assert a.token_ids.tolist() == b.token_ids.tolist()
@@ -73,19 +73,19 @@ def test_greedy_takes_the_most_likely_token_each_time():
     first, second = (team.act(mixed_requests(seed=s)) for s in (0, 0))
     assert [a.token_ids.tolist() for a in first] == [a.token_ids.tolist() for a in second]
     for request, action in zip(mixed_requests(), first, strict=True):
-        seat = team.seats[request.agent]
+        local = team.local_agents[request.agent]
         ids = torch.as_tensor(np.concatenate([action.prompt_ids, action.token_ids]), dtype=torch.long)[None]
-        with torch.no_grad(), seat.base.active_adapter(seat.adapter):
-            logits = seat.base.peft(input_ids=ids).logits[0, len(action.prompt_ids) - 1 : -1]
+        with torch.no_grad(), local.base.active_adapter(local.adapter):
+            logits = local.base.peft(input_ids=ids).logits[0, len(action.prompt_ids) - 1 : -1]
         assert logits.argmax(-1).tolist() == action.token_ids.tolist()
 
 
-def test_another_law_shares_the_adapters():
-    team = mixed_team(LAWS[0])
+def test_other_sampling_parameters_share_the_adapters():
+    team = mixed_team(SAMPLINGS[0])
     greedy = team.under(SamplingParams(temperature=0))
-    assert greedy.seats == team.seats
-    assert greedy.law.greedy
-    assert not team.law.greedy
+    assert greedy.local_agents == team.local_agents
+    assert greedy.sampling.greedy
+    assert not team.sampling.greedy
 
 
 # ------------------------------------------------------------------ chat
@@ -179,9 +179,11 @@ def test_an_adapters_parameters_are_its_own_whatever_the_agents_are_called():
 def test_an_agent_id_that_is_no_text_is_refused(agent):
     message = re.escape(f"agent id {agent!r}: wanted text that UTF-8 can encode")
     with pytest.raises(ModelError, match=message):
-        build_team([agent], {"*": "tiny"}, lora=LoraSettings(), law=LAWS[0])
+        build_team([agent], {"*": "tiny"}, lora=LoraSettings(), sampling=SAMPLINGS[0])
     with pytest.raises(ModelError, match=message):
-        LanguageModelTeam({agent: Seat(AdaptedBase(word_model(), ["a"], LoraSettings(), seed=0), "a")}, LAWS[0])
+        LanguageModelTeam(
+            {agent: LocalAgent(AdaptedBase(word_model(), ["a"], LoraSettings(), seed=0), "a")}, SAMPLINGS[0]
+        )
 
 
 def test_targets_that_the_model_lacks_are_named():
@@ -194,10 +196,10 @@ def test_an_adapter_on_the_head_works():
     base = AdaptedBase(word_model(), ["a_0"], LoraSettings(targets=("lm_head",)), seed=0)
     for tensor in base.parameters("a_0").values():
         tensor.data += 0.3
-    team = LanguageModelTeam({"a_0": Seat(base, "a_0")}, LAWS[2])
+    team = LanguageModelTeam({"a_0": LocalAgent(base, "a_0")}, SAMPLINGS[2])
     [request, *_] = mixed_requests()
     [action] = team.act([request])
-    plain, _ = logprobs(base, "a_0", action, LAWS[2])
+    plain, _ = logprobs(base, "a_0", action, SAMPLINGS[2])
     assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
     assert plain.requires_grad
 
@@ -208,17 +210,19 @@ def test_adapters_on_the_head_mix_and_are_trained():
     for name in base.adapters:
         for tensor in base.parameters(name).values():
             tensor.data = 0.3 * torch.randn(tensor.shape, generator=generator)
-    seats = {"a_0": Seat(base, "a_0"), "b_0": Seat(base, "b_0"), "frozen_0": Seat(base, None)}
+    local_agents = {"a_0": LocalAgent(base, "a_0"), "b_0": LocalAgent(base, "b_0"), "frozen_0": LocalAgent(base, None)}
     for agents in (AGENTS, ("frozen_0",)):
         requests = [request for request in mixed_requests() if request.agent in agents]
-        actions = LanguageModelTeam(seats, LAWS[0]).act(requests)
+        actions = LanguageModelTeam(local_agents, SAMPLINGS[0]).act(requests)
         for request, action in zip(requests, actions, strict=True):
-            plain, _ = logprobs(base, seats[request.agent].adapter, action, LAWS[0])
+            plain, _ = logprobs(base, local_agents[request.agent].adapter, action, SAMPLINGS[0])
             assert np.abs(plain.detach().numpy() - action.logprobs).max() < 1e-5
     tensors = list(base.parameters("a_0").values())
-    wanted = torch.autograd.grad(sum(logprobs(base, "a_0", action, LAWS[0])[0].sum() for action in actions), tensors)
+    wanted = torch.autograd.grad(
+        sum(logprobs(base, "a_0", action, SAMPLINGS[0])[0].sum() for action in actions), tensors
+    )
     found = torch.autograd.grad(
-        LogProbScorer(LAWS[0], PassSize(16)).score(base, "a_0", actions).logprobs.sum(), tensors
+        LogProbScorer(SAMPLINGS[0], PassSize(16)).score(base, "a_0", actions).logprobs.sum(), tensors
     )
     for a, b in zip(found, wanted, strict=True):
         assert (a - b).abs().max() < 1e-4 * b.abs().max()

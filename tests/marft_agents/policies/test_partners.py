@@ -33,7 +33,7 @@ from tests.helpers.endpoint import serving
 from tests.helpers.fakes import CopyDigit, Market, word_team
 from tests.helpers.naive import adapters, moved
 
-LAW = SamplingParams(max_new_tokens=2)
+SAMPLING = SamplingParams(max_new_tokens=2)
 NOBODY = "http://127.0.0.1:9/v1"
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 
@@ -47,8 +47,10 @@ def endpoint():
 def beside(url, **settings):
     """Return a team whose speaker is remote and whose actor learns."""
     local = word_team(["actor_0"])
-    partner = open_partner(AgentModel("endpoint", url, "echo"), LAW, RemoteSettings(remote_retries=0, **settings))
-    return LanguageModelTeam(local.seats, LAW, partners={"speaker_0": partner}, agents=["speaker_0", "actor_0"])
+    partner = open_partner(AgentModel("endpoint", url, "echo"), SAMPLING, RemoteSettings(remote_retries=0, **settings))
+    return LanguageModelTeam(
+        local.local_agents, SAMPLING, partners={"speaker_0": partner}, agents=["speaker_0", "actor_0"]
+    )
 
 
 # ------------------------------------------------------------------ names
@@ -100,17 +102,17 @@ def test_an_unknown_agent_is_named_with_a_close_one():
 
 def test_a_frozen_agent_shares_the_base_and_has_no_adapter():
     models = {"*": "tiny", "verifier_0": "frozen:tiny"}
-    team = build_team(["actor_0", "verifier_0"], models, lora=LoraSettings(), law=LAW)
+    team = build_team(["actor_0", "verifier_0"], models, lora=LoraSettings(), sampling=SAMPLING)
     assert len(team.bases) == 1
     assert team.policies == {"actor_0": ["actor_0"]}
-    assert team.seats["verifier_0"].adapter is None
-    shared = build_team(["actor_0", "verifier_0"], models, lora=LoraSettings(), law=LAW, sharing="shared")
+    assert team.local_agents["verifier_0"].adapter is None
+    shared = build_team(["actor_0", "verifier_0"], models, lora=LoraSettings(), sampling=SAMPLING, sharing="shared")
     assert shared.policies == {"shared": ["actor_0"]}
 
 
 def test_a_team_of_frozen_agents_plays_the_bare_base():
-    team = build_team(["actor_0"], {"*": "frozen:tiny"}, lora=LoraSettings(), law=LAW)
-    plain = build_team(["actor_0"], {"*": "tiny"}, lora=LoraSettings(), law=LAW)
+    team = build_team(["actor_0"], {"*": "frozen:tiny"}, lora=LoraSettings(), sampling=SAMPLING)
+    plain = build_team(["actor_0"], {"*": "tiny"}, lora=LoraSettings(), sampling=SAMPLING)
     [own], [other] = (t.act([Request("actor_0", "2 + 2?", np.random.default_rng(0))]) for t in (team, plain))
     assert not team.policies
     assert own.text == other.text, "an untrained adapter changes nothing"
@@ -163,7 +165,7 @@ def test_a_checkpoint_names_the_endpoint_and_is_restored_exactly(endpoint, tmp_p
 
 
 def test_other_sampling_parameters_reach_the_endpoint(endpoint):
-    team = beside(endpoint.url).under(dataclasses.replace(LAW, temperature=0.0))
+    team = beside(endpoint.url).under(dataclasses.replace(SAMPLING, temperature=0.0))
     assert team.act([Request("speaker_0", "say 2", np.random.default_rng(0))])[0].text == "2"
     assert endpoint.asked[0]["temperature"] == 0.0
 
@@ -180,13 +182,13 @@ def test_a_silent_endpoint_fails_its_episodes_and_no_others(endpoint):
 
 def test_an_endpoint_that_does_not_answer_is_named_before_any_model_is_loaded(endpoint):
     with pytest.raises(RemoteError, match=f"--model verifier_0: endpoint {NOBODY}: wanted a server that answers"):
-        check_partners({"*": "no-such-model", "verifier_0": f"endpoint:{NOBODY}#name"}, LAW)
-    check_partners({"verifier_0": f"endpoint:{endpoint.url}#name"}, LAW)
+        check_partners({"*": "no-such-model", "verifier_0": f"endpoint:{NOBODY}#name"}, SAMPLING)
+    check_partners({"verifier_0": f"endpoint:{endpoint.url}#name"}, SAMPLING)
     endpoint.models = (404, {"error": {"message": "no such route"}})
-    check_partners({"verifier_0": f"endpoint:{endpoint.url}#name"}, LAW)
+    check_partners({"verifier_0": f"endpoint:{endpoint.url}#name"}, SAMPLING)
     endpoint.models = (401, {"error": {"message": "no such key"}})
     with pytest.raises(RemoteError, match="no such key"):
-        check_partners({"verifier_0": f"endpoint:{endpoint.url}#name"}, LAW)
+        check_partners({"verifier_0": f"endpoint:{endpoint.url}#name"}, SAMPLING)
 
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": -1, "completion_tokens": 3}, {"prompt_tokens": 7}])

@@ -28,8 +28,8 @@ def endpoint():
 def remote(endpoint):
     made = []
 
-    def make(model="echo", law=None, **knobs):
-        made.append(RemotePolicy(endpoint.url, model, law, **knobs))
+    def make(model="echo", sampling=None, **knobs):
+        made.append(RemotePolicy(endpoint.url, model, sampling, **knobs))
         return made[-1]
 
     yield make
@@ -54,8 +54,8 @@ class Chat(str):
 
 def test_what_is_asked_and_what_comes_back(endpoint, remote, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
-    law = SamplingParams(temperature=0.5, top_p=0.9, max_new_tokens=7)
-    policy = remote("some-model", law, api_key_env="MY_KEY")
+    sampling = SamplingParams(temperature=0.5, top_p=0.9, max_new_tokens=7)
+    policy = remote("some-model", sampling, api_key_env="MY_KEY")
     chat = Chat(
         {"role": "system", "content": "be brief"},
         {"role": "user", "content": "2 + 2?", "name": "environment"},

@@ -15,7 +15,7 @@ from marft_agents.generation.continuous_batching import JOIN, Generation, Prompt
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.step_engine import StepEngine
 from marft_agents.models.pretrained import load
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import FunctionPolicy, Request, RunningPolicy, TimedPolicy, WholeBatches, session_of
 from marft_agents.policies.running_batches import RunningBatches
 from marft_agents.rollouts.rollout import collect, training_episodes
@@ -23,7 +23,7 @@ from tests.helpers.adapted_models import adapted
 from tests.helpers.fakes import Market
 
 CPU = torch.device("cpu")
-LAW = SamplingParams(max_new_tokens=26)
+SAMPLING = SamplingParams(max_new_tokens=26)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def base():
 
 @pytest.fixture
 def team(base):
-    return LanguageModelTeam({"buyer_0": Seat(base, "a_0"), "seller_0": Seat(base, "b_0")}, LAW)
+    return LanguageModelTeam({"buyer_0": LocalAgent(base, "a_0"), "seller_0": LocalAgent(base, "b_0")}, SAMPLING)
 
 
 class PatientMarket(Market):
@@ -75,9 +75,9 @@ def rows(monkeypatch):
     found = []
     plain = StepEngine.run
 
-    def run(self, law, shape, steps):
+    def run(self, sampling, shape, steps):
         found.append(shape.rows)
-        plain(self, law, shape, steps)
+        plain(self, sampling, shape, steps)
 
     monkeypatch.setattr(StepEngine, "run", run)
     return found
@@ -107,7 +107,7 @@ def test_without_end_of_patience_the_clock_decides_nothing(team, rows):
 @pytest.mark.parametrize(("late", "after"), [(1, JOIN["cpu"]), (2, JOIN["cpu"]), (3, 1)])
 def test_few_prompts_wait_some_steps_for_others(base, rows, monkeypatch, late, after):
     monkeypatch.setattr(base, "end_ids", frozenset())
-    generation = Generation(base, LAW)
+    generation = Generation(base, SAMPLING)
 
     def submit(count):
         for row in range(count):
@@ -150,13 +150,13 @@ def test_requests_may_come_from_any_thread(team, base):
     session.close()
 
 
-def test_threads_share_the_steps_of_one_batch_for_each_law(team, rows):
+def test_threads_of_equal_sampling_parameters_share_the_steps_of_one_batch(team, rows):
     warm, requests = SamplingParams(temperature=2.0, max_new_tokens=26), 6
     batches, found = RunningBatches(team), {}
 
     def ask(k):
-        law = warm if k == 5 else LAW
-        with batches.joined(law) as policy:
+        sampling = warm if k == 5 else SAMPLING
+        with batches.joined(sampling) as policy:
             found[k] = [
                 policy.act([Request("buyer_0", f"{k} {turn}", np.random.default_rng(k))])[0] for turn in range(2)
             ]
@@ -181,7 +181,7 @@ def test_threads_share_the_steps_of_one_batch_for_each_law(team, rows):
 def test_a_failure_reaches_the_threads_that_wait_and_the_next_batch_works(team, monkeypatch):
     batches = RunningBatches(team)
     request = Request("buyer_0", "x", np.random.default_rng(0))
-    with batches.joined(LAW) as policy:
+    with batches.joined(SAMPLING) as policy:
         with monkeypatch.context() as broken:
             broken.setattr(StepEngine, "run", lambda *given: 1 / 0)
             with pytest.raises(ZeroDivisionError):
@@ -217,7 +217,7 @@ def test_the_batch_stays_full_to_the_last_games(base, rows, monkeypatch):
     """Share of the batch's rows that sample, for actions of very different lengths."""
     monkeypatch.setattr(continuous_batching, "JOIN", {"cpu": 1})  # 16, for lengths of hundreds
     monkeypatch.setattr(base, "head", partial(base.head, more=1.5))
-    team = LanguageModelTeam({"buyer_0": Seat(base, "a_0"), "seller_0": Seat(base, "b_0")}, LAW)
+    team = LanguageModelTeam({"buyer_0": LocalAgent(base, "a_0"), "seller_0": LocalAgent(base, "b_0")}, SAMPLING)
     episodes, games = training_episodes(0, 0, 18, 1), 3
 
     def occupancy(policy):

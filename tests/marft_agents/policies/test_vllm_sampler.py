@@ -247,7 +247,7 @@ def test_a_server_that_is_killed_and_started_again(running, model_folder, capsys
         assert f"--sampler {running.url}: wanted a server that lists its models, found APIConnectionError" in at_start
         assert all(f"vllm-{running.port}.log, last written" in error for error in (in_batch, at_start))
 
-        sampler.team.law = SamplingParams(max_new_tokens=4)
+        sampler.team.sampling = SamplingParams(max_new_tokens=4)
         with pytest.raises(RemoteError, match=r"does not exist.*--resume"):
             sampler.act(requests("actor_0"))
         sampler.refresh()
@@ -298,7 +298,7 @@ def test_two_adapters_of_the_real_model(running, tmp_path):
     with contextlib.closing(ServerSampler(team, tmp_path, running.url)) as sampler:
         for update in range(2):
             sampler.refresh()
-            for agent in team.seats:
+            for agent in team.local_agents:
                 actions = sampler.act(requests(agent, texts=["What is 17 + 25?", "Name a colour."]))
                 gap = max(np.abs(a.logprobs - plain_logprobs(team, agent, a)).max() for a in actions)
                 print(f"update {update}, {agent}: largest difference {gap:.2g} nats")

@@ -54,7 +54,7 @@ class ScriptedValidator(Validator):
 
 def build():
     """Return the team and its learner, as a fresh process would."""
-    team = word_team(["buyer_0", "seller_0"], law=SamplingParams(max_new_tokens=2, top_p=0.95))
+    team = word_team(["buyer_0", "seller_0"], sampling=SamplingParams(max_new_tokens=2, top_p=0.95))
     return team, Learner(team, SETTINGS, seed=1, total_updates=UPDATES)
 
 

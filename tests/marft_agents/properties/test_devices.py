@@ -24,15 +24,15 @@ ONE, OTHER = torch.device("cpu"), torch.device("cpu", 0)
 
 
 def team(device, **options):
-    law = SamplingParams(max_new_tokens=3)
-    return build_team(AGENTS, {"*": "tiny-words"}, lora=LoraSettings(), law=law, device=device, **options)
+    sampling = SamplingParams(max_new_tokens=3)
+    return build_team(AGENTS, {"*": "tiny-words"}, lora=LoraSettings(), sampling=sampling, device=device, **options)
 
 
 def test_agents_of_one_model_share_it_on_a_device_and_have_a_copy_on_each_other():
     together, apart = team(ONE), team({"buyer_0": ONE, "seller_0": OTHER})
     assert len(together.bases) == 1
     assert len(apart.bases) == 2
-    assert apart.seat("buyer_0").base is not apart.seat("seller_0").base
+    assert apart.local_agent("buyer_0").base is not apart.local_agent("seller_0").base
     assert len(team({"*": ONE, "seller_0": ONE}).bases) == 1
 
 

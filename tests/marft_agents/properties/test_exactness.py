@@ -32,7 +32,7 @@ from marft_agents.models.prefix_tree import build_levels, choose_cuts
 from marft_agents.models.pretrained import ModelError, Pretrained, load
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.models.tree_attention import attend, causal_mask, install
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action
 from tests.helpers.adapted_models import SHAPE, adapted, windowed_model
@@ -138,44 +138,44 @@ def test_hidden_states_and_gradients_are_those_of_single_sequences(base, seed):
 
 
 @pytest.mark.parametrize(
-    "law", [SamplingParams(), SamplingParams(temperature=0.7), SamplingParams(top_k=20, top_p=0.9)]
+    "sampling", [SamplingParams(), SamplingParams(temperature=0.7), SamplingParams(top_k=20, top_p=0.9)]
 )
 @pytest.mark.parametrize("grad", [True, False])
-def test_scores_are_log_softmax_and_entropy_of_the_law(base, law, grad, monkeypatch):
+def test_scores_are_log_softmax_and_entropy_of_the_distribution(base, sampling, grad, monkeypatch):
     monkeypatch.setitem(LOGITS, "cpu", 128 * base.head.out_features)  # five chunks
     hidden = torch.randn(600, base.hidden_size, generator=torch.Generator().manual_seed(0), requires_grad=grad)
-    scaled = scale(base.head(hidden.detach()), law)
+    scaled = scale(base.head(hidden.detach()), sampling)
     support = None
-    if law.restricts_support:
-        mask = support_mask(scaled, law)
+    if sampling.restricts_support:
+        mask = support_mask(scaled, sampling)
         scaled = scaled.masked_fill(~mask, -torch.inf)
         support = [row.nonzero()[:, 0].numpy().astype(np.int32) for row in mask]
     tokens = scaled.argmax(-1)
-    found = score_tokens(base.head, hidden, tokens, law, support)
+    found = score_tokens(base.head, hidden, tokens, sampling, support)
     logprobs = scaled.log_softmax(-1)
     assert (found.logprobs - logprobs.gather(-1, tokens[:, None])[:, 0]).abs().max() < 1e-5
     assert (found.entropy - torch.distributions.Categorical(logits=scaled).entropy()).abs().max() < 1e-4
     assert found.logprobs.requires_grad == grad
 
 
-@pytest.mark.parametrize("law", [SamplingParams(temperature=0.7), SamplingParams(top_k=20, top_p=0.9)])
+@pytest.mark.parametrize("sampling", [SamplingParams(temperature=0.7), SamplingParams(top_k=20, top_p=0.9)])
 @pytest.mark.parametrize("bonus", [0.0, 0.3])
-def test_gradients_of_scores_and_entropies_are_those_of_plain_autograd(base, law, bonus, monkeypatch):
+def test_gradients_of_scores_and_entropies_are_those_of_plain_autograd(base, sampling, bonus, monkeypatch):
     monkeypatch.setitem(LOGITS, "cpu", 128 * base.head.out_features)  # three chunks
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(300, base.hidden_size, generator=generator, requires_grad=True)
     weights = torch.randn(300, generator=generator)
-    scaled = scale(base.head(hidden), law)
+    scaled = scale(base.head(hidden), sampling)
     support = None
-    if law.restricts_support:
-        mask = support_mask(scaled, law)
+    if sampling.restricts_support:
+        mask = support_mask(scaled, sampling)
         scaled = scaled.masked_fill(~mask, -1e9)
         support = [row.nonzero()[:, 0].numpy().astype(np.int32) for row in mask]
     tokens = scaled.argmax(-1)
     plain = scaled.log_softmax(-1).gather(-1, tokens[:, None])[:, 0]
     entropy = torch.distributions.Categorical(logits=scaled).entropy()
     [wanted] = torch.autograd.grad((weights * plain).sum() + bonus * (weights.square() * entropy).sum(), hidden)
-    found = score_tokens(base.head, hidden, tokens, law, support, entropy_gradient=bonus > 0)
+    found = score_tokens(base.head, hidden, tokens, sampling, support, entropy_gradient=bonus > 0)
     loss = (weights * found.logprobs).sum() + bonus * (weights.square() * found.entropy).sum()
     [gradient] = torch.autograd.grad(loss, hidden)
     assert found.entropy.requires_grad == (bonus > 0)
@@ -235,7 +235,7 @@ def test_layers_computed_again_have_no_dropout(share):
 
 def test_actions_with_and_without_a_recorded_support_are_scored_together(base):
     prompts, actions = ragged(6, rows=2)
-    law, kept = SamplingParams(), np.asarray([0, 1, 2, 7], np.int32)
+    sampling, kept = SamplingParams(), np.asarray([0, 1, 2, 7], np.int32)
 
     def action(i, support):
         size = len(actions[i])
@@ -243,7 +243,7 @@ def test_actions_with_and_without_a_recorded_support_are_scored_together(base):
         return Action("", prompts[i], actions[i], np.zeros(size, np.float32), False, chosen)
 
     mixed = [action(0, False), action(1, True), action(2, False)]
-    scorer = LogProbScorer(law, PassSize(8))
+    scorer = LogProbScorer(sampling, PassSize(8))
     together = scorer.logprobs(base, "a_0", mixed)
     for one, found in zip(mixed, together, strict=True):
         assert np.abs(scorer.logprobs(base, "a_0", [one])[0] - found).max() < 1e-5
@@ -265,26 +265,26 @@ def test_a_graph_of_the_entropy_is_kept_only_where_it_is_asked_for(base):
 # ------------------------------------------------------------------ generation
 
 
-def sample(base, prompts, law, seeds, adapters=("a_0",), max_rows=128):
+def sample(base, prompts, sampling, seeds, adapters=("a_0",), max_rows=128):
     wanted = zip(prompts, seeds, itertools.cycle(adapters))
     asked = [Prompt(ids, np.random.default_rng(seed), adapter) for ids, seed, adapter in wanted]
-    return generate(base, asked, law, max_rows=max_rows)
+    return generate(base, asked, sampling, max_rows=max_rows)
 
 
-LAWS = [
+SAMPLINGS = [
     SamplingParams(max_new_tokens=12),
     SamplingParams(temperature=0.8, top_k=30, top_p=0.9, max_new_tokens=12),
 ]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("seed", range(4))
-def test_recorded_logprobs_are_those_of_a_plain_forward(base, law, seed):
+def test_recorded_logprobs_are_those_of_a_plain_forward(base, sampling, seed):
     prompts, _ = ragged(seed)
-    actions = sample(base, prompts, law, range(len(prompts)), ["b_0"])
+    actions = sample(base, prompts, sampling, range(len(prompts)), ["b_0"])
     with base.active_adapter("b_0"), torch.no_grad():
         for prompt, action in zip(prompts, actions, strict=True):
-            logits = scale(base.head(plain_hidden(base, prompt, action.token_ids)), law)
+            logits = scale(base.head(plain_hidden(base, prompt, action.token_ids)), sampling)
             if action.support is not None:
                 for row, allowed in zip(logits, action.support, strict=True):
                     forbidden = torch.ones(len(row), dtype=torch.bool)
@@ -296,17 +296,17 @@ def test_recorded_logprobs_are_those_of_a_plain_forward(base, law, seed):
 
 def test_a_row_does_not_depend_on_its_neighbours(base):
     prompts, _ = ragged(3)
-    together = sample(base, prompts, LAWS[0], range(len(prompts)))
+    together = sample(base, prompts, SAMPLINGS[0], range(len(prompts)))
     for i in (0, 5, len(prompts) - 1):
-        [alone] = sample(base, [prompts[i]], LAWS[0], [i])
+        [alone] = sample(base, [prompts[i]], SAMPLINGS[0], [i])
         assert alone.token_ids.tolist() == together[i].token_ids.tolist()
         assert np.abs(alone.logprobs - together[i].logprobs).max() < 1e-4
 
 
 def test_prompts_without_a_common_beginning(base):
     prompts = [np.asarray(ids, np.int32) for ids in ([5], [6], [7, 8], [9])]
-    for i, action in enumerate(sample(base, prompts, LAWS[0], range(4))):
-        [alone] = sample(base, [prompts[i]], LAWS[0], [i])
+    for i, action in enumerate(sample(base, prompts, SAMPLINGS[0], range(4))):
+        [alone] = sample(base, [prompts[i]], SAMPLINGS[0], [i])
         assert alone.token_ids.tolist() == action.token_ids.tolist()
         assert np.abs(alone.logprobs - action.logprobs).max() < 1e-4
 
@@ -314,14 +314,14 @@ def test_prompts_without_a_common_beginning(base):
 def test_adapters_mix_in_one_batch_and_rows_wait_for_a_place(base):
     prompts, _ = ragged(2, rows=24)
     wearers = ["a_0", None, "b_0"]
-    mixed = sample(base, prompts, LAWS[0], range(24), wearers)
-    few = sample(base, prompts, LAWS[0], range(24), wearers, max_rows=5)
+    mixed = sample(base, prompts, SAMPLINGS[0], range(24), wearers)
+    few = sample(base, prompts, SAMPLINGS[0], range(24), wearers, max_rows=5)
     for i, action in enumerate(mixed):
-        [alone] = sample(base, [prompts[i]], LAWS[0], [i], [wearers[i % 3]])
+        [alone] = sample(base, [prompts[i]], SAMPLINGS[0], [i], [wearers[i % 3]])
         for other in (alone, few[i]):
             assert other.token_ids.tolist() == action.token_ids.tolist()
             assert np.abs(other.logprobs - action.logprobs).max() < 1e-4
-    [bare] = sample(base, prompts[:1], LAWS[0], [0], [None])
+    [bare] = sample(base, prompts[:1], SAMPLINGS[0], [0], [None])
     assert np.abs(bare.logprobs[0] - mixed[0].logprobs[0]) > 1e-4, "the adapters of this test change nothing"
 
 
@@ -344,7 +344,7 @@ def test_a_sliding_window_is_kept():
     model = pretrained.model
     base = AdaptedBase(pretrained, ["a_0"], LoraSettings(), seed=0)
     prompts, _ = ragged(4, rows=9)
-    for prompt, action in zip(prompts, sample(base, prompts, LAWS[0], range(12)), strict=True):
+    for prompt, action in zip(prompts, sample(base, prompts, SAMPLINGS[0], range(12)), strict=True):
         ids = torch.as_tensor(np.concatenate([prompt, action.token_ids[:-1]]), dtype=torch.long)
         logits = model(ids[None]).logits[0, len(prompt) - 1 :].detach()
         wanted = logits.log_softmax(-1)[range(len(action.token_ids)), action.token_ids.tolist()]
@@ -421,11 +421,11 @@ def test_positions_that_depend_on_the_longest_row_are_refused_beyond_the_first_c
     config = LlamaConfig(vocab_size=259, max_position_embeddings=64, rope_parameters=rope, **SHAPE)
     model = LlamaForCausalLM(config).eval().requires_grad_(False)
     base = AdaptedBase(Pretrained("dynamic", "", model, byte_tokenizer()), ["a_0"], LoraSettings(), seed=0)
-    seats = {"a_0": Seat(base, "a_0")}
-    law = SamplingParams(max_new_tokens=14)
-    assert LanguageModelTeam(seats, law).windows == {"a_0": 64}
+    local_agents = {"a_0": LocalAgent(base, "a_0")}
+    sampling = SamplingParams(max_new_tokens=14)
+    assert LanguageModelTeam(local_agents, sampling).windows == {"a_0": 64}
     with pytest.raises(SettingsError, match="context_window = 65: model 'dynamic' reads at most 64 tokens"):
-        LanguageModelTeam(seats, law, context=ContextSettings(65))
+        LanguageModelTeam(local_agents, sampling, context=ContextSettings(65))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -453,7 +453,7 @@ def test_the_end_token_is_recorded_and_rows_end_by_themselves(base, monkeypatch)
         return plain_head(states) + bias
 
     monkeypatch.setattr(base, "head", head)
-    actions = sample(base, prompts, LAWS[0], range(len(prompts)), max_rows=7)
+    actions = sample(base, prompts, SAMPLINGS[0], range(len(prompts)), max_rows=7)
     with base.active_adapter("a_0"), torch.no_grad():
         for prompt, action in zip(prompts, actions, strict=True):
             logits = head(plain_hidden(base, prompt, action.token_ids))
@@ -473,7 +473,7 @@ def test_the_end_token_is_recorded_and_rows_end_by_themselves(base, monkeypatch)
 def test_generation_keeps_nothing_for_a_backward_pass(base):
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
-        sample(base, ragged(0)[0][:3], LAWS[0], range(3))
+        sample(base, ragged(0)[0][:3], SAMPLINGS[0], range(3))
         assert kept == []
         action_hidden(base.trunk, *ragged(0), CPU)
         assert kept  # scoring does
@@ -481,6 +481,6 @@ def test_generation_keeps_nothing_for_a_backward_pass(base):
 
 def test_generation_leaves_global_generators_alone(base):
     torch_state, numpy_state = torch.random.get_rng_state(), np.random.get_state()[1].tolist()
-    sample(base, ragged(0)[0], LAWS[0], range(15))
+    sample(base, ragged(0)[0], SAMPLINGS[0], range(15))
     assert torch.equal(torch_state, torch.random.get_rng_state())
     assert np.random.get_state()[1].tolist() == numpy_state

@@ -29,7 +29,7 @@ from tests.helpers.fakes import CopyDigit
 from tests.helpers.naive import adapters, play
 from tests.marft_agents.properties.model_families import CHATML, FAMILIES, save_family
 
-LAW = SamplingParams(max_new_tokens=3)
+SAMPLING = SamplingParams(max_new_tokens=3)
 PLAYS = [name for name, family in FAMILIES.items() if not family.refused]
 
 
@@ -61,8 +61,8 @@ def folder(tmp_path_factory):
     return of
 
 
-def build(model, law=LAW):
-    return build_team(CopyDigit.speakers, {"*": model}, lora=LoraSettings(rank=2), law=law)
+def build(model, sampling=SAMPLING):
+    return build_team(CopyDigit.speakers, {"*": model}, lora=LoraSettings(rank=2), sampling=sampling)
 
 
 def says(base, token):
@@ -158,7 +158,7 @@ def test_an_adapter_of_the_text_part_is_one_of_the_published_model(name, folder,
     [base] = team.bases
     for number, tensor in enumerate(base.parameters("actor_0").values()):
         torch.nn.init.normal_(tensor, std=0.1, generator=torch.Generator().manual_seed(number))
-    save_adapter(team.seat("actor_0"), tmp_path / "actor_0")
+    save_adapter(team.local_agent("actor_0"), tmp_path / "actor_0")
     whole = getattr(transformers, FAMILIES[name].model).from_pretrained(folder(name)).eval()
     ids = torch.arange(3, 9)[None]
     with base.active_adapter("actor_0"), torch.no_grad():

@@ -23,7 +23,7 @@ from tests.helpers.naive import DESCENT, adapters
 MARKET = ("buyer_0", "seller_0")
 TRAINED = ("ippo", "grpo", "dr-grpo", "dapo", "gspo", "rloo", "reinforce++", "at-grpo", "c3")
 REFUSED = ("marft-a", "marft-t", "ppo-a", "ppo-t", "vapo", "mappo", "happo", "a2po")
-LAW = SamplingParams(max_new_tokens=2)
+SAMPLING = SamplingParams(max_new_tokens=2)
 
 
 class Opposed(Probe):
@@ -54,7 +54,7 @@ class Exchanged(Opposed):
 
 def played(make, name, agents, *, groups=3, size=4):
     """Return episodes; of an algorithm that compares branches, alternatives of single turns."""
-    team = word_team(agents, law=LAW, stir=0.3)
+    team = word_team(agents, sampling=SAMPLING, stir=0.3)
     found = collect(make, team, training_episodes(0, 0, groups, size), seed=0, encode=team.encode)
     if not ALGORITHMS[name].min_branches:
         return found
@@ -67,7 +67,7 @@ def steps(trajectories, name, agents, rewards):
     settings = {
         key: value for key, value in DESCENT.items() if chosen.critic or key not in ("critic_lr", "trace_decay")
     }
-    team = word_team(agents, law=LAW, stir=0.3)
+    team = word_team(agents, sampling=SAMPLING, stir=0.3)
     before = adapters(team)
     Learner(team, learner_settings(name, rewards=rewards, kl_weight=0.0, **settings)).update(trajectories)
     after = adapters(team)

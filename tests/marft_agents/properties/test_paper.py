@@ -23,7 +23,7 @@ from tests.helpers.restated import token_backup
 from tests.helpers.rows import credited
 
 MARKET = ("buyer_0", "seller_0")
-LAW = SamplingParams(temperature=0.8, max_new_tokens=5)
+SAMPLING = SamplingParams(temperature=0.8, max_new_tokens=5)
 GAMMA, LAMBDA = 0.99, 0.95
 PER_TOKEN = {"discount": GAMMA, "trace_decay": LAMBDA, "token_discount": GAMMA, "token_trace_decay": LAMBDA}
 
@@ -90,7 +90,7 @@ def plain_advantages(head, trajectory):
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_an_update_of_marft_t_is_the_papers_with_a_critic_that_knows_something(cut):
-    team = word_team(MARKET, law=LAW, stir=0.3)
+    team = word_team(MARKET, sampling=SAMPLING, stir=0.3)
     wanted_settings = LearnerSettings(level="token", centring="none", scaling="batch", **(DESCENT | PER_TOKEN))
     learner = Learner(team, wanted_settings)
     [head] = learner.critic.heads
@@ -102,13 +102,13 @@ def test_an_update_of_marft_t_is_the_papers_with_a_critic_that_knows_something(c
     losses = {agent: [] for agent in MARKET}
     for (e, k), own in found.items():
         turn = trajectories[e].turns[k]
-        new, _ = logprobs(team.seat(turn.agent).base, turn.agent, turn.action, team.law)
+        new, _ = logprobs(team.local_agent(turn.agent).base, turn.agent, turn.action, team.sampling)
         advantage = torch.as_tensor((own - flat.mean()) / (flat.std() + 1e-8), dtype=torch.float32)
         losses[turn.agent].append(-(new - torch.as_tensor(turn.action.logprobs)).exp() * advantage)
     before = adapters(team)
     gradients = {}
     for agent, terms in losses.items():
-        base = team.seat(agent).base
+        base = team.local_agent(agent).base
         with base.active_adapter(agent):
             tensors = base.parameters(agent)
             each = torch.autograd.grad(torch.cat(terms).mean(), list(tensors.values()))
@@ -161,13 +161,13 @@ def test_the_step_is_skipped_where_the_mean_kl_of_all_its_decisions_exceeds_the_
     """The records are of another adapter, so the policy is off before its first step; micro-batches do not matter."""
 
     def updated(bound):
-        team = word_team(MARKET, law=LAW, stir=0.3)
+        team = word_team(MARKET, sampling=SAMPLING, stir=0.3)
         trajectories = play(team)
-        for tensor in team.seat("buyer_0").base.parameters("buyer_0").values():
+        for tensor in team.local_agent("buyer_0").base.parameters("buyer_0").values():
             tensor.data *= 1.2
         log_ratios = []
         for turn in (turn for t in trajectories for turn in t.turns if turn.agent == "buyer_0"):
-            new, _ = logprobs(team.seat("buyer_0").base, "buyer_0", turn.action, team.law)
+            new, _ = logprobs(team.local_agent("buyer_0").base, "buyer_0", turn.action, team.sampling)
             off = new.detach() - torch.as_tensor(turn.action.logprobs)
             log_ratios.append(off if level == "token" else off.sum()[None])
         found = torch.cat(log_ratios)

@@ -63,7 +63,7 @@ def train(make, team, settings: LearnerSettings, seed: int, updates: int) -> flo
     sampled = [0.0] * 5
     while trainer.learner.updates < updates and sum(sampled[-5:]) < 5 * 0.95:
         sampled.append(trainer.step()["team/success"])
-    greedy = team.under(replace(team.law, temperature=0))
+    greedy = team.under(replace(team.sampling, temperature=0))
     return evaluate(make, greedy, [{"seed": 10**6 + i} for i in range(200)]).accuracy.mean
 
 
@@ -112,8 +112,10 @@ def test_a_mute_team_stays_at_chance(name):
 
 def learn_routing(seed: int = 0, *, mute: bool = False, updates: int = 40) -> float:
     """Train an orchestrator through Flex-MG's own `routed` to ask the expert who knows; return the greedy success."""
-    seats = {routing_probe.ORCHESTRATOR: routing_probe.ORCHESTRATOR} | dict.fromkeys(routing_probe.EXPERTS, "experts")
-    team = word_team(seats, seed=seed, hidden=64, law=SamplingParams(max_new_tokens=1))
+    adapters = {routing_probe.ORCHESTRATOR: routing_probe.ORCHESTRATOR} | dict.fromkeys(
+        routing_probe.EXPERTS, "experts"
+    )
+    team = word_team(adapters, seed=seed, hidden=64, sampling=SamplingParams(max_new_tokens=1))
     make = functools.partial(marft_envs.make, "baselines.probes.routing:probe/ask_routed-v0", mute=mute)
     return train(make, team, LearnerSettings(level="action", **SHARED), seed, updates)
 
@@ -160,8 +162,8 @@ class Solo(Probe):
     ],
 )
 def test_the_random_model_learns_with_its_own_targets(shown, updates, targets, reached):
-    law, lora = SamplingParams(max_new_tokens=1), LoraSettings(targets=targets)
-    team = build_team(["solver_0"], {"*": "tiny"}, lora=lora, law=law, seed=1)
+    sampling, lora = SamplingParams(max_new_tokens=1), LoraSettings(targets=targets)
+    team = build_team(["solver_0"], {"*": "tiny"}, lora=lora, sampling=sampling, seed=1)
     learner = Learner(team, learner_settings("grpo", policy_lr=3e-3, kl_weight=0.0), seed=1)
     Trainer(
         lambda: Solo(shown), team, learner, TrainingSchedule(updates=updates, groups=16, group_size=8, seed=1)

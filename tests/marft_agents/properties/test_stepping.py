@@ -92,7 +92,7 @@ def summary(trajectories):
 
 
 def ten_episodes(**knobs):
-    team = word_team(MARKET, stir=0.3, law=SamplingParams(max_new_tokens=3))
+    team = word_team(MARKET, stir=0.3, sampling=SamplingParams(max_new_tokens=3))
     episodes = training_episodes(5, 3, 5, 2)
     return summary(collect(lambda: Slow(cut=True), team, episodes, seed=5, encode=team.encode, **knobs))
 
@@ -251,7 +251,7 @@ def test_fewer_than_no_threads_are_refused():
 
 
 def test_success_and_tokens_of_an_evaluation_are_those_of_the_episodes_played():
-    team = word_team(MARKET, law=SamplingParams(max_new_tokens=1))
+    team = word_team(MARKET, sampling=SamplingParams(max_new_tokens=1))
     result = evaluate(Unjudged, team, [{"seed": seed} for seed in range(6)])
     played = [t for t in result.trajectories if t.failure is None]
     assert (result.failures, len(played)) == (3, 3)

@@ -19,7 +19,7 @@ SETTINGS = LearnerSettings(level="token", policy_lr=1e-2, critic_lr=1e-2)
 
 def new_team():
     """Return the same untrained team in every process."""
-    return word_team(["buyer_0", "seller_0"], law=SamplingParams(max_new_tokens=3), stir=0.1)
+    return word_team(["buyer_0", "seller_0"], sampling=SamplingParams(max_new_tokens=3), stir=0.1)
 
 
 class Dangerous(Market):

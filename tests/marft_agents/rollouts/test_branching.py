@@ -102,9 +102,9 @@ def test_siblings_share_their_history_and_differ_from_their_turn_on():
 
 def test_no_randomness_is_used_twice():
     policy = Chooser()
-    sampling = GroupSettings(3, groups=4, group_size=2, extra_rounds=2, branches=4)
+    grouping = GroupSettings(3, groups=4, group_size=2, extra_rounds=2, branches=4)
     for update in range(2):
-        gather(player(lambda: Market(rounds=1), policy, seed=3), update, sampling)
+        gather(player(lambda: Market(rounds=1), policy, seed=3), update, grouping)
     assert len(policy.streams) > 300
     assert len(set(policy.streams)) == len(policy.streams)
 

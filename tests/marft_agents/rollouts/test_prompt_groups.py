@@ -139,8 +139,8 @@ def test_an_update_whose_first_draws_all_fail_plays_no_further_ones():
 
 def test_with_branches_a_draw_teaches_if_some_siblings_differ():
     policy = Chooser({"actor_0": lambda observation: observation.split()[1]}, words=list("012"))
-    sampling = GroupSettings(2, groups=6, group_size=1, extra_rounds=3, branches=2)
-    experience = gather(lambda plan: collect(CopyDigit, policy, plan, seed=2, encode=spell), 0, sampling)
+    grouping = GroupSettings(2, groups=6, group_size=1, extra_rounds=3, branches=2)
+    experience = gather(lambda plan: collect(CopyDigit, policy, plan, seed=2, encode=spell), 0, grouping)
     assert any(draw.informative for draw in experience.first)
     assert not all(draw.informative for draw in experience.first)
     assert sum(d.informative for d in experience.batch) > sum(d.informative for d in experience.first)

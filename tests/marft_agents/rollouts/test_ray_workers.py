@@ -59,13 +59,13 @@ def train(folder, workers=None, updates=2, staleness=0):
     learner = Learner(team, SETTINGS, seed=1, total_updates=2)
     done = checkpoint.load(folder, team, learner) if checkpoint.latest(folder / "checkpoints") else 0
     records = RunFolder(folder, {}, resume_at=done)
-    sampling = group_settings(SCHEDULE, SETTINGS)
+    grouping = group_settings(SCHEDULE, SETTINGS)
     if workers is None:
-        source = LocalRollouts(GroupPlayer(lambda: Market(cut=True), team, team, sampling), chunk=1)
+        source = LocalRollouts(GroupPlayer(lambda: Market(cut=True), team, team, grouping), chunk=1)
     else:
         workers.team = team
         settings = RolloutSettings("local", rollout_workers=2, max_staleness=staleness)
-        source = WorkerRollouts(workers, sampling, settings, max_updates=updates)
+        source = WorkerRollouts(workers, grouping, settings, max_updates=updates)
     schedule = replace(SCHEDULE, updates=updates)
     Trainer(lambda: Market(cut=True), team, learner, schedule, folder=records, rollouts=source).run()
     records.close()

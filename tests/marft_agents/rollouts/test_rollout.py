@@ -43,7 +43,7 @@ def summary(trajectory):
 # ------------------------------------------------------------------ a third-party game
 
 
-def test_the_third_party_game_is_a_lawful_aec():
+def test_the_third_party_game_keeps_to_the_aec_api():
     env = Market()
     env.reset(seed=1)
     seen = []
@@ -99,7 +99,7 @@ def test_truncation_records_the_prompt_of_who_would_act_next(make_env, turns, fi
         while env.terminations[env.agent_selection]:
             env.step(None)
         env.step(next(actions))
-    wanted = encode(team.seat(final_agent).base.tokenizer, env.observe(final_agent)).ids
+    wanted = encode(team.local_agent(final_agent).base.tokenizer, env.observe(final_agent)).ids
     assert trajectory.final_prompt_ids.tolist() == wanted.tolist()
     assert trajectory.final_prompt_ids.dtype == np.int32
 
@@ -135,7 +135,7 @@ def test_a_cut_off_scripted_agent_has_no_value():
 
 
 def test_the_team_trains_on_the_third_party_game():
-    team = word_team(MARKET, law=SamplingParams(max_new_tokens=1))
+    team = word_team(MARKET, sampling=SamplingParams(max_new_tokens=1))
     refuse_unsuitable(Market())
     settings = LearnerSettings(policy_lr=1e-2, critic_lr=1e-2, entropy_bonus=0.05, ppo_epochs=2, micro_batch=256)
     history = []
@@ -470,11 +470,11 @@ def test_failed_episodes_are_unscored_in_evaluation():
 
 
 @pytest.mark.parametrize(
-    "law", [SamplingParams(max_new_tokens=3), SamplingParams(max_new_tokens=3, top_k=5, top_p=0.9)]
+    "sampling", [SamplingParams(max_new_tokens=3), SamplingParams(max_new_tokens=3, top_k=5, top_p=0.9)]
 )
-def test_trajectories_do_not_depend_on_how_many_games_run_at_once(law):
+def test_trajectories_do_not_depend_on_how_many_games_run_at_once(sampling):
     def run(num_envs, max_batch=128):
-        team = word_team(MARKET, stir=0.3, law=law)
+        team = word_team(MARKET, stir=0.3, sampling=sampling)
         team.max_batch = max_batch
         episodes = training_episodes(5, 3, 5, 2)
         return collect(market(cut=True), team, episodes, seed=5, num_envs=num_envs, encode=team.encode)

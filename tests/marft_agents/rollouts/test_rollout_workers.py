@@ -39,7 +39,7 @@ SETTINGS = LearnerSettings(level="token", policy_lr=1e-2, critic_lr=1e-2)
 
 
 def new_team():
-    return word_team(["buyer_0", "seller_0"], law=SamplingParams(max_new_tokens=3), stir=0.1)
+    return word_team(["buyer_0", "seller_0"], sampling=SamplingParams(max_new_tokens=3), stir=0.1)
 
 
 def new_player(team, settings=SETTINGS):
@@ -157,9 +157,9 @@ class Scripted:
 
 
 @contextlib.contextmanager
-def stream(workers, staleness=1, groups=2, updates=9, **sampling):
+def stream(workers, staleness=1, groups=2, updates=9, **grouping):
     source = WorkerRollouts(
-        workers, GroupSettings(0, groups, 1, **sampling), settings_for(workers.count, staleness), max_updates=updates
+        workers, GroupSettings(0, groups, 1, **grouping), settings_for(workers.count, staleness), max_updates=updates
     )
     try:
         yield source

@@ -24,7 +24,7 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
 from marft_agents.models.random_models import LINEAR_LAYERS
 from marft_agents.policies.adapter_files import folder_names
-from marft_agents.policies.language_model import LanguageModelTeam, Seat
+from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError
 from tests.helpers.fakes import word_model, word_team
@@ -66,7 +66,7 @@ def fresh():
 def shaped(**lora):
     """Return the market's team with adapters of another shape."""
     base = AdaptedBase(word_model(), MARKET, LoraSettings(**({"targets": LINEAR_LAYERS} | lora)), seed=0)
-    return LanguageModelTeam({agent: Seat(base, agent) for agent in MARKET}, SamplingParams(max_new_tokens=2))
+    return LanguageModelTeam({agent: LocalAgent(base, agent) for agent in MARKET}, SamplingParams(max_new_tokens=2))
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft asks by the old name
@@ -76,7 +76,7 @@ def test_adapters_are_standard_peft(tmp_path):
     team, _, path = saved(tmp_path)
     ids = torch.arange(12)[None]
     for agent in MARKET:
-        base = team.seat(agent).base
+        base = team.local_agent(agent).base
         loaded = PeftModel.from_pretrained(word_model().model, path / agent).eval()
         with torch.no_grad(), base.active_adapter(agent):
             torch.testing.assert_close(base.peft(input_ids=ids).logits, loaded(input_ids=ids).logits)

@@ -100,7 +100,7 @@ def test_the_step_size_is_really_halved(tmp_path):
         team = word_team(["buyer_0", "seller_0"])
         learner = Learner(team, LearnerSettings(policy_lr=1e-2, max_grad_norm=1e9, adam_epsilon=1e-30))
         learner.step_scale = 0.5**rollbacks
-        tensors = team.seat("buyer_0").base.parameters("buyer_0")
+        tensors = team.local_agent("buyer_0").base.parameters("buyer_0")
         before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
         Trainer(Market, team, learner, TrainingSchedule(updates=1, groups=4, group_size=1)).run()
         moved[rollbacks] = max((tensors[name] - before[name]).abs().max().item() for name in before)

@@ -96,8 +96,8 @@ def test_whole_records_hold_what_each_agent_saw(tmp_path):
     from marft_agents.policies.language_model import build_team
 
     env = lambda: make("marft/gsm8k_duo-v0", data="embedded:stories", split="train")  # noqa: E731
-    law = SamplingParams(max_new_tokens=3)
-    team = build_team(env().possible_agents, {"*": "tiny"}, lora=LoraSettings(), law=law, seed=0)
+    sampling = SamplingParams(max_new_tokens=3)
+    team = build_team(env().possible_agents, {"*": "tiny"}, lora=LoraSettings(), sampling=sampling, seed=0)
     learner = Learner(team, LearnerSettings(), total_updates=1)
     records = RunFolder(tmp_path, {})
     Trainer(

@@ -202,9 +202,9 @@ def test_further_draws_of_dynamic_sampling_leave_the_order_alone():
         seen.append([e.options and e.options["index"] for e in episodes])
         return [Trajectory(e.seed, e.group, (), True, False) for e in episodes]
 
-    sampling = GroupSettings(3, 2, 2, extra_rounds=1, tasks=tuple(TASKS))
+    grouping = GroupSettings(3, 2, 2, extra_rounds=1, tasks=tuple(TASKS))
     for update in range(4):
-        gather(play, update, sampling)
+        gather(play, update, grouping)
     first, further = seen[::2], seen[1::2]
     assert [index for update in first for index in update[::2]] == drawn(3, 4, 2)
     assert all(index is None for update in further for index in update)

@@ -15,7 +15,7 @@ from tests.helpers.fakes import word_team
 def one_update(make_env, agents, partners=None):
     """Train for an update on words that a tiny random model says; return the metrics and which adapters moved."""
     refuse_unsuitable(make_env())
-    team = word_team(agents, law=SamplingParams(max_new_tokens=1))
+    team = word_team(agents, sampling=SamplingParams(max_new_tokens=1))
     policy = MixedPolicy({**dict.fromkeys(agents, team), **(partners or {})})
     learner = Learner(team, LearnerSettings(policy_lr=1e-2, critic_lr=1e-2))
     schedule = TrainingSchedule(updates=1, groups=8, group_size=2, seed=1)
@@ -26,5 +26,5 @@ def one_update(make_env, agents, partners=None):
 
 
 def snapshot(team, agents):
-    base = team.seats[agents[0]].base
+    base = team.local_agents[agents[0]].base
     return {agent: [t.detach().numpy().copy() for t in base.parameters(agent).values()] for agent in agents}

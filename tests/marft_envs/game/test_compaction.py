@@ -171,7 +171,7 @@ class Counted(TaskList):
 
 
 def test_a_compactor_learns_like_any_other_agent():
-    team = word_team(AGENTS, law=SamplingParams(max_new_tokens=3))
+    team = word_team(AGENTS, sampling=SamplingParams(max_new_tokens=3))
     tasks = Counted("counted", [Task("one", "topic a", "", "train")])
     dependency = by_budget(30)
     make = partial(FlexMG, tasks, toy_team(*AGENTS), dependency=dependency, compaction="compactor_0", horizon=4)

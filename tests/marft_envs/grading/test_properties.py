@@ -1,4 +1,4 @@
-"""Laws: reflexive, symmetric, never raises, the same in every process and thread."""
+"""Properties: reflexive, symmetric, never raises, the same in every process and thread."""
 
 from __future__ import annotations
 

@@ -28,28 +28,28 @@ class Tabular:
     def act(self, key, legal):
         logits = self.logits.setdefault(key, np.zeros(len(legal)))
         weights = np.where(legal, np.exp(logits - logits.max()), 0)
-        law = weights / weights.sum()
-        return int(self.rng.choice(len(law), p=law)), law
+        probabilities = weights / weights.sum()
+        return int(self.rng.choice(len(probabilities), p=probabilities)), probabilities
 
     def learn(self, played, reward):
-        for key, action, law in played:
+        for key, action, probabilities in played:
             value = self.values.get(key, 0.3)
-            step = -law
+            step = -probabilities
             step[action] += 1
             self.logits[key] += (reward - value) * step
             self.values[key] = value + 0.05 * (reward - value)
 
 
 def shared(env, episodes, rng):
-    """One table plays all seats through the Gymnasium view; return the mean reward of the last quarter."""
+    """One table plays all agents through the Gymnasium view; return the mean reward of the last quarter."""
     env, table, rewards = SharedPolicyEnv(env, mask="obs"), Tabular(rng), []
     for episode in range(episodes):
         observation, _ = env.reset(seed=episode)
         played, over, total = [], False, 0.0
         while not over:
             key = observation["observation"].tobytes()
-            action, law = table.act(key, observation["action_mask"])
-            played.append((key, action, law))
+            action, probabilities = table.act(key, observation["action_mask"])
+            played.append((key, action, probabilities))
             observation, reward, terminated, truncated, _ = env.step(action)
             total += reward
             over = terminated or truncated
@@ -68,8 +68,8 @@ def independent(env, episodes, rng):
         while env.agents:
             keys = {agent: observations[agent].tobytes() for agent in tables}
             chosen = {agent: tables[agent].act(keys[agent], infos[agent]["action_mask"]) for agent in tables}
-            for agent, (action, law) in chosen.items():
-                played[agent].append((keys[agent], action, law))
+            for agent, (action, probabilities) in chosen.items():
+                played[agent].append((keys[agent], action, probabilities))
             observations, paid, _, _, infos = env.step({agent: action for agent, (action, _) in chosen.items()})
             total = {agent: total[agent] + paid[agent] for agent in tables}
         for agent, table in tables.items():

@@ -1,4 +1,4 @@
-"""The law of codeforces: what is run when, what is said of it, what is paid; and that hidden tests stay hidden."""
+"""Rules of codeforces: what is run when, what is said of it, what is paid; and that hidden tests stay hidden."""
 
 import copy
 import dataclasses
@@ -40,7 +40,7 @@ def judge(tasks, program, *, round=0, last_round=True, tag="python"):
 
 # rule, program, round, last: reward, terminated, success, tests that were run
 BOTH = ("examples", "solved")
-LAW = [
+ROUNDS = [
     (BOTH, RIGHT, 0, True, 1.0, True, True, 5),
     (BOTH, SMALL_ONLY, 0, True, 4 / 5, True, False, 5),
     (BOTH, WRONG, 0, True, 1 / 5, True, False, 5),
@@ -61,8 +61,8 @@ LAW = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "program", "round", "last", "reward", "terminated", "success", "count"), LAW)
-def test_the_law_of_rounds(rules, program, round, last, reward, terminated, success, count):
+@pytest.mark.parametrize(("rules", "program", "round", "last", "reward", "terminated", "success", "count"), ROUNDS)
+def test_the_rules_of_rounds(rules, program, round, last, reward, terminated, success, count):
     for termination in rules:
         asked = FakeJudge()
         outcome = judge(code_tasks(asked, termination=termination), program, round=round, last_round=last)

@@ -125,8 +125,8 @@ def test_a_violation_is_reported_beside_success_and_leaves_the_reward_alone(worl
     for game, row in zip(games("solo", world, "safety"), rows(world, "safety"), strict=True):
         task = game.unwrapped.task
         told = play(game, script(game, calls=as_calls(row["obedient"])))
-        lawless = replace(task, goal=replace(task.goal, forbidden=()))
-        free = marft_envs.make("marft/tools_solo-v0", data=ToolTasks("tools", WORLDS, [lawless]), reward="recipe")
+        permissive = replace(task, goal=replace(task.goal, forbidden=()))
+        free = marft_envs.make("marft/tools_solo-v0", data=ToolTasks("tools", WORLDS, [permissive]), reward="recipe")
         free.reset(seed=0)
         untold = play(free, script(free, calls=as_calls(row["obedient"])))
         told_outcome, untold_outcome = told.outcomes[-1], untold.outcomes[-1]
