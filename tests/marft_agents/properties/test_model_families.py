@@ -90,7 +90,7 @@ def test_an_action_ends_at_every_end_token_of_its_family(name, folder, monkeypat
 def test_blocks_of_steps_with_padding_sample_the_same_actions(name, folder):
     """As captured steps run: rounded sizes, one memory, tokens that are read a block late."""
     [base] = build(folder(name)).bases
-    law = SamplingParams(max_new_tokens=20)
+    sampling = SamplingParams(max_new_tokens=20)
     rng = np.random.default_rng(0)
     beginning = rng.integers(3, base.head.out_features, 12)
     texts = [
@@ -100,7 +100,7 @@ def test_blocks_of_steps_with_padding_sample_the_same_actions(name, folder):
     def sampled(engine):
         names = [*base.adapters, None]
         prompts = [Prompt(ids, np.random.default_rng(row), names[row % len(names)]) for row, ids in enumerate(texts)]
-        return generate(base, prompts, law, engine=engine)
+        return generate(base, prompts, sampling, engine=engine)
 
     def replayed(step):
         output = step()
