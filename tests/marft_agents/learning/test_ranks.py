@@ -178,8 +178,8 @@ def test_a_divergence_on_one_rank_is_raised_on_rank_0_with_its_actions():
 def test_all_ranks_begin_an_update_again_after_one_ran_out_of_memory(rank):
     knobs = {"ppo_epochs": 2, "kl_weight": 0.1, "micro_batch": 16}
     _, _, count = by_threads(2, lambda ranks: new_learner(ranks, "happo", **knobs), short_of_memory)
-    assert count > 6
-    for number in range(0, count, 2):  # passes of the reference, of both epochs, of the ratios
+    assert count > 4
+    for number in range(0, count, 2):  # the pass of the bare base, passes of both epochs, of the ratios
         learners = []
 
         def prepare(ranks, learners=learners):
