@@ -71,7 +71,7 @@ def test_other_data_is_refused(monkeypatch):
 
 def test_a_package_without_what_it_needs_is_named(monkeypatch):
     monkeypatch.setattr(tasks, "PACKAGE", dataclasses.replace(tasks.PACKAGE, needs=("no_such_module", "json")))
-    with pytest.raises(PackageError, match=r"plancraft is installed, but no_such_module is not: .*marft\[plancraft\]"):
+    with pytest.raises(PackageError, match=r"plancraft is installed, but no_such_module is not: .*\[plancraft\]"):
         CraftingTasks()
 
 
