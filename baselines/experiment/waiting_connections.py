@@ -26,7 +26,7 @@ class WaitingConnections:
         self._lock = threading.Lock()
         self._waiting: dict[Hashable, tuple[float, Callable[[], None]]] = {}  # in the order of their deadlines
 
-    def add(self, connection: Hashable, close: Callable[[], None]) -> bool:
+    def add(self, connection: Hashable, close: Callable[[], None]) -> float | None:
         """Add a connection; the one that waits longest is closed if there are too many.
 
         Args:
@@ -34,26 +34,33 @@ class WaitingConnections:
             close: Closes it; may be called from another thread.
 
         Returns:
-            False if it waits already.
+            Its deadline, in seconds of `time.monotonic`; None if it waits already.
         """
         with self._lock:
             if connection in self._waiting:
-                return False
-            self._waiting[connection] = time.monotonic() + self.seconds, close
+                return None
+            until = time.monotonic() + self.seconds
+            self._waiting[connection] = until, close
             oldest = next(iter(self._waiting)) if len(self._waiting) > self.most else None
             closing = [] if oldest is None else [self._waiting.pop(oldest)]
         for _, close_it in closing:
             close_it()
-        return True
+        return until
 
     def remove(self, connection: Hashable) -> None:
         """Forget a connection: its request is there, or it was closed."""
         with self._lock:
             self._waiting.pop(connection, None)
 
-    def close_late(self) -> None:
-        """Close the connections that have waited too long."""
-        now = time.monotonic()
+    def close_late(self, now: float | None = None) -> None:
+        """Close the connections that have waited too long.
+
+        Args:
+            now: Time of `time.monotonic` that has come; None asks the clock. A timer may fire a moment before the clock
+                says so, and then never again: it gives the deadline that it was set for.
+        """
+        if now is None:
+            now = time.monotonic()
         with self._lock:
             late = [connection for connection, (deadline, _) in self._waiting.items() if deadline <= now]
             closing = [self._waiting.pop(connection) for connection in late]

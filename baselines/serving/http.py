@@ -121,8 +121,8 @@ class BoundedConnection(H11Protocol):
         for group, waits in ((self._headers, not answering), (self._bodies, answering and self.cycle.more_body)):
             if not waits or self.transport.is_closing():
                 group.remove(self)
-            elif group.add(self, self.transport.abort):
-                self.loop.call_later(group.seconds, group.close_late)
+            elif (until := group.add(self, self.transport.abort)) is not None:
+                self.loop.call_later(group.seconds, group.close_late, until)
 
 
 def server_of(app: ASGIApp, limits: ServeLimits, host: str, *, header_seconds: float = SECONDS) -> uvicorn.Server:
