@@ -43,6 +43,7 @@ def test_a_model_takes_any_words():
     assert experiment.models == {"*": name}
 
 
+@pytest.mark.probes
 def test_copying_a_digit_is_learned_with_messages_alone():
     found = learns(COPY, {})
     assert len(found.intact) == len(found.muted) == 24

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from torch import distributed
 
+from marft_agents.learning import critic
 from marft_agents.learning.distributed import follow, release
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.ranks import TorchRanks
@@ -45,14 +46,21 @@ def uneven(learner):
     if learner.ranks.rank:
         follow(learner)
         return None
-    empty, scored = [], learner.scorer.score
+    empty, scored, ran = [], learner.scorer.score, critic.action_hidden
 
     def score(base, adapter, actions, **keywords):
         empty.extend([adapter] * (not actions))
         return scored(base, adapter, actions, **keywords)
 
-    learner.scorer.score = score
-    metrics = learner.update(play(learner.team, lambda: Dense(cut=True), episodes=1))
+    def run(trunk, prompts, *others):  # without adapter: values and reference log-probs
+        empty.extend([None] * (not prompts))
+        return ran(trunk, prompts, *others)
+
+    learner.scorer.score, critic.action_hidden = score, run
+    try:
+        metrics = learner.update(play(learner.team, lambda: Dense(cut=True), episodes=1))
+    finally:
+        critic.action_hidden = ran
     release(learner.ranks)
     return (numbers(learner), [metrics]), empty
 

@@ -50,7 +50,7 @@ def test_a_rank_without_actions_takes_part_in_every_pass(found):
     (whole, empty), (sharded, padded) = found["uneven", False], found["uneven", True]
     assert max(differences(whole, sharded)[0].values()) < 1e-6
     assert empty == []
-    assert {None, "seller_0"} <= set(padded)  # on rank 0; None: the reference
+    assert {None, "seller_0"} <= set(padded)  # on rank 0; None: values and reference
 
 
 @long
