@@ -114,7 +114,6 @@ class ServedTeam:
         experiment: Experiment of its training.
         team: The trained team; nothing else may use it.
         limits: Limits on time and concurrency.
-
     """
 
     def __init__(

@@ -113,6 +113,12 @@ def session_of(policy: Policy) -> Policy:
     return policy.open_session() if isinstance(policy, SessionPolicy) else policy
 
 
+def running_session(policy: Policy) -> RunningPolicy:
+    """Return a policy's session, one that answers in whole batches if it takes no requests while it samples."""
+    session = session_of(policy)
+    return session if isinstance(session, RunningPolicy) else WholeBatches(session)
+
+
 class FunctionPolicy:
     """Policy that calls a function.
 

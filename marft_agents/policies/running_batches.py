@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from marft_agents.policies.policy import FunctionPolicy, Policy, Request, RunningPolicy, WholeBatches, session_of
+from marft_agents.policies.policy import FunctionPolicy, Policy, Request, RunningPolicy, running_session
 from marft_agents.trajectory import Action
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class RunningBatches:
         """Return a policy whose requests join the batch of some sampling parameters, from any thread."""
 
         def answer(requests: Sequence[Request]) -> list[Action]:
+            if not requests:
+                return []
             asked = _Asked(sampling, requests, Future())
             self._arrived.put(asked)
             return asked.actions.result()
@@ -78,9 +81,7 @@ class RunningBatches:
                 if item is None:
                     return
                 if item.sampling not in batches:
-                    batches[item.sampling] = _Batch(
-                        self._team if item.sampling == self._team.sampling else self._team.under(item.sampling)
-                    )
+                    batches[item.sampling] = _Batch(partial(self._open, item.sampling))
                 batch = batches[item.sampling]
                 if isinstance(item, _Asked):
                     batch.add(item)
@@ -90,6 +91,9 @@ class RunningBatches:
                     batches.pop(item.sampling).close()
             for batch in batches.values():
                 batch.advance()
+
+    def _open(self, sampling: SamplingParams) -> RunningPolicy:
+        return running_session(self._team if sampling == self._team.sampling else self._team.under(sampling))
 
     def _arrivals(self, *, wait: bool) -> Iterator[_Joining | _Asked | None]:
         if wait:
@@ -103,16 +107,16 @@ class _Batch:
     """Running batch of some threads.
 
     Args:
-        policy: Policy that answers, in a session.
+        open_session: Returns the session that answers; called at the first request, and again after a failure.
 
     Attributes:
         members: Number of threads in the batch.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, open_session: Callable[[], RunningPolicy]) -> None:
         self.members = 0
-        self._policy = policy
-        self._running = self._opened()
+        self._open_session = open_session
+        self._running: RunningPolicy | None = None
         self._waiting: dict[int, tuple[_Asked, dict[int, Action], int]] = {}  # number -> its group, answers and place
 
     @property
@@ -120,13 +124,11 @@ class _Batch:
         """True while a thread waits for an action."""
         return bool(self._waiting)
 
-    def _opened(self) -> RunningPolicy:
-        session = session_of(self._policy)
-        return session if isinstance(session, RunningPolicy) else WholeBatches(session)
-
     def add(self, asked: _Asked) -> None:
-        """Queue requests; if one is refused, the thread gets the error."""
+        """Queue requests; if one is refused, or there is no session for them, the thread gets the error."""
         try:
+            if self._running is None:
+                self._running = self._open_session()
             numbers = self._running.submit(asked.requests)
         except Exception as error:
             asked.actions.set_exception(error)
@@ -135,8 +137,8 @@ class _Batch:
         self._waiting.update((number, (asked, found, place)) for place, number in enumerate(numbers))
 
     def advance(self) -> None:
-        """Sample on; if that fails, all threads that wait get the error, and a new session begins."""
-        if not self._waiting:
+        """Sample on; if that fails, all threads that wait get the error, and the next request begins a new session."""
+        if self._running is None or not self._waiting:
             return
         try:
             ended = self._running.advance()
@@ -145,7 +147,6 @@ class _Batch:
                 actions.set_exception(error)
             self._waiting.clear()
             self.close()
-            self._running = self._opened()
             return
         for number, action in ended:
             if number not in self._waiting:  # another request of its group was refused
@@ -157,4 +158,6 @@ class _Batch:
 
     def close(self) -> None:
         """Drop what runs."""
-        self._running.close()
+        if self._running is not None:
+            self._running.close()
+            self._running = None

@@ -1,10 +1,9 @@
 """Play episodes of any PettingZoo AEC environment with text observations and actions.
 
 Many games advance side by side, so that a language model answers them in one batch. A game whose step has ended joins
-the running batch at once. So do the agents of one game that
-are ready at the same time, where its infos say so (`RecordedGame`). This module uses PettingZoo's API, the optional
-chat form of observations (`models.chat_template`) and numeric infos where present. It needs nothing specific to our
-environments.
+the running batch at once. So do the agents of one game that are ready at the same time, where its infos say so
+(`RecordedGame`). This module uses PettingZoo's API, the optional chat form of observations (`models.chat_template`) and
+numeric infos where present. It needs nothing specific to our environments.
 
 The randomness of a turn is seeded by (seed, episode, turn) alone. So results do not depend on the number of parallel
 games, nor on the duration of their steps. Batch composition does depend on both, and a language model's log-probs
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from marft_agents.policies.policy import Policy, RunningPolicy, WholeBatches, session_of
+from marft_agents.policies.policy import Policy, WholeBatches, running_session
 from marft_agents.rollouts.recorded_game import RecordedGame
 from marft_agents.trajectory import Action, EpisodeStart, IntArray, Trajectory
 from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGames
@@ -148,10 +147,7 @@ def collect(
     record = partial(RecordedGame, encode=encode, max_turns=max_turns, valued=valued)
     with contextlib.ExitStack() as stack:
         games = stack.enter_context(contextlib.closing(ParallelGames[RecordedGame](make_env, jobs, spare)))
-        session = session_of(policy)
-        running = stack.enter_context(
-            contextlib.closing(session if isinstance(session, RunningPolicy) else WholeBatches(session))
-        )
+        running = stack.enter_context(contextlib.closing(running_session(policy)))
         feeds = not isinstance(running, WholeBatches)
 
         def ask(index: int) -> None:

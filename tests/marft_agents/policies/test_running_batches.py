@@ -19,6 +19,7 @@ from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import FunctionPolicy, Request, RunningPolicy, TimedPolicy, WholeBatches, session_of
 from marft_agents.policies.running_batches import RunningBatches
 from marft_agents.rollouts.rollout import collect, training_episodes
+from marft_agents.setting_fields import SettingsError
 from tests.helpers.adapted_models import adapted
 from tests.helpers.fakes import Market
 
@@ -193,6 +194,27 @@ def test_a_failure_reaches_the_threads_that_wait_and_the_next_batch_works(team, 
     assert (
         action.token_ids.tolist() == team.act([Request("buyer_0", "x", np.random.default_rng(0))])[0].token_ids.tolist()
     )
+
+
+def test_a_batch_that_cannot_open_tells_the_thread_that_asks_and_the_next_one_works(team):
+    batches, told = RunningBatches(team), []
+    request = Request("buyer_0", "x", np.random.default_rng(0))
+
+    def ask():
+        with batches.joined(SamplingParams(max_new_tokens=10**6)) as policy:
+            try:
+                policy.act([request])
+            except SettingsError as error:
+                told.append(str(error))
+
+    thread = threading.Thread(target=ask, daemon=True)  # without an answer it would wait for ever
+    thread.start()
+    thread.join(30)
+    assert "leaves no room for a prompt" in told[0]
+    with batches.joined(SAMPLING) as policy:
+        assert policy.act([]) == []
+        assert len(policy.act([request])) == 1
+    batches.close()
 
 
 def test_a_session_is_timed_and_others_answer_in_whole_batches(team):
