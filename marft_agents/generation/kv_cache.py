@@ -26,9 +26,8 @@ from marft_agents.generation.prompt_tree import Kept
 from marft_agents.models.prefix_tree import Indices, common_prefix
 from marft_agents.trajectory import IntArray
 
-SCORE_BYTES = {
-    "cuda": 20
-}  # traffic of a score: written, joined with others, normalised, rounded, read; a CPU caches it
+# traffic of a score: written, joined with others, normalised, rounded, read; a CPU caches it
+SCORE_BYTES = {"cuda": 20}
 
 
 @dataclass(frozen=True)
@@ -286,7 +285,7 @@ class KVCache:
             for number, layer in self._layers.items():
                 layer.move(len(self), old, new)
                 if memory is not None:
-                    memory.kept[number] = layer.prompts
+                    memory.move(number, layer.prompts)
         self.layout = new
         return True
 

@@ -78,6 +78,14 @@ class PromptMemory:
             for packed, buffer in zip(tensors, self.kept[layer], strict=True):
                 buffer[places] = packed[source]
 
+    def move(self, layer: int, buffers: tuple[Tensor, Tensor]) -> None:
+        """Use other buffers for a layer, [P, H_kv, d] each, with the tokens that it holds."""
+        if self.kept.get(layer) is buffers:
+            return
+        for old, new in zip(self.kept.get(layer, ()), buffers, strict=False):  # none of a new layer
+            new[: len(old)] = old
+        self.kept[layer] = buffers
+
     def _grow(self, layer: int, like: tuple[Tensor, Tensor], size: int) -> None:
         """Enlarge the memory of a layer to at least `size` tokens, by doubling; `like` has the shape of a token."""
         old = self.kept.get(layer, tuple(tensor[:0] for tensor in like))

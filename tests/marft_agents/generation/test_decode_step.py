@@ -160,6 +160,21 @@ def test_kept_prompts_lie_in_the_memory_of_the_rows(base):
     assert again.kept.keys() == {layer for layer, _ in addresses}
 
 
+def test_prompts_kept_before_the_engine_has_its_memory_move_there(base):
+    """Another session has the engine, so an eager one computes the prompts."""
+    sampling, eager = SAMPLINGS["plain"], StepEngine(base, max_rows=5)
+    engine = StepEngine(base, max_rows=5, tokens=2000, prompts=500, capture=repeated)
+    use = PromptCacheUse()
+    cache = PromptCache(engine.cache.lend_prompt_memory(), use)
+    first = sampled(base, sampling, eager, cache=cache)
+    assert all(len(keys) < 500 for keys, _ in cache.kept.values())
+    sampled(base, sampling, engine)
+    assert all(len(keys) == 500 for keys, _ in cache.kept.values())
+    known = use.known
+    equal(first, sampled(base, sampling, eager, cache=cache), 1e-4)
+    assert use.known > known
+
+
 @pytest.mark.parametrize("model", ["base", "windowed"])
 def test_a_replayed_graph_is_the_eager_step_bit_for_bit(request, model):
     base, made = request.getfixturevalue(model), []
