@@ -56,7 +56,7 @@ class Steps(NamedTuple):
 
     Attributes:
         action: Int64 [S], action before which the critic is evaluated.
-        reward: Float64 [S], team reward that follows the step.
+        reward: Float64 [S], reward that follows the step: the team's, or with rewards = "own" the agent's.
         ends: Int64 [G], number of steps up to the end of each of the G segments.
         value_of: Int64 [D], the value that each decision gets its credit from, numbered in the order of the steps.
     """
@@ -78,12 +78,12 @@ def credit_steps(batch: Batch, settings: LearnerSettings) -> Steps:
         return Steps(first, reward, _ends(batch.episode[first]), np.repeat(batch.joint, batch.num_decisions))
     own = np.lexsort((everyone, batch.agent, batch.episode))  # turn after turn, per episode and agent
     segment = numbered(zip(batch.episode[own].tolist(), batch.agent[own].tolist(), strict=True))
-    following = np.searchsorted(batch.episode, batch.episode[own], side="right")  # end of the episode
     value_of = np.argsort(positions(batch.value_offsets, own))
-    same = segment[1:] == segment[:-1]
-    following[:-1][same] = own[1:][same]  # or the agent's next turn: others' rewards before it follow the own turn
     if settings.rewards == "own":
         return Steps(own, batch.reward[own], _ends(segment), value_of)
+    following = np.searchsorted(batch.episode, batch.episode[own], side="right")  # end of the episode
+    same = segment[1:] == segment[:-1]
+    following[:-1][same] = own[1:][same]  # or the agent's next turn: others' rewards before it follow the own turn
     reward = np.array([batch.reward[start:end].sum() for start, end in zip(own, following, strict=True)])
     return Steps(own, reward, _ends(segment), value_of)
 

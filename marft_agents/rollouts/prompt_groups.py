@@ -244,6 +244,8 @@ def _outcomes(trajectory: Trajectory, by_turn: bool, own_rewards: bool) -> Itera
                 following[agent] += turn.reward_of(agent) if own_rewards else turn.reward
             yield (turn.agent, turn.round), following[turn.agent]
     elif own_rewards:
+        if trajectory.branch is not None:  # only that turn is trained
+            agents = {trajectory.turns[trajectory.branch].agent}
         for agent in agents:
             yield agent, trajectory.return_of(agent)
     else:

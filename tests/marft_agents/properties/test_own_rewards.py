@@ -13,10 +13,12 @@ from marft_agents.learning.batch import build_batch
 from marft_agents.learning.credit import credit_steps
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
+from marft_agents.policies.policy import text_action
 from marft_agents.rollouts.prompt_groups import differing
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.run_folder import episode_record
 from marft_agents.setting_fields import SettingsError
+from marft_agents.trajectory import SampledTurn, Trajectory
 from tests.helpers.fakes import CopyDigit, Market, Probe, word_team
 from tests.helpers.naive import DESCENT, adapters
 
@@ -152,6 +154,16 @@ def test_groups_differ_by_the_rewards_that_train():
     for by_turn in (False, True):
         assert differing(trajectories, by_turn=by_turn) == [False]
         assert differing(trajectories, by_turn=by_turn, own_rewards=True) == [True]
+
+
+def test_branches_differ_by_the_rewards_of_the_agent_whose_turn_is_trained():
+    def branch(turn, paid):
+        first = SampledTurn("first_0", text_action("x"), 0.0)
+        second = SampledTurn("second_0", text_action("x"), paid / 2, rewards={"first_0": 0.0, "second_0": paid})
+        return Trajectory(0, 0, (first, second), terminated=True, truncated=False, branch=turn)
+
+    assert differing([branch(0, 1.0), branch(0, 2.0)], own_rewards=True) == [False]
+    assert differing([branch(1, 1.0), branch(1, 2.0)], own_rewards=True) == [True]
 
 
 def test_the_mean_of_different_rewards_is_said_and_each_is_recorded():
