@@ -50,11 +50,8 @@ TOLERANCES = {
 def measure_agreement(shape: Shape, device: torch.device, *, groups: int, max_new_tokens: int) -> list[dict[str, Any]]:
     """Score the same actions in each precision of the device; return a row per precision, with the key "agrees"."""
     make_env = factory("marft/gsm8k_duo-v0", {"data": "embedded:stories", "split": "train"})
-    agents, sampling, cpu = (
-        make_env().possible_agents,
-        SamplingParams(max_new_tokens=max_new_tokens),
-        torch.device("cpu"),
-    )
+    agents, cpu = make_env().possible_agents, torch.device("cpu")
+    sampling = SamplingParams(max_new_tokens=max_new_tokens)
     reference = _team(shape, agents, sampling, cpu, torch.float32)
     played = collect(make_env, reference, training_episodes(0, 0, groups, 2), seed=0)
     turns = [turn for trajectory in played for turn in trajectory.turns]

@@ -450,6 +450,5 @@ def _contradictions(values: Values) -> Iterator[str]:
 _FIELDS = {field.name: field for field in dataclasses.fields(LearnerSettings)}
 DEFAULTS = {name: field.default for name, field in _FIELDS.items()}
 _OF_TOKENS = DEFAULTS | {"level": "token"}
-CRITIC_KNOBS = without_effect(_OF_TOKENS | {"baseline": "group"}) - without_effect(
-    _OF_TOKENS
-)  # only a critic reads them
+# settings that only a critic reads
+CRITIC_KNOBS = without_effect(_OF_TOKENS | {"baseline": "group"}) - without_effect(_OF_TOKENS)
