@@ -70,23 +70,25 @@ def factory(env_id: str, keywords: Mapping[str, Any]) -> Callable[[], Any]:
     return independent_games(partial(marft_envs.make, env_id, **keywords))
 
 
-_registered: dict[str, tuple[Tasks, Team]] = {}  # by id
+_registered: dict[str, tuple[Mapping[str, Tasks], Team]] = {}  # by id
 
 
-def registered(tasks: Tasks, team: Team) -> str:
-    """Register tasks with a team as `own/{tasks}_{team}-v0`, unless they are; return the id.
+def registered(splits: Mapping[str, Tasks], team: Team) -> str:
+    """Register tasks by split with a team as `own/{tasks}_{team}-v0`, unless they are; return the id.
 
     Others of the same name get a number: two experiments of one program never share an id. A program that makes them in
     the same order has the same ids each time, so it can resume its runs.
     """
+    first, *_ = (tasks.name for tasks in splits.values())
     for number in count(1):
-        name = tasks.name if number == 1 else f"{tasks.name}{number}"
+        name = first if number == 1 else f"{first}{number}"
         env_id = f"own/{name}_{team.name}-v0"
         if env_id not in _registered:
-            marft_envs.register_task(name, tasks, teams={team.name: team}, namespace="own")
-            _registered[env_id] = tasks, team
+            marft_envs.register_task(name, splits, teams={team.name: team}, namespace="own")
+            _registered[env_id] = dict(splits), team
         known, playing = _registered[env_id]
-        if known is tasks and playing == team:
+        same = known.keys() == splits.keys() and all(known[split] is splits[split] for split in splits)
+        if same and playing == team:
             return env_id
     raise AssertionError("numbers do not end")
 

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baselines.experiment.cohorts import Cohorts, CohortScore, cohort_scores
+from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory, keep_grades, notes_of, scenarios, settings_of, versioned_id
 from baselines.experiment.gold_answers import ScriptedView
 from baselines.experiment.run_surface import keep_surface
@@ -149,21 +150,16 @@ def evaluate(
     Raises:
         CheckpointError: There is no such checkpoint, or it is of another team.
         RunFolderError: `out` holds results, or has another writer.
+        UnknownEnvironmentError: The training registered its environment in its own program, as `Experiment.of(tasks)`
+            does; make the experiment here first.
+        UntrustedConfigError: Somebody else wrote the record, and it names modules, servers or paths.
         ValueError: The environment or the scenarios cannot be played.
     """
     path = Path(run)
-    trained = experiment_of(path, PLAYERS, trust=trust)
+    trained = experiment_of(path, PLAYERS if env else Uses(only=("env", "models")), trust=trust)
     env = env or trained.env
-    players = TeamSettings(
-        models=dict(trained.models),
-        sampling=trained.sampling,
-        context=trained.context,
-        lora=trained.lora,
-        sharing=trained.sharing,
-        dtype=trained.dtype,
-        checkpoint=path,
-        remote=trained.remote,
-    )
+    # Prompts that are too long are treated as in training, as by the command.
+    players = dataclasses.replace(TeamSettings.of_run(trained, path), context=trained.context)
     split = {"split": SPLIT} if takes(env, "split") else {}
     asked = EvaluationSettings(env, split | dict(keywords or {}), checkpoint=path, **settings)
 

@@ -132,7 +132,7 @@ class Experiment:
     @classmethod
     def of(
         cls,
-        env: str | Tasks,
+        env: str | Tasks | Mapping[str, Tasks],
         *,
         team: Team | Mapping[str, Any] | str | None = None,
         preset: str = DEFAULT_PRESET,
@@ -142,8 +142,8 @@ class Experiment:
         """Make an experiment from single settings, named as the flags of `marft train`.
 
         Args:
-            env: Id of the environment, without a version the newest. Or a set of tasks, which is registered with the
-                team for this process, see `registered`.
+            env: Id of the environment, without a version the newest. Or a set of tasks to train on, or sets by split
+                ("train", "test"), which are registered with the team for this process, see `registered`.
             team: Team in place of the environment's own, its JSON form or the name of a preset; None: its own.
             preset: Preset with the settings that are neither given nor set by the algorithm.
             models: Model name of all agents, or by agent.
@@ -191,12 +191,13 @@ class Experiment:
         # config.json holds paths as text
         keywords |= {name: os.fspath(value) for name, value in keywords.items() if isinstance(value, os.PathLike)}
         if not isinstance(env, str):
+            splits: Mapping[str, Tasks] = env if isinstance(env, Mapping) else {"train": env}
             if team is None:
                 raise SettingsError(
-                    f"tasks {env.name!r}: team = None, wanted one that plays them, like team='solo' or "
-                    "team=Team.from_prompts(['Plan the answer.', 'Write the answer.'])"
+                    f"tasks {', '.join(tasks.name for tasks in splits.values())!r}: team = None, wanted one that plays "
+                    "them, like team='solo' or team=Team.from_prompts(['Plan the answer.', 'Write the answer.'])"
                 )
-            env = registered(env, as_team(team))
+            env = registered(splits, as_team(team))
         elif team is not None:
             keywords["team"] = team.to_dict() if isinstance(team, Team) else team
         return cls(

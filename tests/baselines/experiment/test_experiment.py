@@ -12,6 +12,7 @@ from baselines import Experiment, evaluate, report
 from baselines.cli import train
 from baselines.cli.main import build_parser, main
 from baselines.cli.train import experiment_of
+from baselines.experiment.config_trust import UntrustedConfigError
 from baselines.experiment.progress import Ended, Started, Updated
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.runs.folder_lock import RunFolderError
@@ -90,6 +91,19 @@ def test_an_evaluation_equals_that_of_the_command(tmp_path):
         evaluate(run, tmp_path / "python", keywords=keywords, limit=3)
 
 
+def test_the_environment_of_somebody_elses_run_is_not_imported(tmp_path):
+    run = tmp_path / "run"
+    small(updates=1).run(run)
+    record = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps(record | {"env": f"no_such_module:{DUO}"}))
+    with pytest.raises(UntrustedConfigError, match=r"env imports a module: .no_such_module:"):
+        evaluate(run, tmp_path / "out")
+    with pytest.raises(ImportError, match="no_such_module cannot be imported"):
+        evaluate(run, tmp_path / "out", trust=True)
+    keywords = {"data": "embedded:stories"}
+    assert evaluate(run, tmp_path / "out", env=DUO, keywords=keywords, limit=1).scores.shape == (1, 1)
+
+
 def test_an_unknown_setting_is_refused_by_name():
     with pytest.raises(SettingsError, match="learning_rate: no setting of an experiment has this name"):
         small(learning_rate=0.1)
@@ -146,6 +160,20 @@ def test_two_experiments_never_share_the_tasks_of_one():
     assert [one.build()[0]().unwrapped.tasks for one in made] == [first, second, first]
     other = dataclasses.replace(Team.preset("solo"), language="zh")
     assert Experiment.of(first, team=other, **SHORT).env == "own/twins3_solo-v0"
+
+
+def test_prompts_by_split_are_trained_validated_and_evaluated(tmp_path):
+    splits = {}
+    for split in ("train", "test"):
+        splits[split] = TaskSet.from_prompts([f"Vowels to {split}."], vowels, name="by-split", split=split)
+    experiment = Experiment.of(splits, team="solo", validate_every=1, **SHORT)
+    assert experiment.env == Experiment.of(dict(splits), team="solo", **SHORT).env == "own/by-split_solo-v0"
+    assert Experiment.of(splits["train"], team="solo", **SHORT).env == "own/by-split2_solo-v0"
+    experiment.run(tmp_path / "run")
+    assert "validation/success" in read_metrics(tmp_path / "run")[-1]
+    evaluate(tmp_path / "run", tmp_path / "test")
+    [episode] = (tmp_path / "test" / "episodes.jsonl").read_text().splitlines()
+    assert json.loads(episode)["game"]["task_id"] == "test-0"
 
 
 def test_tasks_without_a_team_say_how_to_make_one():
