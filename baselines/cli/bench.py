@@ -13,6 +13,7 @@ from baselines.bench.plan import BenchPlan, read_plan
 from baselines.bench.run import Bench, add_records, failures, open_folder, run_bench
 from baselines.bench.units import units_of
 from baselines.cli.progress import TrainingDisplay
+from baselines.cli.settings_flags import count
 from baselines.cli.terminal import say
 from marft_agents.runs.folder_lock import owned
 
@@ -41,7 +42,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=_count,
+        type=count,
         default=1,
         metavar="N",
         help="cells at a time; without --ray in processes that share the cores (default: 1)",
@@ -53,7 +54,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "the HOST:PORT of its head",
     )
     parser.add_argument(
-        "--worker-cpus", type=_count, default=1, metavar="N", help="cores and threads of each task, with --ray"
+        "--worker-cpus", type=count, default=1, metavar="N", help="cores and threads of each task, with --ray"
     )
     parser.add_argument(
         "--worker-gpus", type=float, default=0.0, metavar="N", help="GPUs of each task, with --ray; may be a fraction"
@@ -76,12 +77,6 @@ def bundled_plans() -> list[str]:
     """Return the names of the plans that come with marft."""
     files = PLANS.iterdir() if PLANS.is_dir() else ()
     return sorted(f"bench/{file.name.removesuffix('.toml')}" for file in files if file.name.endswith(".toml"))
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number >= 1")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import webbrowser
 from pathlib import Path
 
 from baselines import report
+from baselines.cli.settings_flags import count
 from baselines.cli.terminal import say
 from baselines.report.page import MOST_EPISODES
 
@@ -24,23 +25,20 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--compare", type=Path, metavar="OTHER", help="show another one beside it; differences are B - A"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="file to write (default: report.html in the folder of the records)"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="file to write (default: report.html in the folder of the records, report-OTHER.html with --compare)",
     )
     parser.add_argument(
         "--episodes",
-        type=_count,
+        type=count,
         default=MOST_EPISODES,
         metavar="N",
         help=f"keep at most N episodes of each set, spread evenly over those recorded (default: {MOST_EPISODES})",
     )
     parser.add_argument("--open", action="store_true", help="open the file in the browser")
     parser.set_defaults(run=run)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number >= 1")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -91,6 +91,13 @@ def number(text: str, wanted: str = "a finite number") -> float:
     return found
 
 
+def count(text: str) -> int:
+    """Parse a whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, wanted a whole number >= 1")
+    return int(text)
+
+
 def optional_whole(text: str) -> int | str:
     """Parse a whole number or "none"."""
     try:

@@ -58,7 +58,8 @@ class UnknownEnvironmentError(KeyError):
         spaces = sorted({known.partition("/")[0] for known in _REGISTRY})
         space, slash, _ = short.partition("/")
         if slash and space not in spaces:
-            others = f"there are {', '.join(spaces)}, and an id of a module that is not imported is MODULE:{short}"
+            others = f"there are {', '.join(spaces)}, and an id of a module that is not imported is MODULE:{short}; "
+            others += "an id that a program registers as it runs is known in that program alone"
             named = f"no id begins with {space}/; {others}"
         elif close := difflib.get_close_matches(short, _REGISTRY, n=4, cutoff=0.5):
             own = [f"{module}{colon}{known}" if known.startswith(f"{space}/") else known for known in close]

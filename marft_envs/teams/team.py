@@ -147,8 +147,8 @@ class Team:
         if unknown := [agent for agent in answering if agent not in told]:
             raise TeamError(f"team {name!r}: answers: unknown agent {unknown[0]!r}; the team has {', '.join(told)}")
         profiles = tuple(Profile(agent, text, answers=agent in answering) for agent, text in told.items())
-        team = cls(name, profiles, as_dependency(dependency), language)
         try:
+            team = cls(name, profiles, as_dependency(dependency), language)
             team.check(_ANY_HORIZON)
         except DependencyError as error:
             raise TeamError(f"team {name!r}: {error}") from error

@@ -78,8 +78,8 @@ def check_environment(make: Make, *, cycles: int = 100, thorough: bool = False) 
     first = run_rule(FIRST, make, cycles)
     if not first.passed:
         return Report((first,))
-    others = (run_rule(rule, make, cycles) for rule in RULES[1:] if thorough or not rule.thorough)
-    return Report((first, *others))
+    further = (run_rule(rule, make, cycles) for rule in RULES[1:] if thorough or not rule.thorough)
+    return Report((first, *further))
 
 
 def run_rule(rule: Rule, make: Make, cycles: int = 100) -> Check:

@@ -81,6 +81,7 @@ def test_ids_may_leave_out_the_version_or_write_it_otherwise():
         ("nonsense", r"there are \d+, which begin with .*marft/"),
         ("json:marft/math_dou-v0", "did you mean json:marft/math_duo-v0"),
         ("mine/math_duo-v0", "no id begins with mine/; .* a module that is not imported is MODULE:mine/math_duo-v0"),
+        ("mine/math_duo-v0", "an id that a program registers as it runs is known in that program alone"),
         ("", "no environment has the id ''"),
     ],
 )

@@ -126,5 +126,7 @@ def test_system_prompts_are_a_team():
         Team.from_prompts({"writer": "Write."})
     with pytest.raises(TeamError, match=r"team 'team': .*unknown agent 'reader_0'"):
         Team.from_prompts(DUO, dependency={"kind": "chain", "active": ["reader_0"]})
+    with pytest.raises(TeamError, match=r"team 'team': .*'chian'"):
+        Team.from_prompts(DUO, dependency="chian")
     with pytest.raises(TeamError, match="has no agents"):
         Team.from_prompts([])
