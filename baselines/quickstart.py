@@ -36,7 +36,7 @@ from baselines.cli.terminal import say
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory, scenarios, settings_of
 from baselines.experiment.evaluation import save_evaluation
-from baselines.experiment.experiment import Experiment
+from baselines.experiment.experiment import DEFAULT_MODEL, Experiment
 from baselines.experiment.learning_curve import Points, draw_curve
 from baselines.experiment.scenario_lists import scenario_list
 from baselines.report.server import Server, View
@@ -57,7 +57,7 @@ UPDATES = 12
 SUMMARY = "quickstart.json"
 
 
-def experiment(seed: int, *, model: str = "smollm2-135m", dtype: Dtype = "auto", **changes: Any) -> Experiment:
+def experiment(seed: int, *, model: str = DEFAULT_MODEL, dtype: Dtype = "auto", **changes: Any) -> Experiment:
     """Return the experiment of the quickstart.
 
     Args:
@@ -255,7 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
     parser.add_argument("--out", type=Path, help="run folder (default: runs/quickstart-seed-N)")
     parser.add_argument("--updates", type=int, default=UPDATES, help=f"training updates (default: {UPDATES})")
-    parser.add_argument("--model", default="smollm2-135m", help="model of both agents (default: smollm2-135m)")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="model of both agents (default: %(default)s)")
     parser.add_argument("--dtype", choices=get_args(Dtype), default="auto", help="of the frozen model (default: auto)")
     parser.add_argument("--limit", type=int, help="evaluate on N held-out problems only, spread evenly over all")
     given = parser.parse_args(arguments)

@@ -21,7 +21,7 @@ from typing import Any, get_args
 import marft_envs
 from baselines.bench.controls import anonymous, voting_tasks
 from baselines.experiment.environments import current_id, factory, former_id, scenarios
-from baselines.experiment.experiment import SETTINGS, Experiment
+from baselines.experiment.experiment import DEFAULT_MODEL, SETTINGS, Experiment
 from baselines.experiment.presets import PRESETS
 from marft_agents.learning.algorithms import algorithm
 from marft_agents.models.pretrained import Dtype
@@ -97,7 +97,7 @@ class TaskPlan:
     name: str = knob("", "name of the task in cells and tables", _is_name, "letters, digits, '_', '.', '-'")
     env: str = knob("", "id of the environment", lambda v: _is_text(v) and bool(v), "the id of an environment")
     data: str = knob("", "data of the environment; empty: its own", _is_text, "a text")
-    model: str = knob("smollm2-135m", "model of all agents", _is_text, "the name of a model")
+    model: str = knob(DEFAULT_MODEL, "model of all agents", _is_text, "the name of a model")
     models: Mapping[str, str] = knob(
         None,
         "models of single agents of the teams, by agent: MODEL, frozen:MODEL, endpoint:URL#NAME or a2a:URL",

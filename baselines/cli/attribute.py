@@ -44,6 +44,7 @@ from baselines.experiment.environments import factory, notes_of
 from baselines.experiment.evaluation import chosen_scenarios
 from baselines.experiment.experiment import trained_agents
 from baselines.experiment.gold_answers import check_oracle
+from baselines.experiment.record_shapes import ATTRIBUTION_SCHEMA
 from baselines.experiment.source_commit import source_commit
 from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of
 from baselines.results.visible_console import TABLE_WIDTH, console
@@ -57,7 +58,6 @@ from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.tasks.tools.tool_access import check_surface
 
-SCHEMA = "marft.attribution/1"
 REPLACEMENTS = ("untrained", "silence", "oracle")
 
 
@@ -146,7 +146,7 @@ def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | 
     with EpisodeCount("attribution", max(1, missing(plan, folder))) as count:
         results = play(plan, replaced, folder, lambda _: count.advance())
     found = summary(plan, *results)
-    origin = {"schema": SCHEMA, "command": shlex.join(["marft", *sys.argv[1:]]), "commit": source_commit()}
+    origin = {"schema": ATTRIBUTION_SCHEMA, "command": shlex.join(["marft", *sys.argv[1:]]), "commit": source_commit()}
     write_json(file, {**origin, "versions": versions(), **plan.to_dict(), **found})
     print_summary(found)
     say(f"results: {file}")

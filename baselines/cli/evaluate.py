@@ -21,7 +21,7 @@ from baselines.cli.train import add_model_flags
 from baselines.experiment.cohorts import CohortScore
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.evaluation import WITHOUT_MODEL, EvaluationSettings, Players, run_evaluation
-from baselines.experiment.experiment import Experiment, read_models
+from baselines.experiment.experiment import DEFAULT_MODEL, Experiment, read_models
 from baselines.experiment.trained_team import TeamSettings, experiment_of
 from baselines.results.retained_ability import retained
 from baselines.results.retained_ability import table as retained_table
@@ -204,7 +204,7 @@ def chosen_models(given: Sequence[str] | None, trained: Experiment | None) -> di
     models = read_models(list(given or ()))
     if trained is not None and "*" not in models:
         models = {**trained.models, **models}
-    return models or {"*": "smollm2-135m"}
+    return models or {"*": DEFAULT_MODEL}
 
 
 def _remote(arguments: argparse.Namespace, sampling: SamplingParams) -> RemotePolicy:

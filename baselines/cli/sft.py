@@ -18,7 +18,7 @@ from baselines.experiment.config_files import SFT
 from baselines.experiment.config_trust import Uses, require_trust
 from baselines.experiment.data_checksums import refuse_changed, sha256_of
 from baselines.experiment.environments import versioned_id
-from baselines.experiment.experiment import Experiment, read_models
+from baselines.experiment.experiment import DEFAULT_MODEL, Experiment, read_models
 from baselines.training_data.fine_tuning import FILE, SupervisedRun, fine_tune
 from baselines.training_data.turn_file import TurnFileError, manifest_of, read_turns
 from marft_agents.generation.sampling import SamplingParams
@@ -120,7 +120,7 @@ def _configured(arguments: argparse.Namespace, manifest: Mapping[str, Any]) -> S
         env=versioned_id(env_id),
         keywords=keywords,
         algorithm=SFT,
-        models=read_models(arguments.model or ["smollm2-135m"]),
+        models=read_models(arguments.model or [DEFAULT_MODEL]),
         sharing=arguments.sharing or "separate",
         dtype=arguments.dtype or "auto",
         learner=settings.learner,

@@ -31,6 +31,7 @@ class Mismatch(NamedTuple):
 
 
 Shape = Callable[[Any], Mismatch | None]
+ATTRIBUTION_SCHEMA = "marft.attribution/1"  # in the results of `marft attribute`
 DEEPEST = 100  # levels of a record; what reads it further on may recurse
 
 
