@@ -7,24 +7,16 @@ import dataclasses
 import functools
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from baselines.attribution.coalitions import (
-    MOST_EXACT,
-    Coalition,
-    Game,
-    MakeEnv,
-    Method,
-)
-from baselines.attribution.message_influence import edges_of
+from baselines.attribution.coalitions import MOST_EXACT, Coalition, Game
+from baselines.attribution.plan import Choices, Planned, make_plan
 from baselines.attribution.run import (
-    AttributionPlan,
     EpisodeCost,
-    adapters_sha256,
     cost,
     measured_cost,
     missing,
@@ -40,10 +32,6 @@ from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.config_trust import Uses
-from baselines.experiment.environments import factory, notes_of
-from baselines.experiment.evaluation import chosen_scenarios
-from baselines.experiment.experiment import trained_agents
-from baselines.experiment.gold_answers import check_oracle
 from baselines.experiment.record_shapes import ATTRIBUTION_SCHEMA
 from baselines.experiment.source_commit import source_commit
 from baselines.experiment.trained_team import TeamSettings, experiment_of, run_of
@@ -54,9 +42,8 @@ from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import check_free, versions, write_json
-from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
+from marft_agents.runs.trainer import TrainingSchedule
 from marft_envs.environment_capabilities import dependency_game
-from marft_envs.tasks.tools.tool_access import check_surface
 
 REPLACEMENTS = ("untrained", "silence", "oracle")
 
@@ -120,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | None) -> None:
     """Print the cost, play all that is not in the folder yet, write the results to the file and print them."""
     device = devices_of(arguments.device)
-    settings, make_env, plan = read_plan(arguments)
+    settings, (make_env, plan, _) = read_plan(arguments)
     if folder is not None:
         plan.check_folder(folder)
     team = None
@@ -160,8 +147,8 @@ def result_paths(out: Path) -> tuple[Path, Path]:
 # ------------------------------------------------------------------ plan
 
 
-def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, AttributionPlan]:
-    """Return team settings, environment factory and plan; everything is refused here, before a model is loaded.
+def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, Planned]:
+    """Return the team settings and the plan of the flags; everything is refused here, before a model is loaded.
 
     Raises:
         ValueError: A flag, the environment or the checkpoint cannot be used; the message says why.
@@ -172,82 +159,26 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, MakeEnv, Att
     trained = experiment_of(path, uses, trust=arguments.trust_config)
     arguments.env = trained.env
     keywords = {**trained.keywords, **read_keywords(arguments, trained.keywords.get("reward", "success"))}
-    make_env = factory(trained.env, keywords)
-    env = make_env()
-    refuse_unsuitable(env)
-    check_surface(
-        checkpoint.notes_of(path).get("tool_surface"),
-        notes_of(env).get("tool_surface"),
-        allow=bool(arguments.other_tools),
-    )
-    settings = TeamSettings(
-        models=dict(trained.models),
+    settings = dataclasses.replace(
+        TeamSettings.of_run(trained, path),
         sampling=read_knobs(arguments, SamplingParams, dataclasses.asdict(trained.sampling)),
         context=read_knobs(arguments, ContextSettings, dataclasses.asdict(trained.context)),
-        lora=trained.lora,
-        sharing=trained.sharing,
-        dtype=trained.dtype,
-        remote=trained.remote,
-        checkpoint=path,
     )
-    players = read_players(arguments.agents, env.possible_agents, trained_agents(env.possible_agents, trained.models))
-    method: Method = arguments.method or ("shapley" if len(players) <= MOST_EXACT else "loo")
-    if method == "shapley" and len(players) > MOST_EXACT:
-        raise ValueError(
-            f"--method shapley: {len(players)} agents need {2 ** len(players)} coalitions, wanted at most {MOST_EXACT} "
-            "agents; name some with --agents, or take --method loo"
-        )
-    if arguments.limit is not None and arguments.limit < 1:
-        raise ValueError(f"--limit {arguments.limit}: wanted at least 1 scenario")
-    options, played = chosen_scenarios(env, trained.env, arguments.limit, arguments.scenarios)
-    if arguments.replace == "oracle":
-        check_oracle(make_env, options[0])
-    settings.check(env)
-    game = dependency_game(env)
-    plan = AttributionPlan(
-        players=players,
-        method=method,
+    choices = Choices(
+        agents=arguments.agents,
+        method=arguments.method,
         replace=arguments.replace,
-        edges=tuple(edges_of(game)) if game is not None and arguments.influence else (),
-        scenarios=options,
+        influence=arguments.influence,
+        limit=arguments.limit,
+        scenarios=arguments.scenarios,
         seeds=arguments.seeds or (0,),
         max_turns=TrainingSchedule(**given_knobs(arguments, TrainingSchedule)).max_turns,
-        origin={
-            "env": trained.env,
-            "keywords": keywords,
-            "models": dict(trained.models),
-            "checkpoint": str(path),
-            "adapters_sha256": adapters_sha256(path),
-            "scenarios_sha256": played.checksum.removeprefix("sha256:"),
-            "law": dataclasses.asdict(settings.sampling),
-            "context": dataclasses.asdict(settings.context),
-        },
+        other_tools=bool(arguments.other_tools),
     )
+    planned = make_plan(trained, path, settings, keywords, choices)
     if arguments.save_scenarios is not None and not arguments.dry_run:
-        played.write(arguments.save_scenarios)
-    return settings, make_env, plan
-
-
-def read_players(given: str | None, agents: Sequence[str], learners: Sequence[str]) -> tuple[str, ...]:
-    """Return the agents to measure, in team order.
-
-    Args:
-        given: Value of --agents; None means all that were trained.
-        agents: Agents of the team.
-        learners: Agents that were trained.
-
-    Raises:
-        ValueError: There is one agent only, or a name is unknown.
-    """
-    if len(agents) < 2:
-        raise ValueError(f"one agent ({', '.join(agents)}) made the whole result: attribution needs a team of several")
-    if given is None:
-        return tuple(learners)
-    wanted = [name.strip() for name in given.split(",") if name.strip()]
-    unknown = [name for name in wanted if name not in agents]
-    if unknown or not wanted:
-        raise ValueError(f"--agents {given}: no agent {', '.join(unknown)!r}; the team has {', '.join(agents)}")
-    return tuple(agent for agent in agents if agent in wanted)
+        planned.scenarios.write(arguments.save_scenarios)
+    return settings, planned
 
 
 # ------------------------------------------------------------------ table
