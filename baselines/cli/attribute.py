@@ -25,11 +25,11 @@ from baselines.attribution.run import (
     summary,
 )
 from baselines.cli.device_flag import add_device_flag, devices_of
-from baselines.cli.environment_flags import add_environment_flags, given_keywords, read_keywords
+from baselines.cli.environment_flags import TRAINED, add_environment_flags, given_keywords, read_keywords
 from baselines.cli.evaluate import add_scenario_flags
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, given_knobs, read_knobs
-from baselines.cli.terminal import say, say_loading
+from baselines.cli.terminal import say, say_loading, stoppable
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.record_shapes import ATTRIBUTION_SCHEMA
@@ -54,7 +54,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "checkpoint",
         type=Path,
         metavar="RUN",
-        help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
+        help=TRAINED,
     )
     parser.add_argument("--out", type=Path, metavar="PATH", help="folder for the results, or a file that ends in .json")
     parser.add_argument(
@@ -130,10 +130,14 @@ def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | 
     def replaced(agents: Coalition) -> Game:  # loads no model where every coalition is there already
         return replacement(plan, make_env, loaded())(agents)
 
-    with EpisodeCount("attribution", max(1, missing(plan, folder))) as count:
+    command = ["marft", *sys.argv[1:]]
+    with (
+        stoppable(command, folder / "plan.json"),
+        EpisodeCount("attribution", max(1, missing(plan, folder))) as count,
+    ):
         results = play(plan, replaced, folder, lambda _: count.advance())
     found = summary(plan, *results)
-    origin = {"schema": ATTRIBUTION_SCHEMA, "command": shlex.join(["marft", *sys.argv[1:]]), "commit": source_commit()}
+    origin = {"schema": ATTRIBUTION_SCHEMA, "command": shlex.join(command), "commit": source_commit()}
     write_json(file, {**origin, "versions": versions(), **plan.to_dict(), **found})
     print_summary(found)
     say(f"results: {file}")

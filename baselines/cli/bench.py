@@ -14,7 +14,7 @@ from baselines.bench.run import Bench, add_records, failures, open_folder, run_b
 from baselines.bench.units import units_of
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.settings_flags import count
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, stoppable
 from marft_agents.runs.folder_lock import owned
 
 PLANS = resources.files("baselines").joinpath("experiments", "bench")
@@ -131,10 +131,16 @@ def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
         progress=TrainingDisplay(),
     )
     say(f"{plan.name}: {len(bench.units)} trainings and cells, {len(bench.done)} done; {os.cpu_count()} cores")
-    if arguments.ray:
-        run_on_ray(bench, RolloutSettings(arguments.ray, arguments.jobs, **of_each))
-    else:
-        run_bench(bench, arguments.jobs)
+    going_on = [*words, "--resume"]
+    if arguments.ray and arguments.worker_gpus:
+        going_on += ["--worker-gpus", str(arguments.worker_gpus)]
+    if arguments.keep_checkpoints:
+        going_on.append("--keep-checkpoints")
+    with stoppable(going_on, arguments.out / "plan.json"):
+        if arguments.ray:
+            run_on_ray(bench, RolloutSettings(arguments.ray, arguments.jobs, **of_each))
+        else:
+            run_bench(bench, arguments.jobs)
     say(save_tables([arguments.out], arguments.out))
     for line in failures(bench):
         say(f"failed: {line}", error=True)

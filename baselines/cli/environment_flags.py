@@ -17,6 +17,10 @@ from marft_envs.registration.factory import takes
 from marft_envs.registration.task_environment import TaskEnvironment
 from marft_envs.teams.team import as_team
 
+TRAINED = (
+    "a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint"  # help of a flag
+)
+
 
 def add_run_flags(parser: argparse.ArgumentParser, *, out: str) -> None:
     """Add --env and --out.

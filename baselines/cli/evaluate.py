@@ -13,7 +13,7 @@ from rich.table import Table
 
 from baselines.cli.config_file import add_config
 from baselines.cli.device_flag import devices_of
-from baselines.cli.environment_flags import add_environment_flags, add_run_flags, read_keywords
+from baselines.cli.environment_flags import TRAINED, add_environment_flags, add_run_flags, read_keywords
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
@@ -46,7 +46,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=Path,
         metavar="DIR",
-        help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
+        help=TRAINED,
     )
     add_scenario_flags(parser)
     parser.add_argument(

@@ -7,6 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from baselines.cli.environment_flags import TRAINED
 from baselines.cli.terminal import say
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.publishing.team_folder import PublishedTeam, PublishError
@@ -19,7 +20,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run_folder",
         metavar="RUN",
-        help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
+        help=TRAINED,
     )
     parser.add_argument("--repo", metavar="OWNER/NAME", required=True, help="repository on the hub; made if missing")
     parser.add_argument("--dry-run", action="store_true", help="write the folder to --out, and upload nothing")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from baselines.cli.device_flag import add_device_flag, devices_of
+from baselines.cli.environment_flags import TRAINED
 from baselines.cli.settings_flags import add_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
 from baselines.cli.trust_flag import add_trust_flag
@@ -34,7 +35,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "checkpoint",
         type=Path,
         metavar="RUN",
-        help="a run of `marft train` (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint",
+        help=TRAINED,
     )
     protocol = parser.add_mutually_exclusive_group()
     protocol.add_argument(

@@ -11,7 +11,7 @@ from baselines.cli.device_flag import devices_of
 from baselines.cli.environment_flags import add_environment_flags, add_run_flags, given_keywords, read_keywords
 from baselines.cli.progress import StepDisplay
 from baselines.cli.settings_flags import add_knobs, flag, read_knobs
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, stoppable
 from baselines.cli.train import add_model_flags
 from baselines.cli.trust_flag import add_trust_flag
 from baselines.experiment.config_files import SFT
@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         out = arguments.out
         examples, manifest = read_turns(arguments.data)
         chosen = _configured(arguments, manifest)
-    with owned(out):  # before a model is loaded
+    going_on = ["marft", "sft", "--resume", str(out)]
+    with owned(out), stoppable(going_on, out / FILE):  # before a model is loaded
         fine_tune(
             chosen,
             examples,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -31,6 +34,22 @@ def say_loading(models: Iterable[str]) -> None:
 
     if told := loading(models):
         say(told, error=True, flush=True)
+
+
+@contextlib.contextmanager
+def stoppable(command: Sequence[str], begun: Path) -> Iterator[None]:
+    """Name the command that goes on where Ctrl-C stops the work inside.
+
+    Args:
+        command: Words of the command.
+        begun: File that exists once there is something to go on with.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if begun.is_file():
+            say(f"stopped; go on with: {shlex.join(command)}", error=True)
+        raise
 
 
 def guard_warnings_and_tracebacks() -> None:

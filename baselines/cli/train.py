@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
@@ -14,7 +13,7 @@ from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import add_environment_flags, add_run_flags, read_keywords
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, stoppable
 from baselines.experiment.config_files import to_toml
 from baselines.experiment.config_trust import EVERYTHING, Uses
 from baselines.experiment.experiment import DEFAULT_PRESET, SETTINGS, Experiment, read_models
@@ -137,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         say(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
         return 0
-    try:
+    with stoppable(["marft", "train", "--resume", str(out)], out / "config.json"):
         metrics = experiment.run(
             out,
             TrainingDisplay(),
@@ -145,10 +144,6 @@ def run(arguments: argparse.Namespace) -> int:
             resume=arguments.resume is not None,
             replay=replay_pools,
         )
-    except KeyboardInterrupt:
-        if (out / "config.json").is_file():
-            say(f"stopped; go on with: marft train --resume {shlex.quote(str(out))}", error=True)
-        raise
     budget = experiment.schedule.budget_tokens
     spent = f" with {metrics['tokens']:.0f} of {budget} tokens" if budget else ""
     say(

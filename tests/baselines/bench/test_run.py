@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from baselines.bench.plan import read_plan
 from baselines.bench.run import Bench, locked, open_folder, run_bench
 from baselines.bench.run_unit import Folder
 from baselines.bench.units import cells_of, units_of
+from baselines.cli import bench
 from baselines.cli.bench import chosen_folder
 from baselines.cli.main import main
 from baselines.results.tables import export
@@ -198,3 +200,18 @@ def test_a_plan_without_a_folder_gets_a_new_one(tmp_path, monkeypatch):
     Path("runs/bench-small-2").mkdir()
     assert chosen_folder("small", resume=False) == Path("runs/bench-small-3")
     assert chosen_folder("small", resume=True) == Path("runs/bench-small-2")
+
+
+def test_ctrl_c_names_the_command_that_goes_on(tmp_path, monkeypatch, capsys):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    plan, out = write_plan(tmp_path, ("untrained",)), tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(bench, "run_bench", stop)
+        assert main(["bench", str(plan), "--out", str(out), "--keep-checkpoints"]) == 130
+    command = shlex.join(
+        ["marft", "bench", str(plan), "--out", str(out), "--jobs", "1", "--resume", "--keep-checkpoints"]
+    )
+    assert f"stopped; go on with: {command}\n" in capsys.readouterr().err
+    assert main(shlex.split(command)[1:]) == 0

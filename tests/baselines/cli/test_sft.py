@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import torch
 from safetensors.torch import load_file
 
 import marft_envs
+from baselines.cli import sft
 from baselines.cli.main import main
 from baselines.experiment.experiment import Experiment
+from baselines.experiment.progress import Updated
 from baselines.training_data.demonstrations import demonstrations
 from baselines.training_data.recordings import read_recording
 from baselines.training_data.turn_file import read_turns
@@ -37,8 +40,8 @@ def made(tmp_path_factory):
     oracle, turns = folder / "oracle", folder / "turns.jsonl"
     assert run("eval", *ENV, "--split", "train", "--policy", "scripted", "--limit", 6, "--out", oracle) == 0
     assert run("data", "from-runs", oracle, "--held-out", 0.3, "--out", turns) == 0
-    sft = ["--epochs", 2, "--batch-size", 3, "--max-new-tokens", 40, "--device", "cpu", "--model", "tiny"]
-    assert run("sft", "--data", turns, *sft, "--out", folder / "sft") == 0
+    flags = ["--epochs", 2, "--batch-size", 3, "--max-new-tokens", 40, "--device", "cpu", "--model", "tiny"]
+    assert run("sft", "--data", turns, *flags, "--out", folder / "sft") == 0
     return folder
 
 
@@ -178,3 +181,21 @@ def test_files_are_as_their_schemas_say(made):
     valid("sft", json.loads((made / "sft" / "sft.json").read_text()))
     valid("config", json.loads((made / "sft" / "config.json").read_text()))
     valid("evaluation", json.loads((made / "oracle" / "evaluation.json").read_text()))
+
+
+def test_ctrl_c_names_the_command_that_goes_on(made, tmp_path, monkeypatch, capsys):
+    class Stop(sft.StepDisplay):
+        def __call__(self, event):
+            super().__call__(event)
+            if isinstance(event, Updated):
+                raise KeyboardInterrupt
+
+    out = tmp_path / "a run"
+    flags = ["--epochs", 2, "--batch-size", 3, "--max-new-tokens", 40, "--device", "cpu", "--model", "tiny"]
+    with monkeypatch.context() as patched:
+        patched.setattr(sft, "StepDisplay", Stop)
+        assert run("sft", "--data", made / "turns.jsonl", *flags, "--out", out) == 130
+    command = shlex.join(["marft", "sft", "--resume", str(out)])
+    assert f"stopped; go on with: {command}\n" in capsys.readouterr().err
+    assert run(*shlex.split(command)[1:]) == 0
+    assert equal(weights(out), weights(made / "sft"))
