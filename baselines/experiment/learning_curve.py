@@ -10,6 +10,7 @@ import numpy as np
 
 from marft_agents.runs.evaluation import Interval
 from marft_agents.runs.validation import validations
+from marft_common.atomic_files import replacing
 
 SMOOTHING = 5  # window of the running mean, in updates
 
@@ -59,10 +60,9 @@ def draw_curve(
     axes.grid(alpha=0.3)
     axes.legend(loc="best", fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as stream:
+    with replacing(path) as part, part.open("wb") as stream:
         canvas.print_png(stream)
-    return part.rename(path)
+    return path
 
 
 def _running_mean(values: Any) -> Any:

@@ -21,6 +21,7 @@ from rich.table import Table as TerminalTable
 from baselines.experiment import record_shapes
 from baselines.results import visible_console
 from baselines.results.statistics import grid_mean, holm, noise_floor, paired_difference, wilson
+from marft_common.atomic_files import replacing
 
 CELL_SCHEMA = "marft.bench.cell/1"
 RECORDS_SCHEMA = "marft.bench.records/1"
@@ -161,9 +162,8 @@ def export(records: Sequence[Record], file: Path) -> None:
         cells.append(json.dumps(cell, separators=(",", ":")))
     head = f'{{"schema": {json.dumps(RECORDS_SCHEMA)},\n"cohorts": {json.dumps(cohorts)},\n"cells": [\n'
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.part")
-    part.write_text(head + ",\n".join(cells) + "\n]}\n", encoding="utf-8")
-    part.replace(file)
+    with replacing(file) as part:
+        part.write_text(head + ",\n".join(cells) + "\n]}\n", encoding="utf-8")
 
 
 # ------------------------------------------------------------------ numbers
