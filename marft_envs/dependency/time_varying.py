@@ -66,13 +66,17 @@ class Schedule(Dependency):
     def check(self, roster: Roster, horizon: int = 1) -> None:
         """Check all rounds together, as in `Dependency`; if all are independent, no action needs to be seen."""
         used = self.steps[:horizon] if self.by == "round" else self.steps
-        fixed = [step for step in used if isinstance(step, Fixed)]
+        fixed = []
         for step in used:
-            if step not in fixed:
+            if isinstance(step, Fixed):
+                fixed.append(step)
+            else:
                 step.check(roster, horizon)
+        plans = [step.plan(roster) for step in fixed]  # refuses unknown agents and cycles
+        # An action may reach the answer by the edges of several rounds. Rounds that are not fixed may have any edges.
         if len(fixed) == len(used):
             free = all(step.kind == "independent" for step in fixed)
-            check_reach([step.plan(roster) for step in fixed], roster, horizon, unheard_allowed=free)
+            check_reach(plans, roster, horizon, unheard_allowed=free)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -124,6 +124,13 @@ def test_schedules_follow_the_round():
     schedule([by_state(lambda round, turns: chain()), full()]).check(TRIO, 2)
 
 
+def test_a_schedule_checks_the_fixed_steps_beside_others():
+    misspelt = schedule([by_state(lambda round, turns: chain()), chain(active=("d_0",))])
+    misspelt.check(TRIO, 1)
+    with pytest.raises(DependencyError, match="active: unknown agent 'd_0'"):
+        misspelt.check(TRIO, 2)
+
+
 def test_json_round_trip():
     rows = [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     for dependency in (
