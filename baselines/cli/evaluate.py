@@ -150,11 +150,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refuse_with_policy(arguments: argparse.Namespace) -> None:
     """Raise ValueError for a flag of models beside --policy."""
-    given = [
-        name for name in ("checkpoint", "model", "endpoint", "device", "retain") if getattr(arguments, name) is not None
-    ]
-    for kind in (SamplingParams, ContextSettings, RemoteSettings):
-        given += given_knobs(arguments, kind)
+    names = ["checkpoint", "model", "endpoint", "device", "retain", "dtype"]
+    given = [name for name in names if getattr(arguments, name) is not None]
+    for kind in (SamplingParams, ContextSettings, RemoteSettings, EngineSettings):
+        given.extend(given_knobs(arguments, kind).keys())
     if given:
         raise ValueError(f"--policy {arguments.policy} plays without a model: leave out {flag(given[0])}")
 

@@ -264,7 +264,10 @@ def test_several_episodes_of_a_scenario_are_its_samples(env, played, tmp_path):
     assert found.record["accuracy"] == 0.75
 
 
-def test_the_scripted_policy_takes_no_flags_of_a_model(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("flag", "value"), [("--model", "tiny"), ("--dtype", "float32"), ("--engine", "eager"), ("--max-batch", "2")]
+)
+def test_the_scripted_policy_takes_no_flags_of_a_model(tmp_path, capsys, flag, value):
     command = ["eval", "--env", ENV, *FLAGS, "--policy", "scripted", "--out", str(tmp_path / "x")]
-    assert main([*command, "--model", "tiny"]) == 1
-    assert "--policy scripted plays without a model: leave out --model" in capsys.readouterr().err
+    assert main([*command, flag, value]) == 1
+    assert f"--policy scripted plays without a model: leave out {flag}" in capsys.readouterr().err
