@@ -137,11 +137,12 @@ class Bench:
         self.keep_checkpoints = keep_checkpoints
         self.units = units_of(plan, tasks)
         self.done = {name for name, unit in self.units.items() if self._is_done(unit)}
+        # The records do not tell all: cells may come from an exported file, and run folders may have been deleted.
         self._skip_unneeded_trainings()
         self._redo_lost_trainings()
-        self.failed: dict[str, str] = {}
+        self.failed: dict[str, str] = {}  # cause by name
         self.running: set[str] = set()
-        self.told = len(self.done)
+        self._ended = len(self.done)  # units told as ended; those that were done before are not told again
 
     def _record(self, unit: Unit) -> dict[str, Any] | None:
         file = self.folder.record(unit)
@@ -215,9 +216,9 @@ class Bench:
 
     def _tell(self, name: str, text: str) -> None:
         """Report a unit that has ended."""
-        self.told += 1
+        self._ended += 1
         width = len(str(len(self.units)))
-        self.tell(f"{time.strftime('%H:%M:%S')} [{self.told:{width}}/{len(self.units)}] {name}: {text}")
+        self.tell(f"{time.strftime('%H:%M:%S')} [{self._ended:{width}}/{len(self.units)}] {name}: {text}")
 
     def _tidy(self) -> None:
         """Delete the checkpoints of trainings that no cell needs any more."""

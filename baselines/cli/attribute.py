@@ -189,30 +189,31 @@ def read_plan(arguments: argparse.Namespace) -> tuple[TeamSettings, Planned]:
 
 
 def print_summary(found: Mapping[str, Any]) -> None:
-    """Print the contributions and the influence of the messages, lowest first."""
+    """Print the contributions and the influence of the messages, lowest first.
+
+    Args:
+        found: Results, from `baselines.attribution.run.summary`.
+    """
     shown = console(width=TABLE_WIDTH)
-    success = {frozenset(one["players"]): one for one in found["coalitions"]}
+    coalitions = {frozenset(coalition["players"]): coalition for coalition in found["coalitions"]}
     everyone = frozenset(found["agents"])
-    name = "Shapley value" if found["total"] is not None else "leave-one-out value"
+    is_shapley = found["total"] is not None  # Shapley values add up to it; leave-one-out values have no total
+    name = "Shapley value" if is_shapley else "leave-one-out value"
     table = Table("agent", f"{name} [95 % interval]", "team without it", "it alone")
-    for agent, one in sorted(found["agents"].items(), key=lambda item: _number(item[1])):
-        others, alone = success[everyone - {agent}], success.get(frozenset({agent}))
-        table.add_row(agent, _cell(one), _cell(others), "-" if alone is None else _cell(alone))
+    for agent, value in sorted(found["agents"].items(), key=lambda item: float(item[1]["mean"])):
+        others, alone = coalitions[everyone - {agent}], coalitions.get(frozenset({agent}))
+        table.add_row(agent, _cell(value), _cell(others), "-" if alone is None else _cell(alone))
     table.add_section()
-    table.add_row("whole team (success)", _cell(success[everyone]), "", "")
-    if found["total"] is not None:
+    table.add_row("whole team (success)", _cell(coalitions[everyone]), "", "")
+    if is_shapley:
         table.add_row("whole team - none", _cell(found["total"]), "", "")
     shown.print(table)
     if found["influence"]:
         edges = Table("message", "answer changes", "success changes", "success gained by it", "scenarios")
-        for one in sorted(found["influence"], key=lambda one: _number(one["answer_changed"])):
-            cells = [_cell(one[key]) for key in ("answer_changed", "success_changed", "success_gain")]
-            edges.add_row(f"{one['author']} -> {one['reader']}", *cells, str(one["scenarios"]))
+        for edge in sorted(found["influence"], key=lambda edge: float(edge["answer_changed"]["mean"])):
+            cells = [_cell(edge[key]) for key in ("answer_changed", "success_changed", "success_gain")]
+            edges.add_row(f"{edge['author']} -> {edge['reader']}", *cells, str(edge["scenarios"]))
         shown.print(edges)
-
-
-def _number(found: Mapping[str, Any]) -> float:
-    return float(found["mean"])
 
 
 def _cell(found: Mapping[str, Any]) -> str:

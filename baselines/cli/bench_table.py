@@ -46,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.page:
         text = fill_page(given.page.read_text(encoding="utf-8"), markdown(tables))
         given.page.write_text(text, encoding="utf-8")
-    say(to_json(tables) if given.json else markdown(tables) if given.markdown else terminal(tables), end="")
+    form = to_json if given.json else markdown if given.markdown else terminal
+    say(form(tables), end="")
     return 0
 
 

@@ -98,7 +98,7 @@ class Credential(NamedTuple):
 def credentials_in(text: str) -> list[Credential]:
     """Return the credentials of a text in their order; the first form of the list wins an overlap."""
     if len(text) < SHORTEST_WORD and text.isidentifier():
-        return []  # most keys of records
+        return []  # no form is one word so short; this skips most keys of records
     found: list[Credential] = []
     taken = bytearray(len(text))
 

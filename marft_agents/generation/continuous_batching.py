@@ -30,7 +30,7 @@ from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
 from marft_agents.trajectory import Action, IntArray
 
-JOIN = {"cpu": 16}  # tokens of a row for which a few prompts wait for others: a prefill of one costs that of some
+JOIN = {"cpu": 16}  # tokens of a row after which a few waiting prompts join; one prefill of several is cheaper
 FIXED_COST = {"cpu": 50.0}  # of a pass, in units of the cost of a token in it: a core is soon busy, a GPU late
 
 
@@ -59,6 +59,7 @@ class _Row:
 
     def __init__(self, number: int, prompt: Prompt, sampling: SamplingParams, adapter: int) -> None:
         self.number, self.prompt, self.adapter = number, prompt, adapter
+        # A block, or guessed tokens, may run past the last token: those read padding, and are thrown away.
         self.uniforms = np.append(prompt.generator.random(sampling.max_new_tokens), np.zeros(BLOCK))
         self.lookup: PromptLookup | None = None
         self.draft: list[int] = []  # guessed tokens behind the last one
@@ -117,7 +118,7 @@ class Generation:
         self._rows: list[_Row] = []
         self._running: _Block | None = None
         self._join = JOIN.get(base.device.type, 8)
-        self._tokens_since = 0  # prompts last joined, of the fastest row
+        self._tokens_since = 0  # tokens of the fastest row since the last prompts joined
         self._drafts = self._engine.block(sampling) == 1
         self._draft_length = DraftLength(FIXED_COST.get(base.device.type, 512.0))
         self._numbers = itertools.count()
@@ -138,6 +139,7 @@ class Generation:
     def step(self) -> list[tuple[int, Action]]:
         """Sample the next tokens of every row; return actions that have ended, each with its number."""
         ended = []
+        # A prefill stops the running rows. So prompts join at once only where they are half as many; else now and then.
         if self._tokens_since >= self._join or 2 * len(self._waiting) >= len(self._rows):
             ended, self._tokens_since = self._admit(), 0
         block = self._begin()

@@ -265,31 +265,32 @@ class TeamCritic:
         Raises:
             DivergenceError: A value is not finite.
         """
-        final = [
-            self._base_of(t.final_agent) if t.truncated and t.failure is None and t.final_agent else -1
-            for t in trajectories
-        ]
-        head_of = np.array([self.head_of.get(agent, -1) for agent in batch.agents])
+        cut_on: list[list[int]] = [[] for _ in self.bases]  # truncated episodes, by base of their final agent
+        for e, trajectory in enumerate(trajectories):
+            if trajectory.truncated and trajectory.failure is None and trajectory.final_agent:
+                cut_on[self._base_of(trajectory.final_agent)].append(e)
+        head_of_action = np.array([self.head_of.get(agent, -1) for agent in batch.agents])[batch.agent]  # [N]
         bootstraps = np.zeros(len(batch.actions))
-        for index, base in enumerate(self.bases):
-            cut = [e for e, found in enumerate(final) if found == index]
+        for index, (base, cut) in enumerate(zip(self.bases, cut_on, strict=True)):
             if not cut:
                 continue
-            own = cut[self.ranks.own([len(trajectories[e].final_prompt_ids) for e in cut])]
-            prompts = [trajectories[e].final_prompt_ids for e in own]
+            mine = cut[self.ranks.own([len(trajectories[e].final_prompt_ids) for e in cut])]  # episodes of this rank
+            prompts = [trajectories[e].final_prompt_ids for e in mine]
             # a placeholder after each prompt: only the position before it is evaluated
-            features, _ = self._run_bare(base, prompts, [ONE_TOKEN] * len(own), np.ones(len(own), np.int64))
+            features, _ = self._run_bare(base, prompts, [ONE_TOKEN] * len(mine), np.ones(len(mine), np.int64))
             for head in self._heads_on(index):
                 values = np.zeros(len(trajectories))
-                if own:
-                    values[own] = self._values(head, torch.cat(features))
+                if mine:
+                    values[mine] = self._values(head, torch.cat(features))
                 values = self.ranks.total(values)
                 if not np.isfinite(values).all():
                     raise DivergenceError(
                         "the critic: values of what cut episodes would have gone on with are not finite"
                     )
-                of_head = head_of[batch.agent] == head if self.settings.credit == "own" else True
-                bootstraps += np.where(of_head, values[batch.episode], 0.0)
+                estimates = values[batch.episode]  # [N]
+                if self.settings.credit == "own":
+                    estimates = np.where(head_of_action == head, estimates, 0.0)
+                bootstraps += estimates
         return bootstraps
 
     def _heads_on(self, base: int) -> list[int]:

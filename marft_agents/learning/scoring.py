@@ -81,11 +81,11 @@ class LogProbScorer:
     @torch.no_grad()
     def logprobs(self, base: AdaptedBase, adapter: str | None, actions: Sequence[Action]) -> list[FloatArray]:
         """Compute the token log-probs [T] of each action without a graph, in as many passes as needed, by all ranks."""
-        found = {i: np.zeros(len(action.token_ids), np.float32) for i, action in enumerate(actions)}
+        lengths = [len(action.token_ids) for action in actions]
+        scored: list[FloatArray] = [np.zeros(n, np.float32) for n in lengths]  # 0 where another rank scores
         for part in self.micro_batches(actions):
-            scores: Tensor = self.score(base, adapter, [actions[i] for i in part]).logprobs
-            flat = scores.float().cpu().numpy()
-            ends = np.cumsum([len(actions[i].token_ids) for i in part], dtype=np.int64)
-            found.update(zip(part, np.split(flat, ends)[:-1], strict=True))
-        flat = self.ranks.total(np.concatenate([found[i] for i in range(len(actions))]))
-        return np.split(flat, np.cumsum([len(action.token_ids) for action in actions])[:-1])
+            flat: Tensor = self.score(base, adapter, [actions[i] for i in part]).logprobs.float().cpu()
+            for i, own in zip(part, flat.split([lengths[i] for i in part]), strict=True):
+                scored[i] = own.numpy()
+        total = self.ranks.total(np.concatenate(scored))
+        return np.split(total, np.cumsum(lengths)[:-1])

@@ -85,9 +85,10 @@ class UpdateStatistics:
         """
         tensors: Mapping[str, Tensor] = {name: torch.cat(parts) for name, parts in self._tensors.items()}
         ratios = tensors["log_ratios"].exp()
-        values = {
-            name: tensor.mean().item() for name, tensor in tensors.items() if name != "log_ratios" and len(tensor)
-        }
+        values = {}
+        for name, tensor in tensors.items():  # entropy, kl, clip_share and others are means of what `add` was given
+            if name != "log_ratios" and len(tensor):
+                values[name] = tensor.mean().item()
         values |= {
             "kl_stopped": float(self.stopped),
             "ratio_max": ratios.max().item(),

@@ -224,7 +224,7 @@ class RayWorkers:
                 except self._ray.exceptions.RayActorError as error:
                     if self._closing.is_set():
                         raise
-                    self._report(index, numbers, error, last=death == MOST_DEATHS)
+                    self._tell_or_give_up(index, numbers, error, last=death == MOST_DEATHS)
                     self._actors[index] = self._actor.remote()
                     self._open([index])
                 except self._ray.exceptions.RayTaskError as error:
@@ -233,7 +233,8 @@ class RayWorkers:
         finally:
             self._idle.put(index)
 
-    def _report(self, index: int, numbers: Sequence[int], error: Exception, *, last: bool) -> None:
+    def _tell_or_give_up(self, index: int, numbers: Sequence[int], error: Exception, *, last: bool) -> None:
+        """Tell that a worker died while it played; at the last death raise a RolloutWorkerError instead."""
         cause = " ".join(str(error).split())
         groups = f"prompt groups {', '.join(map(str, numbers))}"
         if last:

@@ -38,7 +38,7 @@ class RecordedGame(RunningGame):
         env: The environment; nothing else uses it meanwhile.
         episode: Episode to play.
         encode: Maps (agent, observation) to prompt ids. Used to bootstrap a truncated episode, and to compare the
-            observations of a replay with the recorded prompts. None does neither. Only `request` and `trajectory`
+            observations of a replay with the recorded prompts. None does neither. Only `requests` and `trajectory`
             call it.
         max_turns: Number of turns after which an unfinished game fails; 0: no limit.
         valued: Agents whose states have a value, to bootstrap one of them; None for all that play tokens.
@@ -204,12 +204,14 @@ class RecordedGame(RunningGame):
             visible: Visible turns as (round, agent), oldest first. Messages and turns of one author are matched from
                 the newest back, as a form of communication may show the newest only.
         """
-        reader, found = self._turns[index], []
+        reader = self._turns[index]
+        found = []
         for note in reader.action.shortened:
             if note.author == reader.agent:
                 rounds = [turn.round for turn in self._turns[:index] if turn.agent == reader.agent]
             else:
                 rounds = [number for number, agent in visible if agent == note.author]
+            # `later` messages of the same author follow the shortened one. None: a message that is no turn.
             number = rounds[-1 - note.later] if note.later < len(rounds) else None
             found.append({"author": note.author, "round": number, "removed": note.removed})
         return found

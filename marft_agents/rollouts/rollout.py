@@ -153,10 +153,12 @@ def collect(
         def ask(index: int) -> None:
             requests = games[index].requests(seed)
             if requests:
-                asked.update(zip(running.submit(requests), ((index, r.agent) for r in requests), strict=True))
+                for number, request in zip(running.submit(requests), requests, strict=True):
+                    asked[number] = (index, request.agent)
                 answers[index] = {request.agent: None for request in requests}
                 return
-            done[index] = games[index].trajectory()  # may fail the game: before its environment is used again
+            # The game is over. Its record may still fail it, so it is made before the environment is used again.
+            done[index] = games[index].trajectory()
             games.leave(index)
             if on_end is not None:
                 on_end(done[index])

@@ -54,8 +54,8 @@ def check_tasks(tasks: Tasks, horizon: int) -> None:
 def longest_conversation(agents: int, horizon: int, max_action_chars: int) -> int:
     """Return a number of characters that holds all messages of a game.
 
-    A round adds at most one message of each agent and a few of the environment, which are short beside the room for
-    the opening.
+    A round adds at most one message of each agent and a few of the environment. Those of the environment get the room
+    of one more action a round, and are short beside the room for the opening.
 
     Args:
         agents: Number of agents.
