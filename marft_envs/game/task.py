@@ -283,17 +283,14 @@ class JudgedSession:
         return outcome
 
 
-@dataclass
-class RecordedSession:
-    """A session that gives the outcomes of a record: nothing is judged, and no tool is called.
+class InnerSession:
+    """Base of sessions that open a game as another session does.
 
     Attributes:
-        inner: Session that opens the game; it is never advanced.
-        outcomes: Recorded outcome of each round.
+        inner: Session that opens the game.
     """
 
     inner: Session
-    outcomes: Sequence[Outcome | None]
 
     @property
     def opening(self) -> Mapping[str, str]:
@@ -309,6 +306,19 @@ class RecordedSession:
     def announces_rounds(self) -> bool:
         """True if the inner session announces rounds."""
         return getattr(self.inner, "announces_rounds", False)
+
+
+@dataclass
+class RecordedSession(InnerSession):
+    """A session that gives the outcomes of a record: nothing is judged, and no tool is called.
+
+    Attributes:
+        inner: Session that opens the game; it is never advanced.
+        outcomes: Recorded outcome of each round.
+    """
+
+    inner: Session
+    outcomes: Sequence[Outcome | None]
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
         """Return the recorded outcome of the round."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from marft_envs.dependency.base import Roster
 from marft_envs.game.task import (
+    InnerSession,
     JudgedSession,
     Outcome,
     Session,
@@ -180,7 +181,7 @@ def bare_tasks(tasks: Tasks) -> Tasks:
 
 
 @dataclass
-class GradedSession:
+class GradedSession(InnerSession):
     """One game, with the trajectory that the grader may see.
 
     Attributes:
@@ -196,21 +197,6 @@ class GradedSession:
     task: Task
     answering: frozenset[str]
     trajectory: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def opening(self) -> Mapping[str, str]:
-        """Texts for the system prompts of single agents."""
-        return self.inner.opening
-
-    @property
-    def start(self) -> Outcome | None:
-        """Start of the tasks' own session, if it has one."""
-        return getattr(self.inner, "start", None)
-
-    @property
-    def announces_rounds(self) -> bool:
-        """True if the tasks' own session announces rounds."""
-        return getattr(self.inner, "announces_rounds", False)
 
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
         """Let the task and the grader decide a round, as `GraderSettings.mode` says.

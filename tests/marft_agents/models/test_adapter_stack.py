@@ -160,7 +160,7 @@ def test_an_adapter_that_is_not_finite_is_refused_by_name_and_changes_nobody_els
 
 @torch.no_grad()
 def test_a_traced_pass_sees_refreshed_adapters_and_other_rows():
-    """What a CUDA graph needs: the operators of one pass, run again on the same buffers, read what is in them now."""
+    """Operators of one pass, run again on the same buffers, read their new content, as a CUDA graph needs."""
     base = team_base(LINEAR_LAYERS)
     layer = base.trunk.layers[0].mlp
 

@@ -1,4 +1,4 @@
-"""What each agent sees, against an oracle that knows only matrices: row i, column j = 1 where j sees i."""
+"""Visibility of actions by agent, against an oracle that knows only matrices: row i, column j = 1 where j sees i."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What honest programs in Python and C++ do must work under the filter, in every mode."""
+"""Honest programs in Python and C++ work under the filter, in every mode."""
 
 from __future__ import annotations
 
