@@ -37,10 +37,13 @@ def main(folder, *arguments):
         if "--with-children" in arguments:
             quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
             children.append(subprocess.Popen(["sleep", "60"], **quiet).pid)
+            ready, tell = os.pipe()
             if fork := os.fork():
                 children.append(fork)
+                os.read(ready, 1)  # until the fork has let go of the lock, which it does before anything else
             else:
                 os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+                os.write(tell, b".")
                 time.sleep(60)
                 os._exit(0)
         print("owned", *children, flush=True)
