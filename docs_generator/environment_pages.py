@@ -326,7 +326,8 @@ def _arguments(family: Family) -> Iterator[tuple[str, str, str]]:
 
 def _argument_docs(source: Callable[..., Any]) -> dict[str, str]:
     """Return the entries of the "Args" section of a docstring by argument, each on one line."""
-    section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.getdoc(source) or "", re.MULTILINE | re.DOTALL)
+    docstring = inspect.getdoc(getattr(source, "func", source)) or ""  # a partial function has that of its class
+    section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", docstring, re.MULTILINE | re.DOTALL)
     if section is None:
         return {}
     entries = re.findall(r"^    \*{0,2}(\w+): (.*?)(?=^    \S|\Z)", section[1], re.MULTILINE | re.DOTALL)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
+import marft_envs
 from baselines.cli.config_file import add_config
 from baselines.cli.device_flag import devices_of
 from baselines.cli.environment_flags import TRAINED, add_environment_flags, add_run_flags, read_keywords
@@ -22,6 +23,7 @@ from baselines.experiment.cohorts import CohortScore
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.evaluation import WITHOUT_MODEL, EvaluationSettings, Players, run_evaluation
 from baselines.experiment.experiment import DEFAULT_MODEL, Experiment, read_models
+from baselines.experiment.presets import PRESETS, usual_preset
 from baselines.experiment.trained_team import TeamSettings, experiment_of
 from baselines.results.retained_ability import retained
 from baselines.results.retained_ability import table as retained_table
@@ -69,6 +71,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--endpoint", metavar="URL", help="ask an OpenAI-compatible server for --model instead")
     add_model_flags(parser)
+    parser.add_argument(
+        "--preset", choices=PRESETS, help="sampling parameters of trainings with this preset, without a checkpoint"
+    )
     add_environment_flags(parser, split="test")
     add_knobs(parser, SamplingParams, title="sampling (temperature 0 is greedy)")
     add_knobs(parser, ContextSettings, title="context window")
@@ -117,6 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--retain measures adapters that run here: leave out --endpoint")
     if arguments.policy is not None:
         _refuse_with_policy(arguments)
+    if arguments.preset and arguments.checkpoint is not None:
+        raise ValueError("--preset is for a team without --checkpoint, which is sampled as in its training")
     schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
     settings = EvaluationSettings(
         arguments.env,
@@ -150,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refuse_with_policy(arguments: argparse.Namespace) -> None:
     """Raise ValueError for a flag of models beside --policy."""
-    names = ["checkpoint", "model", "endpoint", "device", "retain", "dtype"]
+    names = ["checkpoint", "model", "endpoint", "device", "retain", "dtype", "preset"]
     given = [name for name in names if getattr(arguments, name) is not None]
     for kind in (SamplingParams, ContextSettings, RemoteSettings, EngineSettings):
         given.extend(given_knobs(arguments, kind).keys())
@@ -168,7 +175,8 @@ def _players(arguments: argparse.Namespace, env: Any) -> Players:
         replaced = [split_item(item)[0] for item in arguments.model or ()]
         uses = Uses(only=() if "*" in replaced else ("models",), but=[f"models.{agent}" for agent in replaced])
         trained = experiment_of(arguments.checkpoint, uses, trust=arguments.trust_config)
-    sampling = read_knobs(arguments, SamplingParams, dataclasses.asdict(trained.sampling) if trained else {})
+    law = dataclasses.asdict(trained.sampling) if trained else _law_of_preset(arguments.preset)
+    sampling = read_knobs(arguments, SamplingParams, law)
     if arguments.endpoint is not None:
         if not arguments.model:
             raise ValueError("--endpoint needs --model NAME, the model's name on that server")
@@ -189,8 +197,28 @@ def _players(arguments: argparse.Namespace, env: Any) -> Players:
         engine=read_knobs(arguments, EngineSettings, {}),  # that of training was for its machine
     )
     settings.check(env)
+    if trained is None:
+        _say_other_law(arguments, sampling)
     say_loading(settings.models.values())
     return Players.of_team(settings, env, devices_of(arguments.device))
+
+
+def _law_of_preset(preset: str | None) -> dict[str, Any]:
+    """Return the sampling parameters that a preset sets."""
+    names = {field.name for field in dataclasses.fields(SamplingParams)}
+    return {name: value for name, value in PRESETS[preset].items() if name in names} if preset else {}
+
+
+def _say_other_law(arguments: argparse.Namespace, sampling: SamplingParams) -> None:
+    """Say where an untrained team is sampled in another way than it would be in training."""
+    task = marft_envs.spec(arguments.env).task
+    preset = arguments.preset or usual_preset(task, arguments.data or "")
+    trained, played = SamplingParams(**_law_of_preset(preset)), dataclasses.asdict(sampling)
+    other = {name: value for name, value in dataclasses.asdict(trained).items() if played[name] != value}
+    if other:
+        here = ", ".join(f"{name} {played[name]:g}" for name in other)
+        there = ", ".join(f"{value:g}" for value in other.values())
+        say(f"plays at {here}; a training with --preset {preset} at {there}", error=True)
 
 
 def chosen_models(given: Sequence[str] | None, trained: Experiment | None) -> dict[str, str]:

@@ -23,6 +23,7 @@ from marft_common.visible_text import visible
 
 SHOWN_UPDATES = 12
 SHOWN_ALARMS = 4
+LEAST_SHARE = 0.05  # of the episodes or turns, before which no time left is told
 LINE_EVERY_S = 30.0
 MOSTLY_CUT = 0.5  # share of the actions that the token limit cut from which the limit is worth a warning
 
@@ -278,12 +279,14 @@ class EpisodeCount:
         self.progress.update(self.task, completed=completed, total=total, description=self._description(note))
 
     def _tell(self, now: float, share: float, note: str = "") -> None:
-        """Write a line; the time left follows from the share that is done."""
+        """Write a line; the time left follows from the share that is done, once it is large enough to tell."""
         self.told = now
-        left = (now - self.started) * (1 / share - 1) / 60
         counted = f"{self.done}/{self.total} {self.unit}"
         counted += f" ({self.turns_done}/{self._turns_expected()} turns)" if self.turns else ""
-        _print_line(self.console, f"{self.title}: {counted}, {left:.1f} min left" + (f"; {note}" if note else ""))
+        # The first turns of games side by side take as long as all of them: their pace says nothing.
+        if self.done and share >= LEAST_SHARE:
+            counted += f", {(now - self.started) * (1 / share - 1) / 60:.1f} min left"
+        _print_line(self.console, f"{self.title}: {counted}" + (f"; {note}" if note else ""))
 
     def _turns_expected(self) -> int:
         """Return the turns of all episodes, as far as they are known."""

@@ -16,8 +16,8 @@ from baselines.cli.settings_flags import add_knobs, flag, given_knobs
 from baselines.cli.terminal import say, stoppable
 from baselines.experiment.config_files import to_toml
 from baselines.experiment.config_trust import EVERYTHING, Uses
-from baselines.experiment.experiment import DEFAULT_PRESET, SETTINGS, Experiment, read_models
-from baselines.experiment.presets import PRESETS
+from baselines.experiment.experiment import SETTINGS, Experiment, read_models
+from baselines.experiment.presets import DEFAULT_PRESET, PRESETS
 from baselines.training_data.demonstrations import replay_pools
 from marft_agents.learning.algorithms import ALGORITHMS
 from marft_agents.learning.ranks import RankSettings

@@ -136,7 +136,8 @@ _CHOICES: Mapping[str, str] = {  # texts that choose among known names, and text
     "validation": "validate_on",
     "tracking": "track track_project",
     "keywords": "split dependency horizon reward feedback communication render_mode max_action_chars context_rounds "
-    "compaction memory size listing limits languages grading policy seed attack injection params show_actions seen_by",
+    "compaction memory size listing limits languages grading level instructions policy seed attack injection params "
+    "show_actions seen_by",
     "keywords.reward": "*",
     "keywords.team": "name language dependency profiles",
     "keywords.grader": "mode model rubric when_spent token_limit",

@@ -12,7 +12,7 @@ from typing import Any
 from baselines.experiment.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
 from baselines.experiment.environments import current_id, factory, registered, tasks_of, versioned_id
 from baselines.experiment.held_out_validation import ValidationSettings
-from baselines.experiment.presets import PRESETS
+from baselines.experiment.presets import DEFAULT_PRESET, PRESETS
 from baselines.experiment.progress import Progress, silent
 from baselines.experiment.samplers import OWN, check_play
 from baselines.experiment.training import ReadPools, train
@@ -69,7 +69,6 @@ ATTRIBUTES = {table: table for table in SETTINGS} | {"law": "sampling"}
 
 
 DEFAULT_MODEL = "smollm2-135m"
-DEFAULT_PRESET = "laptop"
 
 
 @dataclass(frozen=True)

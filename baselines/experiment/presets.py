@@ -47,6 +47,24 @@ TABLES: Mapping[str, Any] = MappingProxyType(
 )
 TABLE_3 = MappingProxyType({**TABLES, "entropy_bonus": 0.1})  # figure 3
 
+# a small model on two CPU cores; used by the quickstart
+LAPTOP: Mapping[str, Any] = MappingProxyType(
+    {
+        "policy_lr": 2e-3,
+        "critic_lr": 1e-3,
+        "centring": "group",
+        "discount": 1.0,
+        "trace_decay": 1.0,
+        "temperature": 0.8,
+        "max_new_tokens": 16,
+        "groups": 8,
+        "group_size": 8,
+        "micro_batch": 64,
+    }
+)
+DEFAULT_PRESET = "laptop"
+LADDER = "embedded:ladder"  # data with presets of their own
+
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": TABLE_3,  # an alias
     "paper-table3": TABLE_3,
@@ -62,17 +80,21 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "groups": 128,
         "group_size": 1,
     },
-    # a small model on two CPU cores; used by the quickstart
-    "laptop": {
-        "policy_lr": 2e-3,
-        "critic_lr": 1e-3,
-        "centring": "group",
-        "discount": 1.0,
-        "trace_decay": 1.0,
-        "temperature": 0.8,
-        "max_new_tokens": 16,
-        "groups": 8,
-        "group_size": 8,
-        "micro_batch": 64,
-    },
+    "laptop": LAPTOP,
+    # the ladder with a model of 135 M parameters, which temperature 1 ruins over more than a few tokens
+    "ladder-math": {**LAPTOP, "max_new_tokens": 24},
+    "ladder-cmath": {**LAPTOP, "max_new_tokens": 20},
+    "ladder-codeforces": {**LAPTOP, "temperature": 0.6, "max_new_tokens": 48},
+    "ladder-tools": {**LAPTOP, "max_new_tokens": 20},
 }
+
+
+def usual_preset(task: str, data: str) -> str:
+    """Return the preset of trainings of a task on some data.
+
+    Examples:
+        >>> usual_preset("math", "embedded:ladder"), usual_preset("math", "embedded")
+        ('ladder-math', 'laptop')
+    """
+    own = f"ladder-{task}"
+    return own if data == LADDER and own in PRESETS else DEFAULT_PRESET

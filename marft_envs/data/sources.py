@@ -43,7 +43,8 @@ def open_source(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> Sou
 
     Args:
         kind: Kind of task; its embedded set has the same name.
-        data: "embedded", "embedded:NAME", "hub:OWNER/NAME[:CONFIG][@REVISION]", a file or a folder.
+        data: "embedded", "embedded:NAME" (a set, or a folder that has one of the kind's name), a file, a folder, or
+            "hub:OWNER/NAME[:CONFIG][@REVISION]".
         split: Name of the split; a single file is one split and takes any name.
         hub: Returns the module `datasets`; called for "hub:" only.
 
@@ -52,9 +53,9 @@ def open_source(kind: str, data: str, split: str, hub: Callable[[], Hub]) -> Sou
     """
     scheme, _, rest = data.partition(":")
     if scheme == "embedded":
-        name = rest or kind
-        rows = envs_data.rows(name, split)
-        return Source(name, [Row(f"embedded:{name}:{split}:{i}", row) for i, row in enumerate(rows, start=1)])
+        name = f"{rest}/{kind}" if f"{rest}/{kind}" in envs_data.names() else rest or kind
+        rows = enumerate(envs_data.rows(name, split), start=1)
+        return Source(name.replace("/", "-"), [Row(f"embedded:{name}:{split}:{i}", row) for i, row in rows])
     if scheme == "hub":
         return _from_hub(rest, split, hub())
     path = Path(data).expanduser()

@@ -37,7 +37,8 @@ def register_builtin() -> None:
     register_form("record", "marft_envs.tasks.tools.action_record:record")
     for task, language in KINDS.items():
         load = partial(MathTasks.load, task)
-        register_task(task, load, language=language, description=_DESCRIPTIONS[task], force=True)
+        description = _DESCRIPTIONS[task]
+        register_task(task, load, language=language, keywords=("level",), description=description, force=True)
     for version, (rules, deprecated) in enumerate(_CODE_VERSIONS):
         for teams, horizon in ((PRESETS[:2], 1), (PRESETS[2:], 3)):
             register_task(
@@ -48,7 +49,7 @@ def register_builtin() -> None:
                 version=version,
                 description="programs for competitive problems, judged on hidden tests (as Codeforces)",
                 deprecated=deprecated,
-                keywords=("judge", "languages", "grading"),
+                keywords=("judge", "languages", "grading", "level", "instructions"),
                 rules=rules,
                 force=True,
                 horizon=horizon,
@@ -58,7 +59,7 @@ def register_builtin() -> None:
         "tools",
         _load_tools,
         family="tools",
-        keywords=("listing", "limits", "tools"),
+        keywords=("listing", "limits", "tools", "level"),
         description="requests to a shop, a desk, a travel agency and a price list, solved with tools",
         force=True,
         horizon=20,
@@ -84,16 +85,42 @@ def _load_code(
     languages: Any = ("python", "c++"),
     grading: Any = "fraction",
     termination: Any = "examples",
+    level: Any = None,
+    instructions: bool | None = None,
 ) -> Tasks:
-    """Load `CodeTasks`; the sandbox is imported when it is first needed."""
+    """Load `CodeTasks`; the sandbox is imported when it is first needed.
+
+    Args:
+        data: As for every environment.
+        split: Split of the data.
+        judge: A judge, or the name of a sandbox backend ("auto": the strongest that works). A named judge is shared
+            by the process and started when the first program is judged.
+        languages: Allowed languages of an answer: "python", "c++", "c++20".
+        grading: Meaning of `Outcome.reward`: the "fraction" of tests passed, or 1.0 only if "all" pass. "all" is
+            faster, because it stops at the first failure.
+        termination: The rules of the version.
+        level: A level of the data, several as a list or as text like "1,2"; None is all.
+        instructions: True ends each prompt with two sentences on the limits and the form of the answer. None leaves
+            them out of the ladder alone.
+    """
     from marft_envs.tasks.code import CodeTasks
 
     return CodeTasks.load(
-        "codeforces", data, split, judge=judge, languages=languages, grading=grading, termination=termination
+        "codeforces",
+        data,
+        split,
+        judge=judge,
+        languages=languages,
+        grading=grading,
+        termination=termination,
+        level=level,
+        instructions=instructions,
     )
 
 
-def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: Any = None, tools: Any = None) -> Tasks:
+def _load_tools(
+    data: Any, split: str, *, listing: str | None = None, limits: Any = None, tools: Any = None, level: Any = None
+) -> Tasks:
     """Load the tasks of the worlds.
 
     Args:
@@ -102,10 +129,11 @@ def _load_tools(data: Any, split: str, *, listing: str | None = None, limits: An
         listing: Format in which agents are told of their tools: "schema", "signature" or "names".
         limits: Limits of agents and tools: a `ToolLimits`, or its fields as a dict.
         tools: A TOML file with a world of HTTP endpoints and MCP servers, in place of the worlds that come with marft.
+        level: A level of the data, several as a list or as text like "1,2"; None is all.
     """
     from marft_envs.tasks.worlds import load
 
-    return load(data, split, listing=listing, limits=limits, tools=tools)
+    return load(data, split, listing=listing, limits=limits, tools=tools, level=level)
 
 
 def _load_recall(data: Any, split: str, *, size: Any = "small", memory: Any = "agents") -> Tasks:

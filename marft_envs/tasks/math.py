@@ -16,9 +16,12 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from marft_envs.game.task import Outcome, Task, TaskList, last_outcome
+
+if TYPE_CHECKING:
+    from marft_envs.data.levels import Level
 
 Language = Literal["en", "zh"]
 
@@ -91,20 +94,25 @@ class MathTasks(TaskList):
         self._grader = grader
 
     @classmethod
-    def load(cls, kind: str, data: str | os.PathLike[str] = "embedded", split: str = "train") -> MathTasks:
+    def load(
+        cls, kind: str, data: str | os.PathLike[str] = "embedded", split: str = "train", *, level: Level = None
+    ) -> MathTasks:
         """Load the problems of one split.
 
         Args:
             kind: "math", "gsm8k", "aime" or "cmath".
             data: "embedded", a path to JSON, JSONL, CSV or Parquet, or "hub:owner/name".
             split: "train", "test", ...
+            level: A level of the data, several as a list or as text like "1,2"; None is all.
 
         Raises:
-            DataError: See `marft_envs.data.load_tasks`.
+            DataError: See `marft_envs.data.load_tasks`; or no problem has this level.
         """
         from marft_envs.data import load_tasks
+        from marft_envs.data.levels import at_level
 
-        return cls(kind, load_tasks(kind, data, split), language=KINDS[kind])
+        tasks = at_level(load_tasks(kind, data, split), level, f"data {data}, split {split}")
+        return cls(kind, tasks, language=KINDS[kind])
 
     def judge(self, task: Task, answer: str | None, *, round: int, last_round: bool) -> Outcome:
         """Grade the last box of the answer."""

@@ -219,7 +219,11 @@ def _function_problem(
 def _with_meta(problem: Problem, fields: Fields, origin: str) -> Problem:
     """Add the metadata of the row; of several columns with one meaning the first counts."""
     meta: dict[str, str | int | float] = {"kind": "codeforces", "origin": origin, **problem.meta}
-    numbers = {"rating": fields.text("rating") or fields.text("cf_rating"), "difficulty": fields.text("difficulty")}
+    numbers = {
+        "level": fields.text("level"),
+        "rating": fields.text("rating") or fields.text("cf_rating"),
+        "difficulty": fields.text("difficulty"),
+    }
     for name, text in numbers.items():
         if text and text != "0":  # 0 stands for a missing rating
             meta[name] = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else text

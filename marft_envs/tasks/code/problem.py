@@ -79,11 +79,12 @@ class Problem:
         """Return the full source to run for a program, with preamble and driver."""
         return "\n".join(part for part in (self.preamble, source, self.driver) if part)
 
-    def prompt(self, languages: Sequence[str] = LANGUAGES) -> str:
+    def prompt(self, languages: Sequence[str] = LANGUAGES, *, instructions: bool = True) -> str:
         """Return the prompt of the team.
 
         Args:
             languages: Allowed languages of an answer.
+            instructions: True ends it with two sentences on the limits and the form of the answer.
         """
         allowed = self.allowed(languages)
         parts = [self.title, self.statement]
@@ -96,13 +97,19 @@ class Problem:
             parts.append(shown)
         if self.note:
             parts.append(f"Note:\n{self.note}")
-        parts.append(f"Limits: {self.limits.cpu_s:g} s and {self.limits.memory_mb} MB a test.")
+        if instructions:
+            parts += self._instructions(allowed)
+        return "\n\n".join(part for part in parts if part)
+
+    def _instructions(self, allowed: Sequence[str]) -> list[str]:
         what = "the function" if self.driver else "one whole program, from standard input to standard output,"
         names = " or ".join(_NAMES.get(language, language) for language in allowed)
         # C++17 and C++20 have one fence, which is named once.
         fences = " or ".join(dict.fromkeys(_FENCES.get(family(language), f"```{language}") for language in allowed))
-        parts.append(f"The answer is {what} in {names}, in a block that begins with {fences} and ends with ```.")
-        return "\n\n".join(part for part in parts if part)
+        return [
+            f"Limits: {self.limits.cpu_s:g} s and {self.limits.memory_mb} MB a test.",
+            f"The answer is {what} in {names}, in a block that begins with {fences} and ends with ```.",
+        ]
 
 
 def clip(content: bytes | str, most_chars: int = _SHOWN_CHARS) -> str:

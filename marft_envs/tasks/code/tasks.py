@@ -42,13 +42,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from marft_envs.game.task import JudgedTasks, JudgeFailure, Outcome, Task, UnknownTaskError, last_outcome
 from marft_envs.sandbox.judge_data import Judgement, Submission, Test, TestResult, Verdict
 from marft_envs.sandbox.languages import find_language
 from marft_envs.tasks.code.problem import LANGUAGES, Problem, clip, family
 from marft_envs.tasks.code.program import Program, extract_program
+
+if TYPE_CHECKING:
+    from marft_envs.data.levels import Level
 
 Grading = Literal["fraction", "all"]
 Termination = Literal["examples", "solved"]
@@ -88,6 +91,7 @@ class CodeTasks(JudgedTasks):
         termination: End of a game before the horizon: the first program that passes the "examples" (v1), or the
             first that has "solved" the problem (v0; hidden tests can reach an agent in a later round).
         split: Split of the tasks.
+        instructions: True ends each prompt with two sentences on the limits and the form of the answer.
 
     Raises:
         ValueError: Two problems have the same id, or one cannot be solved in these languages.
@@ -103,6 +107,7 @@ class CodeTasks(JudgedTasks):
         grading: Grading = "fraction",
         termination: Termination = "examples",
         split: str = "train",
+        instructions: bool = True,
     ) -> None:
         self.name = name
         self.problems = tuple(problems)
@@ -113,6 +118,7 @@ class CodeTasks(JudgedTasks):
             raise ValueError(f"termination: found {termination!r}, wanted 'examples' or 'solved'")
         self.grading = grading
         self.termination = termination
+        self.instructions = instructions
         self._judge = judge
         self._places: dict[str, int] = {}
         for place, problem in enumerate(self.problems):
@@ -126,14 +132,16 @@ class CodeTasks(JudgedTasks):
         tasks = []
         for problem in self.problems:
             meta = {**problem.meta, "tests": len(problem.all_tests)}
-            tasks.append(Task(problem.id, problem.prompt(self.languages), "", split, meta))
+            prompt = problem.prompt(self.languages, instructions=instructions)
+            tasks.append(Task(problem.id, prompt, "", split, meta))
         self._tasks = tuple(tasks)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings for the record, without the judge, which changes no verdict. Records of v0 hold no termination."""
+        """Settings for the record, without the judge, which changes no verdict. Older records lack the last two."""
         termination = {} if self.termination == "solved" else {"termination": self.termination}
-        return {"languages": list(self.languages), "grading": self.grading, **termination}
+        instructions = {} if self.instructions else {"instructions": False}
+        return {"languages": list(self.languages), "grading": self.grading, **termination, **instructions}
 
     @classmethod
     def load(
@@ -146,6 +154,8 @@ class CodeTasks(JudgedTasks):
         languages: Sequence[str] = LANGUAGES,
         grading: Grading = "fraction",
         termination: Termination = "examples",
+        level: Level = None,
+        instructions: bool | None = None,
     ) -> CodeTasks:
         """Load the problems of one split.
 
@@ -157,15 +167,24 @@ class CodeTasks(JudgedTasks):
             languages: As in `CodeTasks`.
             grading: As in `CodeTasks`.
             termination: As in `CodeTasks`.
+            level: A level of the data, several as a list or as text like "1,2"; None is all.
+            instructions: As in `CodeTasks`; None leaves them out of the ladder, whose teams have worked examples.
 
         Raises:
-            DataError: See `marft_envs.tasks.code.loading.load_problems`.
+            DataError: See `marft_envs.tasks.code.loading.load_problems`; or no problem has this level.
         """
+        from marft_envs.data.levels import at_level
         from marft_envs.tasks.code.loading import load_problems
 
-        problems = load_problems(kind, data, split)
         return cls(
-            kind, problems, judge=judge, languages=languages, grading=grading, termination=termination, split=split
+            kind,
+            at_level(load_problems(kind, data, split), level, f"data {data}, split {split}"),
+            judge=judge,
+            languages=languages,
+            grading=grading,
+            termination=termination,
+            split=split,
+            instructions=data != "embedded:ladder" if instructions is None else instructions,
         )
 
     def __len__(self) -> int:

@@ -15,12 +15,15 @@ from typing import Any
 import envs_data
 from envs_data import DataError
 from marft_envs.data.files import Row
+from marft_envs.data.levels import Level, at_level
 from marft_envs.data.sources import Hub, installed_hub, open_source
 from marft_envs.tasks.tools.calls import Call
 from marft_envs.tasks.tools.connectors.tool_file import ConnectedTasks, ToolFile
 from marft_envs.tasks.tools.execution import ToolLimits
 from marft_envs.tasks.tools.goals import Goal, path_of
 from marft_envs.tasks.tools.tasks import ToolTask, ToolTasks
+from marft_envs.tasks.tools.world import Toolbox
+from marft_envs.tasks.worlds.declared import declared_world
 from marft_envs.tasks.worlds.desk import Desk
 from marft_envs.tasks.worlds.lookup import Lookup
 from marft_envs.tasks.worlds.shop import Shop
@@ -28,7 +31,8 @@ from marft_envs.tasks.worlds.travel import Travel
 
 WORLDS = (Lookup, Shop, Desk, Travel)
 _COLUMNS = {"id": str, "world": str, "instruction": str, "database": dict, "goal": dict, "calls": list}
-_NESTED = ("database", "goal", "calls", "forbidden")
+_NESTED = ("database", "goal", "calls", "forbidden", "tools")
+_LADDER = "ladder"  # embedded tasks whose world is declared as data
 
 
 def load(
@@ -38,6 +42,7 @@ def load(
     listing: str | None = None,
     limits: ToolLimits | Mapping[str, float] | None = None,
     tools: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    level: Level = None,
 ) -> ToolTasks:
     """Load the tasks of one split as a `ToolTasks`.
 
@@ -45,26 +50,33 @@ def load(
         data: As for `load_tasks`.
         split: "train", "test" or "safety". A file is one split of any name, unless it has a column "split".
         listing: Format in which agents are told of their tools: "signature", "schema" or "names". None is "names" where
-            all tasks are of the world lookup, which very small models play, else "signature".
+            all tasks are of the world lookup or of the ladder, which very small models play, else "signature".
         limits: Limits of agents and tools, also as a dict of the fields of `ToolLimits` that differ from its defaults.
         tools: A tool file, or its content: its world stands in place of the worlds here. With `data` "embedded" the
             tasks are those of the file.
+        level: A level of the data, several as a list or as text like "1,2"; None is all.
 
     Raises:
-        DataError: No such data or split, or a row that holds no task.
+        DataError: No such data, split or level, or a row that holds no task.
         ToolFileError: A tool file that cannot be used, or a back end of it that does not answer.
         TypeError: An unknown field of the limits.
         ValueError: A limit that is not more than 0.
     """
     bounds = limits if isinstance(limits, ToolLimits) else ToolLimits(**(limits or {}))  # type: ignore[arg-type]
+    where = f"data {data}, split {split}"
     if tools is not None:
-        given = None if data == "embedded" else load_tasks(data, split)
+        given = None if data == "embedded" else at_level(load_tasks(data, split), level, where)
         own_limits = None if limits is None else bounds
         file = ToolFile.read(tools)
         return ConnectedTasks(file, given, split=split, limits=own_limits, listing=listing or "signature")
-    tasks = load_tasks(data, split)
-    usual = "names" if all(task.world == Lookup.name for task in tasks) else "signature"
-    return ToolTasks("tools", WORLDS, tasks, limits=bounds, listing=listing or usual)
+    rows = _rows(data, split, installed_hub)
+    declared = _declared(rows)
+    tasks = at_level([_task(row, split) for row in rows if _is_task(row)], level, where)
+    played = {task.world for task in tasks}
+    # Worlds that no task needs stay out of the tool surface of a file with worlds of its own.
+    worlds = [*(world for world in WORLDS if not declared or world.name in played), *declared]
+    usual = "names" if played == {Lookup.name} or data == f"embedded:{_LADDER}" else "signature"
+    return ToolTasks("tools", worlds, tasks, limits=bounds, listing=listing or usual)
 
 
 def load_tasks(
@@ -73,20 +85,47 @@ def load_tasks(
     """Read the tasks of one split.
 
     Args:
-        data: "embedded" (all worlds), "embedded:shop" (one of them), a path to JSON, JSONL, CSV or Parquet, a folder
-            with one such file a split, or "hub:OWNER/NAME[:CONFIG][@REVISION]"; rows as in the embedded sets.
+        data: "embedded" (all worlds), "embedded:shop" (one of them), "embedded:ladder", a path to JSON, JSONL, CSV or
+            Parquet, a folder with one such file a split, or "hub:OWNER/NAME[:CONFIG][@REVISION]"; rows as in the
+            embedded sets.
         split: Name of the split.
         hub: Returns the module `datasets`, or an object with its two functions.
 
     Raises:
         DataError: No such data or split, or a row that holds no task.
     """
+    return [_task(row, split) for row in _rows(data, split, hub) if _is_task(row)]
+
+
+def _rows(data: str | os.PathLike[str], split: str, hub: Callable[[], Hub]) -> Sequence[Row]:
+    """Return the rows of one split with their nested columns decoded: tasks, and declarations of worlds."""
     named = os.fspath(data)
     scheme, _, world = named.partition(":")
     if scheme == "embedded":
-        return [_task(row, split) for row in _embedded(world, split)]
+        return _embedded(world, split)
     tabular = scheme == "hub" or Path(named).suffix.lower() == ".parquet"
-    return [_task(_decoded(row, tabular), split) for row in open_source("tools", named, split, hub).rows]
+    return [_decoded(row, tabular) for row in open_source("tools", named, split, hub).rows]
+
+
+def _is_task(row: Row) -> bool:
+    """Return False for a row that only declares the tools of a world."""
+    return not (row.columns.get("tools") and row.columns.get("instruction") is None)
+
+
+def _declared(rows: Sequence[Row]) -> list[Toolbox]:
+    """Return the worlds whose tools the rows declare, each once."""
+    tools: dict[Any, Any] = {}
+    worlds = []
+    for row in rows:
+        if not row.columns.get("tools"):
+            continue
+        name = row.columns.get("world")
+        if name in tools and tools[name] != row.columns["tools"]:
+            raise DataError(row.where, f"other tools of the world {name!r}", "one declaration", "remove one of them")
+        if name not in tools:
+            tools[name] = row.columns["tools"]
+            worlds.append(declared_world(row, taken=[world.name for world in WORLDS]))
+    return worlds
 
 
 def _decoded(row: Row, tabular: bool) -> Row:
@@ -110,9 +149,17 @@ def _decoded(row: Row, tabular: bool) -> Row:
 
 
 def _embedded(world: str, split: str) -> Sequence[Row]:
+    if world == _LADDER:
+        declarations = enumerate(envs_data.attachment("ladder/tools", "worlds"), start=1)
+        return [
+            *(Row(f"embedded:{world}:worlds:{number}", row) for number, row in declarations),
+            *open_source("tools", f"embedded:{world}", split, installed_hub).rows,
+        ]
     names = [kind.name for kind in WORLDS]
     if world and world not in names:
-        raise DataError(f"embedded:{world}", f"world {world!r}", f"one of {', '.join(names)}", "choose one of these")
+        raise DataError(
+            f"embedded:{world}", f"world {world!r}", f"one of {', '.join((*names, _LADDER))}", "choose one of these"
+        )
     manifest = envs_data.manifest()
     chosen = [world] if world else [name for name in names if split in manifest[f"tools/{name}"]["splits"]]
     if not chosen:
@@ -135,12 +182,13 @@ def _task(row: Row, split: str) -> ToolTask:
     except (KeyError, TypeError) as error:
         wanted = 'objects with "tool" and "arguments"'
         raise DataError(row.where, f"calls {columns['calls']!r:.60}", wanted, "repair the row") from error
+    level = {} if columns.get("level") is None else {"level": columns["level"]}
     return ToolTask(
         id=columns["id"],
         prompt=columns["instruction"],
         answer=str(columns.get("answer") or ""),
         split=split,
-        meta={"world": columns["world"], "difficulty": columns.get("difficulty", 0), "calls": len(calls)},
+        meta={"world": columns["world"], "difficulty": columns.get("difficulty", 0), "calls": len(calls), **level},
         world=columns["world"],
         state=columns["database"],
         goal=_goal(row),
@@ -196,4 +244,5 @@ def row_of(task: ToolTask) -> dict[str, Any]:
         "forbidden": list(task.goal.forbidden),
         "answer": task.answer,
         "difficulty": task.meta.get("difficulty", 0),
+        **({"level": task.meta["level"]} if "level" in task.meta else {}),
     }

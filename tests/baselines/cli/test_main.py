@@ -230,6 +230,28 @@ def test_evaluation_seeds_are_different_numbers(capsys, seeds):
     assert f"found {seeds!r}, wanted different whole numbers >= 0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (
+            ["--max-new-tokens", "4"],
+            ["plays at temperature 1, max_new_tokens 4; a training with --preset laptop at 0.8, 16"],
+        ),
+        (["--preset", "laptop"], []),
+    ],
+)
+def test_eval_without_a_checkpoint_tells_where_trainings_sample_otherwise(capsys, tmp_path, flags, told):
+    plays = ["eval", "--env", "marft/gsm8k_solo-v0", "--model", "tiny", "--limit", "1", "--context-window", "2048"]
+    assert main([*plays, "--out", str(tmp_path / "out"), *flags]) == 0
+    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("plays at")] == told
+
+
+def test_a_checkpoint_is_sampled_as_in_its_training(capsys, tmp_path):
+    given = ["--checkpoint", str(tmp_path), "--preset", "laptop", "--out", str(tmp_path / "out")]
+    assert main(["eval", "--env", "marft/gsm8k_solo-v0", *given]) == 1
+    assert "--preset is for a team without --checkpoint" in capsys.readouterr().err
+
+
 def test_an_evaluation_has_a_scenario(capsys, tmp_path):
     arguments = ["eval", "--env", DUO, "--policy", "random", "--out", tmp_path / "played"]
     for limit in (0, -1):

@@ -125,7 +125,7 @@ def test_an_evaluation_tells_the_turns_of_games_that_have_not_ended():
         count.turn()
         count.advance(turns=1)
     assert log.getvalue().splitlines() == [
-        "duo: 0/4 episodes (2/8 turns), 1.6 min left",
+        "duo: 0/4 episodes (2/8 turns)",  # no estimate before an episode has ended
         "duo: 1/4 episodes (3/12 turns), 1.6 min left",
         "duo: 2/4 episodes (4/8 turns), 0.6 min left",
     ]

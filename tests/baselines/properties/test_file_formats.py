@@ -91,7 +91,7 @@ def test_rows_that_the_pages_show_are_as_described():
     from tests.house.house_pages import blocks
 
     rows = {b.file: b.text.splitlines() for b in blocks("docs/data.md") if (b.file or "").endswith(".jsonl")}
-    for name, file in (("problems", "mine.jsonl"), ("tool_tasks", "labels.jsonl")):
+    for name, file in (("problems", "mine.jsonl"), ("tool_tasks", "labels.jsonl"), ("tool_tasks", "stall.jsonl")):
         for row in rows[file]:
             valid(name, json.loads(row))
 

@@ -13,6 +13,7 @@ from marft_envs.game.task import JudgeFailure, UnknownTaskError
 from marft_envs.records.replay import replay
 from marft_envs.sandbox.judge_data import Submission, Test, Verdict
 from marft_envs.tasks.code import CodeTasks
+from marft_envs.tasks.code.loading import load_problems
 from marft_envs.tasks.code.problem import Problem
 from marft_envs.testing import check_environment
 from tests.helpers.toy_games import say
@@ -329,3 +330,10 @@ def test_a_function_problem_is_completed_before_it_is_judged():
     assert asked.asked[0].source == b"import math\ndef double(x): return 2 * x\n\n_call()"
     assert "the function in Python 3" in tasks[0].prompt
     assert isinstance(asked.asked[0], Submission)
+
+
+def test_the_fixed_sentences_of_a_prompt_can_be_left_out():
+    problem = load_problems("codeforces", split="test")[0]
+    told, plain = (CodeTasks("one", [problem], instructions=wanted) for wanted in (True, False))
+    assert told[0].prompt.startswith(f"{plain[0].prompt}\n\nLimits: ")
+    assert (told.settings.get("instructions"), plain.settings["instructions"]) == (None, False)
