@@ -83,7 +83,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "laptop": LAPTOP,
     # the ladder with a model of 135 M parameters, which temperature 1 ruins over more than a few tokens
     "ladder-math": {**LAPTOP, "max_new_tokens": 24},
-    "ladder-cmath": {**LAPTOP, "max_new_tokens": 20},
+    "ladder-cmath": {**LAPTOP, "max_new_tokens": 24},
     "ladder-codeforces": {**LAPTOP, "temperature": 0.6, "max_new_tokens": 48},
     "ladder-tools": {**LAPTOP, "max_new_tokens": 20},
 }

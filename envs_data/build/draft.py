@@ -80,6 +80,8 @@ class SetSpec:
         text_column: Name of the column that holds the problem's text.
         columns: All columns, in the order in which they are written.
         number: Column to fill with "{name}-{split}-{number:04d}", with the name without its folder; "" for none.
+        attachments: Further files of the set.
+        levels: Definition of each value of the column `level`, from 1; empty where there is none.
     """
 
     name: str
@@ -89,6 +91,7 @@ class SetSpec:
     columns: tuple[str, ...]
     number: str = ""
     attachments: tuple[Attachment, ...] = ()
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ def write_set(spec: SetSpec, folder: Path) -> dict[str, Any]:
         "command": f"python -m envs_data.build {spec.name}",
         "columns": list(spec.columns),
         "text": spec.text_column,
+        **({"levels": list(spec.levels)} if spec.levels else {}),
         "splits": splits,
         **({"attachments": attachments} if attachments else {}),
     }

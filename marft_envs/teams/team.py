@@ -37,6 +37,8 @@ MORE_PRESETS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "laptop_duo": {"math": ("en",)},
     "laptop_trio": {"math": ("en",)},
     "laptop_routed": {"tools": ("en",)},  # for the world `lookup` alone
+    "ladder_solo": {"math": ("en", "zh"), "code": ("en",), "tools": ("en",)},  # for `data="embedded:ladder"` alone
+    "ladder_duo": {"math": ("en", "zh"), "code": ("en",), "tools": ("en",)},
 }
 # families of the presets, with their languages
 FAMILIES: Mapping[str, tuple[str, ...]] = {

@@ -25,6 +25,7 @@ LEAST_ROWS = {
     "cmath": (300, 200),
     "codeforces": (30, 14),
     "gsm8k": (500, 200),
+    **dict.fromkeys(("ladder/cmath", "ladder/codeforces", "ladder/math", "ladder/tools"), (1800, 600)),
     "math": (500, 200),
     "retain": (0, 40),
     "stories": (600, 200),
