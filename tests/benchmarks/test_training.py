@@ -300,7 +300,8 @@ def test_unknown_contenders_are_refused(capsys):
 
 def test_bfloat16_is_refused_where_it_would_be_emulated(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark_plan, "multiplies_bfloat16", lambda: False)
-    results = execute(Plan(), ["ours-bf16"], "tiny", tmp_path, print)
+    monkeypatch.setattr(benchmark_plan, "Preparation", prepared_here)
+    results = execute(Plan(SHAPE), ["ours-bf16"], "tiny", tmp_path, print)
     assert "would be emulated" in results.refused["ours-bf16"]
     assert results.rows == []
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,10 +17,31 @@ from tests.helpers.fakes import Market
 DESCENT = {"policy_lr": 1e6, "adam_epsilon": 1e6, "max_grad_norm": 1e9, "critic_lr": 1e-9, "trace_decay": 0.9}
 
 
+_PLAYED = {}
+
+
 def play(team, make_env=Market, *, episodes=6, seed=0, policy=None):
-    """Return trajectories of a team."""
+    """Return trajectories of a team. Without another policy, equal teams play a game once in a process."""
     plan = training_episodes(seed, 0, episodes, 1)
-    return collect(make_env, policy or team, plan, seed=seed, encode=team.encode)
+    collected = partial(collect, make_env, policy or team, plan, seed=seed, encode=team.encode)
+    if policy is not None:
+        return collected()
+    env = make_env()
+    key = (*_content(team), str((type(env), vars(env))), episodes, seed)
+    if key not in _PLAYED:
+        _PLAYED[key] = collected()
+    return list(_PLAYED[key])
+
+
+def _content(team):
+    """Return what decides a team's actions, with a digest of its weights."""
+    digest = hashlib.sha256()
+    for base in team.bases:
+        digest.update(str(base.peft.config).encode())
+        for name, tensor in base.peft.state_dict().items():
+            digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
+    agents = [(agent, team.bases.index(local.base), local.adapter) for agent, local in team.local_agents.items()]
+    return digest.digest(), str(agents), team.sampling, team.context, team.max_batch, team.engine
 
 
 def adapters(team):

@@ -191,7 +191,7 @@ def test_train_fills_the_run_folder(trained):
     assert json.loads((trained / "versions.json").read_text())["torch"]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.long), "bfloat16"])
 def test_resume_goes_on_as_if_it_had_never_stopped(capsys, tmp_path, dtype):
     short, whole = tmp_path / "short", tmp_path / "whole"
     flags = ["--dtype", dtype]

@@ -64,10 +64,10 @@ def changed(value, path, new):
 
 
 def mutants(value):
-    """Yield a record with each of its values replaced by two others, in turn, or left out."""
+    """Yield a record with each of its values replaced by another, in turn, or left out."""
     others = itertools.cycle(OTHER)
     for path in paths_of(value):
-        for new in (..., *itertools.islice(others, 2)):
+        for new in (..., next(others)):
             yield path, new, changed(value, path, new)
 
 
@@ -166,7 +166,7 @@ def test_comparing_names_the_file_of_every_wrong_value(folder):
                 raise AssertionError(f"{path} = {new!r:.60}: {type(error).__name__}: {error}") from error
     finally:
         file.write_text(before)
-    assert len(messages) > 40
+    assert len(messages) > 25
     assert all(str(file) in message or "--allow-different" in message for message in messages)
 
 

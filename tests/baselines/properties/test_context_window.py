@@ -198,7 +198,7 @@ def test_records_say_which_turns_were_shortened(form, reader, wanted):
 
 
 def test_a_run_counts_shortened_prompts_and_raises_an_alarm(tmp_path, capsys):
-    arguments = ["train", "--env", "marft/math_trio-v0", "--model", "tiny", "--updates", "1", "--groups", "2"]
+    arguments = ["train", "--env", "marft/math_trio-v0", "--model", "tiny", "--updates", "1", "--groups", "1"]
     arguments += ["--group-size", "2", "--max-new-tokens", "200", "--context-window", "1300", "--out"]
     assert main([*arguments, str(tmp_path / "run")]) == 0
     [metrics] = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]

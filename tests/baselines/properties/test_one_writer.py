@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -107,12 +108,18 @@ def test_several_learners_take_the_sizes_of_rank_0_and_record_them(made, tmp_pat
 
     sizes, learners = itertools.count(3), []
     monkeypatch.setattr(experiment, "fitted", sized)
-    plain = Learner.__init__
+    plain, build, alone = Learner.__init__, experiment.build_team, threading.Lock()
+
+    def built(*given, **named):
+        with alone:  # ranks are processes; these threads share the random generator and the filters of warnings
+            return build(*given, **named)
 
     def watched(self, *given, **named):
-        plain(self, *given, **named)
+        with alone:
+            plain(self, *given, **named)
         learners.append(self)
 
+    monkeypatch.setattr(experiment, "build_team", built)
     monkeypatch.setattr(Learner, "__init__", watched)
     plan = replace(Experiment.load(made / "run"), engine=EngineSettings(), ranks=RankSettings(learners=2))
     plan = replace(plan, rollouts=RolloutSettings(ray="local", rollout_workers=0))

@@ -165,7 +165,7 @@ def test_many_half_sent_requests_do_not_keep_others_out_and_hold_few_threads(tmp
             connection.sendall(b"GET /duo/ HTTP/1.1\r\nHost: local")
         begun = time.monotonic()
         assert ask(server, "/duo/")[0] == 200
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < server.waiting.seconds
         assert threading.active_count() - before <= CONNECTIONS
 
 
@@ -178,7 +178,7 @@ def test_headers_have_a_time_limit_however_they_drip(tmp_path):
                 for byte in b"GET /duo/ HTTP/1.1\r\nX-Long: " + b"x" * 1000:
                     connection.sendall(bytes([byte]))
                     time.sleep(0.05)
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 25  # all bytes take 50 s
 
 
 def test_it_listens_on_this_machine_unless_asked(tmp_path):
