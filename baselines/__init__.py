@@ -2,7 +2,7 @@
 
 from baselines import Experiment, evaluate, report
 
-Experiment.of("marft/gsm8k_duo-v0", updates=12).run("runs/duo", print)
+Experiment("marft/gsm8k_duo-v0", updates=12).run("runs/duo", print)
 print(evaluate("runs/duo", "runs/duo/test", limit=100).accuracy)
 report.write("runs/duo")
 """
@@ -20,7 +20,7 @@ if not TYPE_CHECKING:  # for a type checker, a module with `__getattr__` has eve
 
     def __getattr__(name: str) -> Any:
         if name == "Experiment":
-            from baselines.experiment.experiment import Experiment  # loads torch
+            from baselines.experiment.experiment import Experiment
 
             return Experiment
         if name == "evaluate":

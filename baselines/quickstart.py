@@ -43,7 +43,7 @@ from baselines.report.server import Server, View
 from baselines.results.statistics import check_installed, paired_difference
 from baselines.results.visible_console import TABLE_WIDTH, console
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.pretrained import Dtype
+from marft_agents.models.base_settings import Dtype
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, Interval
@@ -66,7 +66,7 @@ def experiment(seed: int, *, model: str = DEFAULT_MODEL, dtype: Dtype = "auto", 
         dtype: Dtype of the frozen model, see `build_team`.
         **changes: Settings that differ from the preset "laptop", by field name.
     """
-    return Experiment.of(
+    return Experiment(
         ENVIRONMENT,
         keywords={"data": "embedded:stories", "split": "train", "team": Team.preset("laptop_duo").to_dict()},
         models=model,

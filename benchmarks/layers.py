@@ -22,7 +22,7 @@ from typing import Any
 
 import marft_envs
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.monitoring.cost_ledger import ledger_of
 from marft_agents.policies.language_model import LanguageModelTeam, build_team
 from marft_agents.policies.policy import Policy, Request

@@ -29,7 +29,8 @@ from typing import Any
 
 from baselines.experiment.source_commit import source_commit
 from marft_agents.rollouts.prompt_groups import GroupSettings, PromptGroup
-from marft_agents.rollouts.rollout_workers import Played, RolloutSettings, WorkerRollouts
+from marft_agents.rollouts.rollout_settings import RolloutSettings
+from marft_agents.rollouts.rollout_workers import Played, WorkerRollouts
 from marft_agents.trajectory import Trajectory
 
 GROUPS = 256  # prompt groups of an update

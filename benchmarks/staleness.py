@@ -26,13 +26,14 @@ from baselines.experiment.source_commit import source_commit
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.rollouts.prompt_groups import Experience, PromptGroup, gather
 from marft_agents.rollouts.rollout_source import GroupPlayer, Rollout
 from marft_agents.rollouts.rollout_workers import inexact
 from marft_agents.runs.run_folder import write_json
-from marft_agents.runs.trainer import Trainer, TrainingSchedule, group_settings
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer, group_settings
 
 GAME = "baselines.probes.digit_games:probe/copy_duo-v0"
 STALENESS = (0, 1, 2, 4)

@@ -30,7 +30,7 @@ ALGORITHMS["loo-tokens"] = Algorithm(
     },
     defaults={"kl_weight": 0.01, "clip_high": 0.28},
 )
-experiment = Experiment.of(
+experiment = Experiment(
     "marft/gsm8k_duo-v0",
     keywords={"data": "embedded:stories"},
     models=args.model,

@@ -2,7 +2,8 @@ from .generation.sampling import SamplingParams
 from .learning.algorithms import ALGORITHMS, Algorithm, learner_settings
 from .learning.learner import Learner
 from .learning.settings import LearnerSettings
-from .models.adapted_base import AdaptedBase, LoraSettings
+from .models.adapted_base import AdaptedBase
+from .models.base_settings import LoraSettings
 from .models.context_window import ContextSettings
 from .policies.language_model import LanguageModelTeam, build_team
 from .policies.policy import Policy, Request, text_action
@@ -10,7 +11,8 @@ from .policies.remote import RemotePolicy
 from .policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from .rollouts.rollout import collect
 from .runs.evaluation import Evaluation, Interval, evaluate
-from .runs.trainer import Trainer, TrainingSchedule
+from .runs.schedule import TrainingSchedule
+from .runs.trainer import Trainer
 from .setting_fields import SettingsError
 from .trajectory import Action, EpisodeStart, SampledTurn, Trajectory
 

@@ -40,7 +40,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = "marft_agents"
 CORE = (
-    *("models.tree_attention", "models.prefix_tree", "models.gated_mlp", "generation.sampling", "generation.kv_cache"),
+    *("models.tree_attention", "models.prefix_tree", "models.gated_mlp"),
+    *("generation.token_sampling", "generation.kv_cache"),
     *("generation.prompt_tree", "generation.prompt_cache", "generation.drafting"),
     *("generation.continuous_batching", "rollouts.branching", "rollouts.prompt_groups", "runs.evaluation"),
     *("learning.advantages", "learning.batch", "learning.credit", "learning.critic", "learning.learner"),

@@ -18,8 +18,8 @@ from baselines.experiment.gold_answers import check_oracle
 from baselines.experiment.scenario_lists import ScenarioList
 from baselines.experiment.trained_team import TeamSettings
 from marft_agents.rollouts.rollout import MAX_TURNS
+from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs import checkpoint
-from marft_agents.runs.trainer import refuse_unsuitable
 from marft_envs.environment_capabilities import dependency_game
 from marft_envs.tasks.tools.tool_access import check_surface
 

@@ -167,7 +167,7 @@ def _right_action(env: Any) -> str:
 
 def _curve(env_id: str, keywords: Mapping[str, Any], settings: Mapping[str, Any], updates: int) -> list[float]:
     """Train, and return the share of solved episodes of each update."""
-    experiment = Experiment.of(env_id, keywords=dict(keywords), updates=updates, **settings)
+    experiment = Experiment(env_id, keywords=dict(keywords), updates=updates, **settings)
     make_env, team, learner = experiment.build()
     trainer = Trainer(make_env, team, learner, experiment.schedule)
     curve = []

@@ -24,8 +24,7 @@ from baselines.experiment.environments import current_id, factory, former_id, sc
 from baselines.experiment.experiment import DEFAULT_MODEL, SETTINGS, Experiment
 from baselines.experiment.presets import PRESETS
 from marft_agents.learning.algorithms import algorithm
-from marft_agents.models.pretrained import Dtype
-from marft_agents.policies.language_model import Sharing
+from marft_agents.models.base_settings import Dtype, Sharing
 from marft_agents.setting_fields import check_knobs, knob
 from marft_envs.environment_capabilities import dependency_game, listing_game
 from marft_envs.registration.factory import takes
@@ -214,7 +213,7 @@ class BenchTask:
             given |= {"budget_tokens": budget}
         agents = [] if team == self.solo else [profile["name"] for profile in team["profiles"]]
         own_models = {agent: model for agent, model in self.plan.models.items() if agent in agents}
-        return Experiment.of(
+        return Experiment(
             self.plan.env,
             preset=self.plan.preset,
             keywords=self.keywords(self.plan.train_split, team),

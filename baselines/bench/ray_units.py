@@ -21,7 +21,7 @@ from baselines.bench.units import Training, Unit
 from baselines.experiment.progress import Progress
 from baselines.experiment.rollouts import identity
 from marft_agents.rollouts.ray_workers import RolloutWorkerError, cluster, other_versions
-from marft_agents.rollouts.rollout_workers import RolloutSettings
+from marft_agents.rollouts.rollout_settings import RolloutSettings
 
 MAX_RETRIES = 2  # of a task whose process or node died
 

@@ -22,7 +22,7 @@ from baselines.bench.plan import (
     BenchTask,
     PlanError,
 )
-from marft_agents.policies.language_model import Sharing
+from marft_agents.models.base_settings import Sharing
 
 TRAINED_ARMS = (TEAM, MUTED, ANONYMOUS, SHUFFLED, RANDOM_ROUTER)  # evaluations of one and the same trained team
 

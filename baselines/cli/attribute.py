@@ -42,7 +42,7 @@ from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.runs import checkpoint
 from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import check_free, versions, write_json
-from marft_agents.runs.trainer import TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
 from marft_envs.environment_capabilities import dependency_game
 
 REPLACEMENTS = ("untrained", "silence", "oracle")

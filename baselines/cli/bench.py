@@ -109,7 +109,7 @@ def _run_plan(plan: BenchPlan, arguments: argparse.Namespace) -> int:
     """Run the units of a plan that are not done; return 1 if one failed."""
     from baselines.bench.ray_units import run_on_ray
     from baselines.results.tables import save_tables
-    from marft_agents.rollouts.rollout_workers import RolloutSettings
+    from marft_agents.rollouts.rollout_settings import RolloutSettings
 
     folder = open_folder(plan, arguments.out, resume=arguments.resume)
     if arguments.records:

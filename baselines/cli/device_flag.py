@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from marft_agents.policies.language_model import Devices
 from marft_agents.policies.partners import split_item
+
+if TYPE_CHECKING:  # they import torch, which flags do not need
+    import torch
+
+    from marft_agents.policies.language_model import Devices
 
 
 class _Joined(argparse.Action):
@@ -56,6 +58,8 @@ def devices_of(text: str | None) -> Devices:
 def _device(name: str) -> torch.device:
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
         raise ValueError(f"--device {name!r}: wanted cpu or cuda[:N]")
+    import torch
+
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"--device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices")

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -25,12 +25,10 @@ from baselines.experiment.evaluation import WITHOUT_MODEL, EvaluationSettings, P
 from baselines.experiment.experiment import DEFAULT_MODEL, Experiment, read_models
 from baselines.experiment.presets import PRESETS, usual_preset
 from baselines.experiment.trained_team import TeamSettings, experiment_of
-from baselines.results.retained_ability import retained
-from baselines.results.retained_ability import table as retained_table
 from baselines.results.visible_console import TABLE_WIDTH, console
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.policies.partners import RemoteSettings, split_item
 from marft_agents.policies.policy import Policy
@@ -38,7 +36,10 @@ from marft_agents.policies.remote import RemotePolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
 from marft_agents.runs.evaluation import NUM_ENVS, Evaluation, evaluate
 from marft_agents.runs.run_folder import EVALUATION_FILE
-from marft_agents.runs.trainer import TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+
+if TYPE_CHECKING:  # it imports torch, which flags and scripts do not need
+    from marft_agents.policies.language_model import LanguageModelTeam
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -124,6 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
         _refuse_with_policy(arguments)
     if arguments.preset and arguments.checkpoint is not None:
         raise ValueError("--preset is for a team without --checkpoint, which is sampled as in its training")
+    if arguments.checkpoint is not None:
+        say_loading(())
     schedule = TrainingSchedule(**{"num_envs": NUM_ENVS} | given_knobs(arguments, TrainingSchedule))
     settings = EvaluationSettings(
         arguments.env,
@@ -145,14 +148,22 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.out,
         partial(_players, arguments),
         play=partial(evaluate_with_bar, title=arguments.env),
-        retain=retained if arguments.retain else None,
+        retain=_retained if arguments.retain else None,
     )
     print_results({arguments.env: found.result}, rules=found.has_rules)
     print_details(found.result, found.cohorts)
     if found.retained is not None:
+        from baselines.results.retained_ability import table as retained_table
+
         console(width=TABLE_WIDTH).print(retained_table(found.retained))
     say(f"results: {arguments.out / EVALUATION_FILE}")
     return 0
+
+
+def _retained(team: LanguageModelTeam) -> Mapping[str, Any]:
+    from baselines.results.retained_ability import retained
+
+    return retained(team)
 
 
 def _refuse_with_policy(arguments: argparse.Namespace) -> None:
@@ -196,10 +207,10 @@ def _players(arguments: argparse.Namespace, env: Any) -> Players:
         remote=read_knobs(arguments, RemoteSettings, dataclasses.asdict(trained.remote) if trained else {}),
         engine=read_knobs(arguments, EngineSettings, {}),  # that of training was for its machine
     )
+    say_loading(settings.models.values())
     settings.check(env)
     if trained is None:
         _say_other_law(arguments, sampling)
-    say_loading(settings.models.values())
     return Players.of_team(settings, env, devices_of(arguments.device))
 
 

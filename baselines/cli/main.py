@@ -45,9 +45,9 @@ COMMANDS: Mapping[str, Command] = {
     "data": Command("baselines.cli.data:add_actions", "embedded data sets; training data and tasks of recordings"),
     "play": Command("baselines.cli.play:add_flags", "play one episode and print it"),
     "new": Command("baselines.cli.new:add_flags", "make a package with an environment of your own"),
-    "train": Command("baselines.cli.train:add_flags", "train a team of language models on an environment", True),
+    "train": Command("baselines.cli.train:add_flags", "train a team of language models on an environment"),
     "sft": Command("baselines.cli.sft:add_flags", "fine-tune a team on recorded turns, as a start for train", True),
-    "eval": Command("baselines.cli.evaluate:add_flags", "evaluate a team on a fixed list of scenarios", True),
+    "eval": Command("baselines.cli.evaluate:add_flags", "evaluate a team on a fixed list of scenarios"),
     "bench": Command("baselines.cli.bench:add_flags", "compare teams with one agent at equal tokens, over seeds", True),
     "attribute": Command(
         "baselines.cli.attribute:add_flags", "measure the contribution of each agent of a trained team", True

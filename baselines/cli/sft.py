@@ -22,13 +22,13 @@ from baselines.experiment.experiment import DEFAULT_MODEL, Experiment, read_mode
 from baselines.training_data.fine_tuning import FILE, SupervisedRun, fine_tune
 from baselines.training_data.turn_file import TurnFileError, manifest_of, read_turns
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.context_window import ContextSettings
 from marft_agents.runs import checkpoint
 from marft_agents.runs.folder_lock import RunFolderError, owned
 from marft_agents.runs.run_folder import check_free, read_metrics
+from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.runs.supervised_trainer import SupervisedSettings
-from marft_agents.runs.trainer import TrainingSchedule
 
 WITH_RESUME = ("resume", "device")
 NO_FLAGS = ("command", "run", "default_split", "trust_config")

@@ -13,18 +13,16 @@ from baselines.cli.device_flag import add_device_flag, devices_of
 from baselines.cli.environment_flags import add_environment_flags, add_run_flags, read_keywords
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs
-from baselines.cli.terminal import say, stoppable
+from baselines.cli.terminal import say, say_loading, stoppable
 from baselines.experiment.config_files import to_toml
 from baselines.experiment.config_trust import EVERYTHING, Uses
 from baselines.experiment.experiment import SETTINGS, Experiment, read_models
 from baselines.experiment.presets import DEFAULT_PRESET, PRESETS
-from baselines.training_data.demonstrations import replay_pools
 from marft_agents.learning.algorithms import ALGORITHMS
-from marft_agents.learning.ranks import RankSettings
-from marft_agents.models.pretrained import Dtype
-from marft_agents.runs import checkpoint
+from marft_agents.learning.rank_settings import RankSettings
+from marft_agents.models.base_settings import Dtype
 from marft_agents.runs.folder_lock import RunFolderError
-from marft_agents.runs.trainer import TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
 
 WHOLE = ("algorithm", "sharing", "sampler", "canary", "preset", "dtype", "start_from", "replay_from")
 LEARNERS = tuple(field.name for field in dataclasses.fields(RankSettings))
@@ -136,6 +134,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         say(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
         return 0
+    say_loading(())  # the flags are checked: what follows takes seconds
+    from baselines.training_data.demonstrations import replay_pools
+    from marft_agents.runs import checkpoint
+
     with stoppable(["marft", "train", "--resume", str(out)], out / "config.json"):
         metrics = experiment.run(
             out,
@@ -164,7 +166,7 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
         settings |= given_knobs(arguments, kind)
     if arguments.model is not None:
         settings["models"] = read_models(arguments.model)
-    return Experiment.of(arguments.env, keywords=read_keywords(arguments), **settings)
+    return Experiment(arguments.env, keywords=read_keywords(arguments), **settings)
 
 
 def _resumed(arguments: argparse.Namespace) -> Experiment:
@@ -196,6 +198,8 @@ def _resumed(arguments: argparse.Namespace) -> Experiment:
 
 def _refuse_less(budget_tokens: int, run: Path) -> None:
     """Raise RunFolderError if a run has generated more tokens than a new budget."""
+    from marft_agents.runs import checkpoint
+
     newest = checkpoint.latest(run / "checkpoints")
     spent = 0 if newest is None else checkpoint.tokens_of(newest) or 0
     if 0 < budget_tokens < spent:

@@ -47,7 +47,7 @@ def _module_of_id(text: str) -> str:
 
 
 def _model(text: str) -> str:
-    from marft_agents.models.random_models import random_model  # imports torch
+    from marft_agents.models.random_models import random_model
     from marft_agents.policies.partners import agent_model
 
     try:
@@ -84,13 +84,13 @@ def _judge(text: str) -> str:
 
 
 def _sampler(text: str) -> str:
-    from baselines.experiment.samplers import OWN, VLLM  # imports torch
+    from baselines.experiment.samplers import OWN, VLLM
 
     return PLAIN if text in (OWN, VLLM) else CONNECTS
 
 
 def _cluster(text: str) -> str:
-    from marft_agents.rollouts.rollout_workers import OFF  # imports torch
+    from marft_agents.rollouts.rollout_settings import OFF
 
     return PLAIN if text in (OFF, "local") else CONNECTS
 

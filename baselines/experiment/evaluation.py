@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,19 +30,20 @@ from baselines.experiment.scenario_lists import read as read_scenarios
 from baselines.experiment.trained_team import PLAYERS, TeamSettings, experiment_of
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.context_window import ContextSettings
-from marft_agents.policies.language_model import Devices, LanguageModelTeam, models_of
+from marft_agents.policies.partners import models_of
 from marft_agents.policies.policy import Policy
-from marft_agents.policies.remote import RemotePolicy
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import MAX_TURNS
-from marft_agents.runs import checkpoint
+from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs.evaluation import NUM_ENVS, Evaluation
 from marft_agents.runs.evaluation import evaluate as play_scenarios
 from marft_agents.runs.folder_lock import owned
 from marft_agents.runs.run_folder import EVALUATION_FILE, check_free, episode_record, replacing, versions, write_json
-from marft_agents.runs.trainer import refuse_unsuitable
 from marft_envs.registration.factory import takes
 from marft_envs.tasks.tools.tool_access import check_surface
+
+if TYPE_CHECKING:  # they import torch, which players without a model do not need
+    from marft_agents.policies.language_model import Devices, LanguageModelTeam
 
 WITHOUT_MODEL: Mapping[str, Callable[[], Policy]] = {
     "scripted": partial(ScriptedPolicy, lambda _, observation: observation),  # the view shows agents their action
@@ -150,7 +151,7 @@ def evaluate(
     Raises:
         CheckpointError: There is no such checkpoint, or it is of another team.
         RunFolderError: `out` holds results, or has another writer.
-        UnknownEnvironmentError: The training registered its environment in its own program, as `Experiment.of(tasks)`
+        UnknownEnvironmentError: The training registered its environment in its own program, as `Experiment(tasks)`
             does; make the experiment here first.
         UntrustedConfigError: Somebody else wrote the record, and it names modules, servers or paths.
         ValueError: The environment or the scenarios cannot be played.
@@ -186,7 +187,8 @@ def run_evaluation(
         open_players: Makes the players from the environment.
         play: Plays the scenarios as `marft_agents.runs.evaluation.evaluate` does, and gets the number of `agents` too:
             the command shows its progress so. None shows none.
-        retain: Measures what training took away, see `baselines.results.retained_ability.retained`.
+        retain: Measures what training took away from a team of language models, see
+            `baselines.results.retained_ability.retained`.
     """
     with owned(out):
         check_free(out)
@@ -195,9 +197,12 @@ def run_evaluation(
         keep_grades(env, out)
         refuse_unsuitable(env)
         tool_surface = notes_of(env).get("tool_surface")
-        if settings.checkpoint is not None:
-            trained = checkpoint.notes_of(settings.checkpoint).get("tool_surface")
-            check_surface(trained, tool_surface, allow=settings.other_tools)
+        path = settings.checkpoint
+        if path is not None:
+            from marft_agents.runs import checkpoint
+
+            path = checkpoint.resolve(path)
+            check_surface(checkpoint.notes_of(path).get("tool_surface"), tool_surface, allow=settings.other_tools)
         env_id = versioned_id(settings.env)
         options, played = chosen_scenarios(env, env_id, settings.limit, settings.scenarios)
         if settings.save_scenarios is not None:
@@ -206,11 +211,9 @@ def run_evaluation(
         if settings.policy == "scripted":
             make_env = partial(ScriptedView.of, make_env)
         with contextlib.ExitStack() as stack:
-            if isinstance(players.policy, LanguageModelTeam | RemotePolicy):
-                stack.callback(players.policy.close)
-            retained = None
-            if retain is not None and isinstance(players.policy, LanguageModelTeam):
-                retained = retain(players.policy)
+            if close := getattr(players.policy, "close", None):
+                stack.callback(close)
+            retained = None if retain is None else retain(cast("LanguageModelTeam", players.policy))
             result = (play or _play)(
                 make_env,
                 players.policy,
@@ -221,7 +224,6 @@ def run_evaluation(
                 agents=len(env.possible_agents),
             )
         cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
-        path = settings.checkpoint
         record = {
             "env": env_id,
             "keywords": settings.keywords,
@@ -229,7 +231,7 @@ def run_evaluation(
             "models": players.models,
             "policy": settings.policy,
             "endpoint": settings.endpoint,
-            "checkpoint": None if path is None else str(checkpoint.resolve(path)),
+            "checkpoint": None if path is None else str(path),
             "law": dataclasses.asdict(players.sampling),
             "context": None if players.context is None else dataclasses.asdict(players.context),
             "remote": settings.remote or None,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baselines.experiment.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
 from baselines.experiment.environments import current_id, factory, registered, tasks_of, versioned_id
@@ -15,40 +15,30 @@ from baselines.experiment.held_out_validation import ValidationSettings
 from baselines.experiment.presets import DEFAULT_PRESET, PRESETS
 from baselines.experiment.progress import Progress, silent
 from baselines.experiment.samplers import OWN, check_play
-from baselines.experiment.training import ReadPools, train
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings, settings_for
-from marft_agents.learning.experience_replay import ReplayPools
-from marft_agents.learning.learner import Learner
-from marft_agents.learning.pass_size import fitted
-from marft_agents.learning.ranks import ALONE, Ranks, RankSettings
+from marft_agents.learning.rank_settings import RankSettings
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.learning.sharding import check_fsdp, shard
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import Dtype, LoraSettings, Sharing
 from marft_agents.models.context_window import ContextSettings
-from marft_agents.models.pretrained import Dtype
 from marft_agents.models.random_models import OWN_WORDS
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.trackers import TrackingSettings
-from marft_agents.policies.language_model import (
-    Devices,
-    LanguageModelTeam,
-    Sharing,
-    build_team,
-    check_first_prompts,
-    engine_for,
-    models_of,
-)
-from marft_agents.policies.partners import RemoteSettings, agent_model, split_item
-from marft_agents.rollouts.ray_workers import check_ray
-from marft_agents.rollouts.rollout_workers import RolloutSettings, refuse_uncorrected
+from marft_agents.policies.partners import RemoteSettings, agent_model, models_of, split_item
+from marft_agents.rollouts.rollout_settings import RolloutSettings, refuse_uncorrected
+from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs.folder_lock import RunFolderError
-from marft_agents.runs.ray_ranks import check_ranks
-from marft_agents.runs.trainer import TrainingSchedule, refuse_unsuitable
+from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 from marft_envs import Tasks, Team
 from marft_envs.teams.team import as_team
+
+if TYPE_CHECKING:  # they import torch, which settings do not need
+    from baselines.experiment.training import ReadPools
+    from marft_agents.learning.learner import Learner
+    from marft_agents.learning.ranks import Ranks
+    from marft_agents.policies.language_model import Devices, LanguageModelTeam
 
 SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "learner": (LearnerSettings, "learner"),
@@ -64,16 +54,37 @@ SETTINGS: Mapping[str, tuple[type[Any], str]] = {
     "ranks": (RankSettings, "data-parallel learner"),
     "engine": (EngineSettings, "engine of generation"),
 }
-ATTRIBUTES = {table: table for table in SETTINGS} | {"law": "sampling"}
+ATTRIBUTES: Mapping[str, str] = {table: table for table in SETTINGS} | {"law": "sampling"}
 """Table of settings in a config file -> attribute of an experiment."""
 
 
 DEFAULT_MODEL = "smollm2-135m"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, kw_only=True)
 class Experiment:
-    """Complete configuration of a training run, and the front door to it: `Experiment.of(...).run(out)`.
+    """Complete configuration of a training run, and the front door to it: `Experiment(...).run(out)`.
+
+    Args:
+        env: Id of the environment, without a version the newest. Or a set of tasks to train on, or sets by split
+            ("train", "test"), which are registered with the team for this process, see `registered`.
+        team: Team in place of the environment's own, its JSON form or the name of a preset; None: its own.
+        preset: Preset with the settings that are neither given nor set by the algorithm.
+        models: Model name of all agents, or by agent.
+        **settings: Settings named as the flags of `marft train`: attributes of an experiment (`algorithm`, `keywords`,
+            ...), and fields of its parts (`updates`, `policy_lr`, `temperature`, ...). A part that is given whole is
+            taken as it is. Where all are, as by `from_dict` and `dataclasses.replace`, nothing is looked up.
+
+    Raises:
+        SettingsError: A setting is unknown or out of range, or contradicts another one or the algorithm; or nobody is
+            to play a set of tasks.
+        TeamError: The team cannot be read.
+        UnknownEnvironmentError: No environment is registered under the id.
+
+    Examples:
+        >>> experiment = Experiment("marft/gsm8k_duo-v0", models="tiny", algorithm="grpo", updates=3)
+        >>> experiment.schedule.updates, experiment.learner.baseline
+        (3, 'group')
 
     Attributes:
         env: Id of the environment, with its version.
@@ -102,110 +113,56 @@ class Experiment:
     """
 
     env: str
-    keywords: Mapping[str, Any] = field(default_factory=dict)
+    keywords: Mapping[str, Any]
     algorithm: str = "marft-a"
-    models: Mapping[str, str] = field(default_factory=lambda: {"*": DEFAULT_MODEL})
+    models: Mapping[str, str]
     sharing: Sharing = "separate"
-    learner: LearnerSettings = None  # type: ignore[assignment]  # `__post_init__` sets those of the algorithm
-    schedule: TrainingSchedule = TrainingSchedule()
-    sampling: SamplingParams = SamplingParams()
-    lora: LoraSettings = LoraSettings()
-    health: HealthSettings = HealthSettings()
-    validation: ValidationSettings = ValidationSettings()
+    learner: LearnerSettings
+    schedule: TrainingSchedule
+    sampling: SamplingParams
+    lora: LoraSettings
+    health: HealthSettings
+    validation: ValidationSettings
     sampler: str = OWN
-    context: ContextSettings = ContextSettings()
-    remote: RemoteSettings = RemoteSettings()
+    context: ContextSettings
+    remote: RemoteSettings
     canary: bool = True
-    rollouts: RolloutSettings = RolloutSettings()
-    tracking: TrackingSettings = TrackingSettings()
-    ranks: RankSettings = RankSettings()
-    engine: EngineSettings = EngineSettings()
+    rollouts: RolloutSettings
+    tracking: TrackingSettings
+    ranks: RankSettings
+    engine: EngineSettings
     start_from: str | None = None
     replay_from: str | None = None
     dtype: Dtype = "auto"
 
-    def __post_init__(self) -> None:
-        if self.learner is None:
-            object.__setattr__(self, "learner", learner_settings(self.algorithm))
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         env: str | Tasks | Mapping[str, Tasks],
         *,
         team: Team | Mapping[str, Any] | str | None = None,
         preset: str = DEFAULT_PRESET,
         models: str | Mapping[str, str] = DEFAULT_MODEL,
         **settings: Any,
-    ) -> Experiment:
-        """Make an experiment from single settings, named as the flags of `marft train`.
-
-        Args:
-            env: Id of the environment, without a version the newest. Or a set of tasks to train on, or sets by split
-                ("train", "test"), which are registered with the team for this process, see `registered`.
-            team: Team in place of the environment's own, its JSON form or the name of a preset; None: its own.
-            preset: Preset with the settings that are neither given nor set by the algorithm.
-            models: Model name of all agents, or by agent.
-            **settings: Attributes of an experiment (`algorithm`, `keywords`, ...), and fields of its parts
-                (`updates`, `policy_lr`, `temperature`, ...).
-
-        Raises:
-            SettingsError: A setting is unknown or out of range, or contradicts another one or the algorithm; or nobody
-                is to play a set of tasks.
-            TeamError: The team cannot be read.
-            UnknownEnvironmentError: No environment is registered under the id.
-
-        Examples:
-            >>> experiment = Experiment.of("marft/gsm8k_duo-v0", models="tiny", algorithm="grpo", updates=3)
-            >>> experiment.schedule.updates, experiment.learner.baseline
-            (3, 'group')
-        """
-        if preset not in PRESETS:
-            raise SettingsError(f"preset = {preset!r}, wanted {' or '.join(PRESETS)}")
-        defaults = PRESETS[preset]
-        if settings.get("epochs") and settings.get("updates") is not None:
-            raise SettingsError(
-                f"epochs = {settings['epochs']} and updates = {settings['updates']}: updates follow from epochs, "
-                "wanted one of the two"
-            )
-        parts: dict[str, Any] = {}
-        for table, (kind, _) in SETTINGS.items():
-            name = ATTRIBUTES[table]
-            fields = {field.name for field in dataclasses.fields(kind)}
-            given = {key: settings.pop(key) for key in fields & settings.keys()}
-            if kind is LearnerSettings:
-                parts[name] = learner_settings(settings.get("algorithm", cls.algorithm), defaults, **given)
-            else:
-                parts[name] = from_record(kind, {k: v for k, v in defaults.items() if k in fields} | given)
-        whole = {field.name for field in dataclasses.fields(cls)}.difference(ATTRIBUTES.values())
-        if unknown := settings.keys() - whole:
+    ) -> None:
+        kinds = {ATTRIBUTES[table]: kind for table, (kind, _) in SETTINGS.items()}
+        parts = {name: settings.pop(name) for name, kind in kinds.items() if isinstance(settings.get(name), kind)}
+        recorded = parts.keys() == kinds.keys()
+        if not recorded:
+            parts |= _parts(settings, preset, parts)
+        if unknown := settings.keys() - {field.name for field in dataclasses.fields(self)}:
             raise SettingsError(
                 f"{min(unknown)}: no setting of an experiment has this name; see marft train --help-all"
             )
-        for name in ("start_from", "replay_from"):
-            if settings.get(name) is not None:
-                settings[name] = str(Path(settings[name]).expanduser().resolve())
-        named = {"*": models} if isinstance(models, str) else models
-        keywords = dict(settings.pop("keywords", {}))
-        # config.json holds paths as text
-        keywords |= {name: os.fspath(value) for name, value in keywords.items() if isinstance(value, os.PathLike)}
-        if not isinstance(env, str):
-            splits: Mapping[str, Tasks] = env if isinstance(env, Mapping) else {"train": env}
-            if team is None:
-                raise SettingsError(
-                    f"tasks {', '.join(tasks.name for tasks in splits.values())!r}: team = None, wanted one that plays "
-                    "them, like team='solo' or team=Team.from_prompts(['Plan the answer.', 'Write the answer.'])"
-                )
-            env = registered(splits, as_team(team))
-        elif team is not None:
-            keywords["team"] = team.to_dict() if isinstance(team, Team) else team
-        return cls(
-            env=versioned_id(env),
-            keywords=keywords,
-            models={agent: read_model(model) for agent, model in named.items()},
-            **settings,
-            **parts,
-        )
+        keywords = settings.pop("keywords", {})
+        if not recorded:
+            for name in ("start_from", "replay_from"):
+                if settings.get(name) is not None:
+                    settings[name] = str(Path(settings[name]).expanduser().resolve())
+            env, keywords = _environment(env, team, keywords)
+            named = {"*": models} if isinstance(models, str) else models
+            models = {agent: read_model(model) for agent, model in named.items()}
+        for name, value in {"env": env, "keywords": keywords, "models": models, **settings, **parts}.items():
+            object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the experiment as a record for JSON."""
@@ -269,6 +226,8 @@ class Experiment:
         Raises:
             SettingsError: See `EngineSettings.resolved`.
         """
+        from marft_agents.policies.language_model import engine_for
+
         engine = engine_for(agents, self.models, self.sampling, device, self.dtype, self.context, self.engine)
         return dataclasses.replace(self, engine=engine)
 
@@ -285,6 +244,11 @@ class Experiment:
             RolloutWorkerError: Workers of a Ray cluster are asked for, and Ray is missing.
             RankError: Several learners are asked for, and packages of Ray Train are missing.
         """
+        from marft_agents.learning.sharding import check_fsdp
+        from marft_agents.policies.language_model import check_first_prompts
+        from marft_agents.rollouts.ray_workers import check_ray
+        from marft_agents.runs.ray_ranks import check_ranks
+
         if self.ranks.shard_base:
             check_fsdp()
         env = env or factory(self.env, self.keywords)()
@@ -345,6 +309,8 @@ class Experiment:
             RunFolderError: The folder cannot be used: it has results, another writer, or other data.
             SettingsError: The settings cannot be trained in this environment.
         """
+        from baselines.experiment.training import train
+
         return train(self, Path(out), progress=progress or silent, device=device, resume=resume, replay=replay)
 
     def build(self, device: Devices = None, make_env: Any = None) -> tuple[Any, LanguageModelTeam, Learner]:
@@ -370,7 +336,7 @@ class Experiment:
         agents: Sequence[str],
         settings: LearnerSettings,
         device: Devices = None,
-        ranks: Ranks = ALONE,
+        ranks: Ranks | None = None,
         replay: ReadPools | None = None,
     ) -> tuple[LanguageModelTeam, Learner]:
         """Load the models of a checked experiment with a known number of updates; return the team and the learner.
@@ -379,7 +345,7 @@ class Experiment:
             agents: Agents of the environment, in order.
             settings: Settings of the learner, see `check`.
             device: Device of the models, see `build_team`.
-            ranks: Processes that share the passes of each update.
+            ranks: Processes that share the passes of each update; None: this one is alone.
             replay: Reads the turn file of `replay_from`.
 
         Raises:
@@ -390,6 +356,13 @@ class Experiment:
                 f"replay_from = {self.replay_from!r}: no reader of turn files was given, wanted "
                 "replay=baselines.training_data.demonstrations.replay_pools"
             )
+        from marft_agents.learning.experience_replay import ReplayPools
+        from marft_agents.learning.learner import Learner
+        from marft_agents.learning.pass_size import fitted
+        from marft_agents.learning.ranks import ALONE
+        from marft_agents.learning.sharding import shard
+
+        ranks = ranks or ALONE
         sharded = self.ranks.shard_base and ranks.count > 1
         team = self.build_team(agents, device, in_host_memory=sharded)
         if sharded:
@@ -413,6 +386,8 @@ class Experiment:
             device: Device of the models, see `build_team`.
             in_host_memory: True loads models that are sharded next, see `build_team`.
         """
+        from marft_agents.policies.language_model import build_team
+
         return build_team(
             agents,
             self.models,
@@ -427,6 +402,58 @@ class Experiment:
             engine=self.engine,
             in_host_memory=in_host_memory,
         )
+
+
+def _parts(settings: dict[str, Any], preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Take the single settings of all parts that are not given whole out of `settings`; return these parts.
+
+    Args:
+        settings: Settings by name; those of other parts remain.
+        preset: Name of the preset that sets what is neither given nor set by the algorithm.
+        given: Parts that are given whole, by attribute.
+    """
+    if preset not in PRESETS:
+        raise SettingsError(f"preset = {preset!r}, wanted {' or '.join(PRESETS)}")
+    defaults = PRESETS[preset]
+    if settings.get("epochs") and settings.get("updates") is not None:
+        raise SettingsError(
+            f"epochs = {settings['epochs']} and updates = {settings['updates']}: updates follow from epochs, "
+            "wanted one of the two"
+        )
+    parts: dict[str, Any] = {}
+    for table, (kind, _) in SETTINGS.items():
+        name = ATTRIBUTES[table]
+        fields = {field.name for field in dataclasses.fields(kind)}
+        if name in given:
+            if doubled := fields & settings.keys():
+                raise SettingsError(
+                    f"{min(doubled)} is a setting of {name}, which is given whole: wanted one of the two"
+                )
+            continue
+        single = {key: settings.pop(key) for key in fields & settings.keys()}
+        if kind is LearnerSettings:
+            parts[name] = learner_settings(settings.get("algorithm", Experiment.algorithm), defaults, **single)
+        else:
+            parts[name] = from_record(kind, {k: v for k, v in defaults.items() if k in fields} | single)
+    return parts
+
+
+def _environment(
+    env: str | Tasks | Mapping[str, Tasks], team: Team | Mapping[str, Any] | str | None, given: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """Return the id of an environment with its version, and its keywords as values that JSON can hold."""
+    keywords = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in given.items()}
+    if not isinstance(env, str):
+        splits: Mapping[str, Tasks] = env if isinstance(env, Mapping) else {"train": env}
+        if team is None:
+            raise SettingsError(
+                f"tasks {', '.join(tasks.name for tasks in splits.values())!r}: team = None, wanted one that plays "
+                "them, like team='solo' or team=Team.from_prompts(['Plan the answer.', 'Write the answer.'])"
+            )
+        env = registered(splits, as_team(team))
+    elif team is not None:
+        keywords["team"] = team.to_dict() if isinstance(team, Team) else team
+    return versioned_id(env), keywords
 
 
 def from_record(settings: type[Any], record: Mapping[str, Any]) -> Any:

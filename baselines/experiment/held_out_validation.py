@@ -6,15 +6,17 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baselines.experiment.environments import factory, scenarios
-from marft_agents.policies.language_model import LanguageModelTeam
-from marft_agents.runs.trainer import TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.runs.validation import Validator
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
 from marft_envs.environment_capabilities import listing_game
 from marft_envs.registration.factory import takes
+
+if TYPE_CHECKING:  # it imports torch, which settings do not need
+    from marft_agents.policies.language_model import LanguageModelTeam
 
 SEEDS = "seeds"
 PLACE = re.compile(r"(?P<split>[^:]+)(?::(?P<limit>[1-9]\d*))?")

@@ -16,8 +16,9 @@ from baselines.experiment.source_commit import source_commit
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.language_model import Devices, LanguageModelTeam
 from marft_agents.rollouts.ray_workers import RayWorkers, versions
+from marft_agents.rollouts.rollout_settings import OFF
 from marft_agents.rollouts.rollout_source import GroupPlayer, LocalRollouts, RolloutSource
-from marft_agents.rollouts.rollout_workers import OFF, WorkerRollouts
+from marft_agents.rollouts.rollout_workers import WorkerRollouts
 from marft_agents.runs.trainer import group_settings
 
 if TYPE_CHECKING:

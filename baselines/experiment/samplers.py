@@ -7,16 +7,17 @@ import importlib.util
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.random_models import random_model
-from marft_agents.policies.external_sampler import SamplerError, num_logprobs
-from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import NO_KEY, open_client, shorten
-from marft_agents.policies.server_log import last_error
-from marft_agents.policies.vllm_sampler import NOT_INSTALLED
+from marft_agents.policies.sampler_error import SamplerError
 from marft_common.installation import pip_install
+
+if TYPE_CHECKING:  # it imports torch, which checks of own generation do not need
+    from marft_agents.policies.language_model import LanguageModelTeam
 
 OWN, VLLM = "own", "vllm"
 ANSWER_S = 10.0  # timeout of a server's list of models, in seconds
@@ -32,6 +33,8 @@ def check_sampler(name: str) -> None:
         return
     if name == VLLM:
         if importlib.util.find_spec("vllm") is None:
+            from marft_agents.policies.vllm_sampler import NOT_INSTALLED
+
             raise SamplerError(NOT_INSTALLED)
         return
     if not name.startswith(("http://", "https://")):
@@ -78,6 +81,8 @@ def _check_one(name: str, models: Collection[str], sampling: SamplingParams) -> 
         raise SamplerError(f"--sampler {name} samples on one base model; this team plays {', '.join(sorted(models))}")
     if name == VLLM and (random := [model for model in models if random_model(model)]):
         raise SamplerError(f"--sampler vllm loads models from a folder or hub id; {random[0]!r} is neither")
+    from marft_agents.policies.external_sampler import num_logprobs
+
     num_logprobs(sampling)
     if name != VLLM:
         _ask(name)
@@ -86,6 +91,8 @@ def _check_one(name: str, models: Collection[str], sampling: SamplingParams) -> 
 def _ask(url: str) -> None:
     """Refuse a server that does not list its models."""
     from openai import OpenAIError
+
+    from marft_agents.policies.server_log import last_error
 
     key = os.environ.get("OPENAI_API_KEY") or NO_KEY
     try:

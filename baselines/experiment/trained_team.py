@@ -6,18 +6,18 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baselines.experiment.config_trust import EVERYTHING, Uses
 from baselines.experiment.experiment import Experiment
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import Dtype, LoraSettings, Sharing
 from marft_agents.models.context_window import ContextSettings
-from marft_agents.models.pretrained import Dtype
-from marft_agents.policies.language_model import Devices, LanguageModelTeam, Sharing, build_team, check_first_prompts
 from marft_agents.policies.partners import RemoteSettings
-from marft_agents.runs import checkpoint
+
+if TYPE_CHECKING:  # they import torch, which settings do not need
+    from marft_agents.policies.language_model import Devices, LanguageModelTeam
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,9 @@ class TeamSettings:
             CheckpointError: The checkpoint is of another team.
             ContextOverflowError, ModelError, RemoteError, SettingsError: See `check_first_prompts`.
         """
+        from marft_agents.policies.language_model import check_first_prompts
+        from marft_agents.runs import checkpoint
+
         if self.checkpoint is not None:
             checkpoint.check_agents(self.checkpoint, env.possible_agents)
         check_first_prompts(env, self.models, self.sampling, self.context)
@@ -88,6 +91,9 @@ class TeamSettings:
             agents: Ids of the agents, as in the checkpoint.
             device: Device of the models, see `build_team`.
         """
+        from marft_agents.policies.language_model import build_team
+        from marft_agents.runs import checkpoint
+
         team = build_team(
             agents,
             self.models,
@@ -121,6 +127,8 @@ def experiment_of(path: Path, uses: Uses = EVERYTHING, *, trust: bool | None = F
         CheckpointError: There is no such checkpoint, or it lies in no run folder.
         RunFolderError, UntrustedConfigError: See `Experiment.load`.
     """
+    from marft_agents.runs import checkpoint
+
     return Experiment.load(run_of(checkpoint.resolve(path)), uses, trust=trust)
 
 
@@ -133,6 +141,6 @@ def run_of(path: Path) -> Path:
     for folder in (path, path.parent, path.parent.parent):
         if (folder / "config.json").is_file():
             return folder
-    raise checkpoint.CheckpointError(
-        f"{path} lies in no run folder: wanted RUN or RUN/checkpoints/update-N with RUN/config.json"
-    )
+    from marft_agents.runs.checkpoint import CheckpointError
+
+    raise CheckpointError(f"{path} lies in no run folder: wanted RUN or RUN/checkpoints/update-N with RUN/config.json")

@@ -20,11 +20,11 @@ from baselines.training_data.demonstrations import check_agents, demonstrations
 from baselines.training_data.turn_file import HELD_OUT, TRAIN, Example, TurnFileError
 from marft_agents.learning.supervised import SupervisedLearner
 from marft_agents.policies.language_model import Devices, check_first_prompts
+from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs import checkpoint
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import RunFolder, write_json
 from marft_agents.runs.supervised_trainer import SupervisedSettings, SupervisedTrainer
-from marft_agents.runs.trainer import refuse_unsuitable
 from marft_agents.setting_fields import SettingsError
 
 FILE = "sft.json"  # settings and data of the run, beside its config.json

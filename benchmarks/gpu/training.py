@@ -28,11 +28,13 @@ from benchmarks.gpu.peak_throughput import PeakThroughput, synchronise
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
-from marft_agents.policies.external_sampler import SamplerError
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Policy, Request
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.policies.sampler_error import SamplerError
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.trajectory import Action
 from marft_envs import Team
 from marft_envs.dependency import independent

@@ -20,8 +20,7 @@ from marft_agents.learning.algorithms import algorithm as algorithm_named
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.supervised import SupervisedLearner
-from marft_agents.models.adapted_base import LoraSettings
-from marft_agents.models.pretrained import Dtype
+from marft_agents.models.base_settings import Dtype, LoraSettings
 from marft_agents.policies.language_model import LanguageModelTeam, build_team
 from marft_agents.policies.policy import Request
 from marft_agents.trajectory import Action, SampledTurn, Trajectory

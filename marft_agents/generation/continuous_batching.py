@@ -24,8 +24,9 @@ from marft_agents.generation.drafting import DraftLength, PromptLookup
 from marft_agents.generation.kv_cache import families, worth_sharing
 from marft_agents.generation.prompt_cache import PromptCache
 from marft_agents.generation.prompt_tree import PromptTree
-from marft_agents.generation.sampling import SamplingParams, choose
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.step_engine import BLOCK, StepEngine
+from marft_agents.generation.token_sampling import choose
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
 from marft_agents.trajectory import Action, IntArray

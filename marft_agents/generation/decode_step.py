@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from marft_agents.generation.kv_cache import KVCache, Layout
-from marft_agents.generation.sampling import SamplingParams, choose
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.generation.token_sampling import choose
 from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.tree_attention import run
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import torch
-
-from marft_agents.generation.step_engine import BLOCK, EngineName, check_engine
 from marft_agents.setting_fields import SettingsError, check_knobs, knob
+
+if TYPE_CHECKING:  # settings need no torch
+    import torch
+
+EngineName = Literal["auto", "eager", "graph"]
 
 ROWS = {"cpu": 128, "cuda": 256}  # largest batch by default: a product of so many rows keeps the device busy
 MEMORY = {"cpu": 0.5, "cuda": 0.25}  # largest share of total memory by default; a CPU takes it as it is needed
@@ -67,6 +69,8 @@ class EngineSettings:
             SettingsError: Captured steps without CUDA, a KV cache that is larger than the memory, or one that does not
                 hold a row.
         """
+        from marft_agents.generation.step_engine import BLOCK
+
         check_engine(self.engine, device)
         total = total_memory(device)
         row = (tokens + BLOCK) * max((bytes_of_token(config, dtype) for config, dtype in models), default=1) / GIB
@@ -83,9 +87,27 @@ class EngineSettings:
         return replace(self, max_batch=rows, kv_cache_gib=round(size, 3))
 
 
+def check_engine(engine: str, device: torch.device | None) -> None:
+    """Refuse an unknown engine, and captured steps on a device other than CUDA.
+
+    Args:
+        engine: Name of the engine.
+        device: Device of a base; None checks the name alone.
+
+    Raises:
+        SettingsError: See above.
+    """
+    if engine not in get_args(EngineName):
+        raise SettingsError(f"engine = {engine!r}, wanted {', '.join(get_args(EngineName))}")
+    if engine == "graph" and device is not None and device.type != "cuda":
+        raise SettingsError(f"engine = 'graph' captures CUDA graphs, found device {device}: use auto or eager")
+
+
 def total_memory(device: torch.device) -> int:
     """Return the bytes of memory of a device, in use or not."""
     if device.type == "cuda":
+        import torch
+
         return int(torch.cuda.get_device_properties(device).total_memory)
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 

@@ -13,19 +13,18 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from marft_agents.generation.decode_step import StepBuffers, StepShape, decode_step
 from marft_agents.generation.drafting import LONGEST_DRAFT
+from marft_agents.generation.engine_settings import EngineName, check_engine
 from marft_agents.generation.kv_cache import KVCache
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.adapted_base import AdaptedBase
-from marft_agents.setting_fields import SettingsError
 
-EngineName = Literal["auto", "eager", "graph"]
 MOST_GRAPHS = 16
 BLOCK = 8  # captured steps between two writes of the host; their tokens are read one block later
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.05}  # mean difference of log-probs between two ways to compute them
@@ -258,22 +257,6 @@ def check_adapters(base: AdaptedBase) -> None:
             wanted = base.head(base.trunk(input_ids=probe).last_hidden_state[0])
         difference = logits.float().log_softmax(-1), wanted.float().log_softmax(-1)
         check_close(f"the stacked adapter {name!r} and of PEFT", *difference, base.dtype)
-
-
-def check_engine(engine: str, device: torch.device | None) -> None:
-    """Refuse an unknown engine, and captured steps on a device other than CUDA.
-
-    Args:
-        engine: Name of the engine.
-        device: Device of a base; None checks the name alone.
-
-    Raises:
-        SettingsError: See above.
-    """
-    if engine not in get_args(EngineName):
-        raise SettingsError(f"engine = {engine!r}, wanted {', '.join(get_args(EngineName))}")
-    if engine == "graph" and device is not None and device.type != "cuda":
-        raise SettingsError(f"engine = 'graph' captures CUDA graphs, found device {device}: use auto or eager")
 
 
 def in_buckets(length: int) -> int:

@@ -18,7 +18,7 @@ from torch import distributed, nn
 
 from marft_agents.learning.ranks import Ranks
 from marft_agents.models.adapted_base import AdaptedBase
-from marft_agents.models.pretrained import ModelError
+from marft_agents.models.model_error import ModelError
 from marft_agents.setting_fields import SettingsError
 
 

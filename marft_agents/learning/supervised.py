@@ -19,7 +19,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from marft_agents.generation.sampling import SamplingParams, scale
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.generation.token_sampling import scale
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.token_log_probs import action_hidden, by_rows

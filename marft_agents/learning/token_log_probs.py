@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from marft_agents.generation.sampling import SamplingParams, scale
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.generation.token_sampling import scale
 from marft_agents.models.tree_attention import run
 from marft_agents.models.tree_mask import lay_out
 from marft_agents.trajectory import IntArray

@@ -9,7 +9,6 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,32 +18,13 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from marft_agents.models.adapter_stack import AdapterStack
+from marft_agents.models.base_settings import AUTO, LoraSettings
 from marft_agents.models.chat_template import end_token_ids
 from marft_agents.models.gated_mlp import keep_less
-from marft_agents.models.pretrained import ModelError, Pretrained, trunk_of
+from marft_agents.models.model_error import ModelError
+from marft_agents.models.pretrained import Pretrained, trunk_of
 from marft_agents.models.tree_attention import fast_products, install
-from marft_agents.setting_fields import check_knobs, knob
 from marft_agents.trajectory import Action, IntArray
-
-AUTO = ("auto",)  # the model's own LoRA targets
-
-
-@dataclass(frozen=True)
-class LoraSettings:
-    """Rank, scale and target layers of the adapters (LoRA, arXiv 2106.09685)."""
-
-    rank: int = knob(8, "r of the low-rank update", lambda value: value >= 1, ">= 1")
-    alpha: int = knob(16, "the update is scaled by alpha / rank", lambda value: value > 0, "> 0")
-    targets: tuple[str, ...] = knob(
-        AUTO,
-        "linear layers that get an adapter; auto: q_proj and v_proj, all if a model has no such layers, of `tiny` all "
-        "and the head, of `tiny-words` all",
-        lambda value: len(value) > 0,
-        "at least one name",
-    )
-
-    def __post_init__(self) -> None:
-        check_knobs(self)
 
 
 class AdaptedBase:

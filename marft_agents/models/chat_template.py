@@ -23,7 +23,7 @@ from marft_agents.models.context_window import (
     num_fixed,
     shorten,
 )
-from marft_agents.models.pretrained import ModelError
+from marft_agents.models.model_error import ModelError
 from marft_agents.trajectory import IntArray, Shortening
 
 

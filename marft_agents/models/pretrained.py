@@ -19,21 +19,17 @@ import warnings
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from safetensors import SafetensorError
 
+from marft_agents.models.base_settings import Dtype
+from marft_agents.models.model_error import ModelError
 from marft_agents.models.random_models import RANDOM_MODELS, random_model
 from marft_agents.setting_fields import SettingsError
 
 SMOLLM2_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
-
-Dtype = Literal["auto", "float32", "bfloat16"]  # of the frozen weights
-
-
-class ModelError(ValueError):
-    """A model name or folder that cannot be loaded; states the finding and the fix."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 _CHATML = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -46,6 +44,7 @@ class RandomModel:
 
     def model(self, seed: int = 0) -> Any:
         """Return the model; the weights are a function of the seed alone."""
+        import torch
         from transformers import LlamaForCausalLM
 
         with torch.random.fork_rng(devices=[]):

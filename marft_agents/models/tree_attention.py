@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from marft_agents.models.fused_layers import fuse
+from marft_agents.models.model_error import ModelError
 from marft_agents.models.prefix_tree import Indices, Level, build_levels
-from marft_agents.models.pretrained import ModelError, trunk_of
+from marft_agents.models.pretrained import trunk_of
 from marft_agents.trajectory import IntArray
 
 NAME = "marft"

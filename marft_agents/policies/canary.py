@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import torch
 
-from marft_agents.policies.external_sampler import SamplerError
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
+from marft_agents.policies.sampler_error import SamplerError
 from marft_agents.trajectory import FloatArray, IntArray
 
 PROMPT = "What is 17 + 25?"

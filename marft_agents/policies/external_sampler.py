@@ -21,14 +21,11 @@ from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.policies.adapter_files import folder_names, save_adapter
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Request
+from marft_agents.policies.sampler_error import SamplerError
 from marft_agents.trajectory import Action, IntArray
 
 Answer = Callable[[Sequence[Request], Sequence[IntArray]], list[Action]]
 MASKED = -1000.0  # engines report tokens excluded by top-k or top-p as -inf or -9999
-
-
-class SamplerError(RuntimeError):
-    """An engine that cannot sample for this team, or not with its sampling parameters; states the fix."""
 
 
 @dataclass(frozen=True)

@@ -6,40 +6,31 @@ N agents on one base need the memory of one base. Only the adapters (float32) ar
 from __future__ import annotations
 
 import contextlib
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 
 from marft_agents.generation.continuous_batching import Prompt, generate
-from marft_agents.generation.engine_settings import ROWS, EngineSettings, bytes_of_token
+from marft_agents.generation.engine_settings import ROWS, EngineName, EngineSettings, bytes_of_token
 from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.generation.step_engine import EngineName, StepEngine
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.generation.step_engine import StepEngine
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import Dtype, LoraSettings, Sharing
 from marft_agents.models.chat_template import ChatPrompt, encode
 from marft_agents.models.context_window import LARGEST_DEFAULT, ContextOverflowError, ContextSettings
+from marft_agents.models.model_error import ModelError
 from marft_agents.models.packed_linear import pack
-from marft_agents.models.pretrained import (
-    Dtype,
-    ModelError,
-    context_length,
-    default_device,
-    dtype_on,
-    load,
-    load_config,
-    load_tokenizer,
-)
+from marft_agents.models.pretrained import context_length, default_device, dtype_on, load, load_config, load_tokenizer
 from marft_agents.policies.partners import (
-    AgentModel,
     Partner,
     RemoteSettings,
-    agent_model,
     check_partners,
+    models_of,
     open_partner,
 )
 from marft_agents.policies.policy import FunctionPolicy, Policy, Request, encodable, failed_action
@@ -317,7 +308,6 @@ class LanguageModelTeam:
         )
 
 
-Sharing = Literal["separate", "shared"]
 Devices = torch.device | Mapping[str, torch.device] | None
 
 
@@ -489,28 +479,6 @@ def _encode(
             f"agent {agent!r}: {error} (context_window = {window} less max_new_tokens = {sampling.max_new_tokens}): "
             "raise the window, shorten the profile or the task, or let agents say less"
         ) from error
-
-
-def models_of(agents: Sequence[str], models: Mapping[str, str]) -> dict[str, AgentModel]:
-    """Return the model of each agent of a team.
-
-    Args:
-        agents: Agent ids in the order of the team.
-        models: Agent -> model name; the key "*" stands for all others.
-
-    Raises:
-        ModelError: A name is not that of an agent, or an agent has no model.
-        ValueError: The name of a partner is not of its form.
-    """
-    unknown = sorted(set(models) - set(agents) - {"*"})
-    missing = [agent for agent in agents if agent not in models and "*" not in models]
-    if unknown or missing:
-        close = {name: difflib.get_close_matches(name, agents, n=1) for name in unknown}
-        meant = "".join(f"; did you mean {found[0]!r} for {name!r}?" for name, found in close.items() if found)
-        faults = [f"no agent is called {' or '.join(map(repr, unknown))}"] if unknown else []
-        faults += [f"no model is given for {' and '.join(missing)}"] if missing else []
-        raise ModelError(f"models: {', and '.join(faults)}; the team plays {', '.join(agents)}{meant}")
-    return {agent: agent_model(models.get(agent, models.get("*", ""))) for agent in agents}
 
 
 def choose_window(model: str, longest: int | None, context: ContextSettings, sampling: SamplingParams) -> int:

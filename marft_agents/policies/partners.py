@@ -12,11 +12,13 @@ The name of an agent's model says which it is. A plain name is a model that gets
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from marft_agents.generation.sampling import SamplingParams
+from marft_agents.models.model_error import ModelError
 from marft_agents.policies.policy import Policy
 from marft_agents.policies.remote import RemoteError, RemotePolicy, TokenLimit
 from marft_agents.setting_fields import check_knobs, knob
@@ -109,6 +111,28 @@ def agent_model(text: str) -> AgentModel:
             f"model {text!r}: wanted {wanted if kind == ENDPOINT else 'a2a:URL, like a2a:http://localhost:9999'}"
         )
     return AgentModel(kind, url, name)
+
+
+def models_of(agents: Sequence[str], models: Mapping[str, str]) -> dict[str, AgentModel]:
+    """Return the model of each agent of a team.
+
+    Args:
+        agents: Agent ids in the order of the team.
+        models: Agent -> model name; the key "*" stands for all others.
+
+    Raises:
+        ModelError: A name is not that of an agent, or an agent has no model.
+        ValueError: The name of a partner is not of its form.
+    """
+    unknown = sorted(set(models) - set(agents) - {"*"})
+    missing = [agent for agent in agents if agent not in models and "*" not in models]
+    if unknown or missing:
+        close = {name: difflib.get_close_matches(name, agents, n=1) for name in unknown}
+        meant = "".join(f"; did you mean {found[0]!r} for {name!r}?" for name, found in close.items() if found)
+        faults = [f"no agent is called {' or '.join(map(repr, unknown))}"] if unknown else []
+        faults += [f"no model is given for {' and '.join(missing)}"] if missing else []
+        raise ModelError(f"models: {', and '.join(faults)}; the team plays {', '.join(agents)}{meant}")
+    return {agent: agent_model(models.get(agent, models.get("*", ""))) for agent in agents}
 
 
 def split_item(item: str) -> tuple[str, str]:

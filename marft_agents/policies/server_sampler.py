@@ -20,7 +20,6 @@ from marft_agents.policies.external_sampler import (
     MASKED,
     AdapterVersions,
     Sampled,
-    SamplerError,
     num_logprobs,
     sole_base,
     to_action,
@@ -29,6 +28,7 @@ from marft_agents.policies.external_sampler import (
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Request
 from marft_agents.policies.remote import NO_KEY, RemoteError, open_client, shorten
+from marft_agents.policies.sampler_error import SamplerError
 from marft_agents.policies.server_log import last_error
 from marft_agents.trajectory import Action, IntArray
 

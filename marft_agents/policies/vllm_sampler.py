@@ -16,7 +16,6 @@ from marft_agents.policies.canary import WIDTH, Canary
 from marft_agents.policies.external_sampler import (
     AdapterVersions,
     Sampled,
-    SamplerError,
     num_logprobs,
     sole_base,
     to_action,
@@ -24,6 +23,7 @@ from marft_agents.policies.external_sampler import (
 )
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.policy import Request
+from marft_agents.policies.sampler_error import SamplerError
 from marft_agents.trajectory import Action, IntArray
 from marft_common.installation import pip_install
 

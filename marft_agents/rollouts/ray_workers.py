@@ -20,12 +20,13 @@ from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
-from marft_agents.learning.ranks import RankSettings
+from marft_agents.learning.rank_settings import RankSettings
 from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
 from marft_agents.policies.language_model import LanguageModelTeam
 from marft_agents.policies.remote import shorten
+from marft_agents.rollouts.rollout_settings import OFF, RolloutSettings
 from marft_agents.rollouts.rollout_source import GroupPlayer
-from marft_agents.rollouts.rollout_workers import OFF, Played, RolloutSettings
+from marft_agents.rollouts.rollout_workers import Played
 from marft_common.installation import pip_install
 
 Build = Callable[[int], contextlib.AbstractContextManager[GroupPlayer]]

@@ -25,10 +25,11 @@ from typing import Any
 
 import torch
 
-from marft_agents.learning.ranks import Ranks, RankSettings, TorchRanks, is_lost
+from marft_agents.learning.rank_settings import RankSettings
+from marft_agents.learning.ranks import Ranks, TorchRanks, is_lost
 from marft_agents.policies.remote import shorten
 from marft_agents.rollouts.ray_workers import START_S, check_ray, other_versions, versions
-from marft_agents.rollouts.rollout_workers import OFF, RolloutSettings
+from marft_agents.rollouts.rollout_settings import OFF, RolloutSettings
 from marft_agents.setting_fields import SettingsError
 from marft_common.installation import pip_install
 

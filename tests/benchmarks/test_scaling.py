@@ -9,7 +9,8 @@ import torch
 
 from benchmarks import scaling
 from benchmarks.scaling import Times, main, plan, simulate
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.pretrained import load
 
 TIMES = Times(play_s=[1.0], learn_s=0.1, adapter_bytes=10, group_bytes=10.0, about={})

@@ -4,7 +4,8 @@ import torch
 from transformers import MistralConfig, MistralForCausalLM
 
 from marft_agents.generation import continuous_batching, decode_step
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.pretrained import Pretrained
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.models.tree_attention import run

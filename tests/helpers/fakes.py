@@ -288,7 +288,8 @@ def word_team(
     import torch
 
     from marft_agents.generation.sampling import SamplingParams
-    from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+    from marft_agents.models.adapted_base import AdaptedBase
+    from marft_agents.models.base_settings import LoraSettings
     from marft_agents.models.random_models import LINEAR_LAYERS
     from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 

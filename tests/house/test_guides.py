@@ -190,10 +190,11 @@ def test_one_turn_calls_what_is_listed_in_that_order(tmp_path):
     from marft_agents.generation.sampling import SamplingParams
     from marft_agents.learning.learner import Learner
     from marft_agents.learning.settings import LearnerSettings
-    from marft_agents.models.adapted_base import LoraSettings
+    from marft_agents.models.base_settings import LoraSettings
     from marft_agents.policies.language_model import build_team
     from marft_agents.runs.run_folder import RunFolder
-    from marft_agents.runs.trainer import Trainer, TrainingSchedule
+    from marft_agents.runs.schedule import TrainingSchedule
+    from marft_agents.runs.trainer import Trainer
 
     def make_env():
         return marft_envs.make("marft/math_duo-v0", data="embedded:stories")

@@ -16,7 +16,8 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.metric_names import TAKEN, agent_of, metric_prefix
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.run_folder import RunFolder
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.runs.validation import Validator
 from tests.helpers.fakes import CopyDigit, word_team
 

@@ -39,7 +39,7 @@ def test_a_model_takes_any_words():
     assert tokenizer("yes \\boxed{4} maybe").input_ids == [3, 5, 0]
     assert random_model("tiny-words").config().vocab_size == 24
     assert random_model("smollm2-135m") is None
-    experiment = Experiment.of("marft/math_duo-v0", models=name)
+    experiment = Experiment("marft/math_duo-v0", models=name)
     assert experiment.models == {"*": name}
 
 

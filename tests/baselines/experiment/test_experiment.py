@@ -28,7 +28,7 @@ STORIES = {"split": "train", "data": "embedded:stories"}
 
 
 def small(**settings):
-    return Experiment.of(DUO, keywords=STORIES, models="tiny", **SMALL, **settings)
+    return Experiment(DUO, keywords=STORIES, models="tiny", **SMALL, **settings)
 
 
 def timeless(run):
@@ -108,16 +108,16 @@ def test_an_unknown_setting_is_refused_by_name():
     with pytest.raises(SettingsError, match="learning_rate: no setting of an experiment has this name"):
         small(learning_rate=0.1)
     with pytest.raises(SettingsError, match="preset = 'big', wanted paper or "):
-        Experiment.of(DUO, preset="big")
+        Experiment(DUO, preset="big")
 
 
 def test_a_plain_experiment_has_the_settings_of_its_algorithm():
     assert Experiment(DUO).learner == Experiment.from_dict(Experiment(DUO).to_dict()).learner
-    assert Experiment(DUO, algorithm="grpo").learner.baseline == Experiment.of(DUO, algorithm="grpo").learner.baseline
+    assert Experiment(DUO, algorithm="grpo").learner.baseline == Experiment(DUO, algorithm="grpo").learner.baseline
 
 
 def test_a_recorded_run_of_a_probe_game_names_its_current_module():
-    record = Experiment.of("baselines.probes.digit_games:probe/copy_duo-v0", models="tiny").to_dict()
+    record = Experiment("baselines.probes.digit_games:probe/copy_duo-v0", models="tiny").to_dict()
     old = {**record, "env": "baselines.bench.probe_games:probe/copy_duo-v0"}
     assert Experiment.from_dict(old) == Experiment.from_dict(record)
 
@@ -144,7 +144,7 @@ SHORT = {"models": "tiny", "updates": 1, "groups": 1, "group_size": 2, "max_new_
 def test_prompts_a_reward_and_two_system_prompts_are_an_experiment(tmp_path):
     tasks = TaskSet.from_prompts(["Write vowels."], vowels, name="front-door")
     team = Team.from_prompts(["Plan a text.", "Write the text."])
-    experiment = Experiment.of(tasks, team=team, **SHORT)
+    experiment = Experiment(tasks, team=team, **SHORT)
     assert experiment.env == "own/front-door_team-v0"
     assert experiment.run(tmp_path / "run")["updates"] == 1
     assert report.write(tmp_path / "run").is_file()
@@ -155,20 +155,20 @@ def test_prompts_a_reward_and_two_system_prompts_are_an_experiment(tmp_path):
 
 def test_two_experiments_never_share_the_tasks_of_one():
     first, second = (TaskSet.from_prompts([text], vowels, name="twins") for text in ("One.", "Two."))
-    made = [Experiment.of(tasks, team="solo", **SHORT) for tasks in (first, second, first)]
+    made = [Experiment(tasks, team="solo", **SHORT) for tasks in (first, second, first)]
     assert [one.env for one in made] == ["own/twins_solo-v0", "own/twins2_solo-v0", "own/twins_solo-v0"]
     assert [one.build()[0]().unwrapped.tasks for one in made] == [first, second, first]
     other = dataclasses.replace(Team.preset("solo"), language="zh")
-    assert Experiment.of(first, team=other, **SHORT).env == "own/twins3_solo-v0"
+    assert Experiment(first, team=other, **SHORT).env == "own/twins3_solo-v0"
 
 
 def test_prompts_by_split_are_trained_validated_and_evaluated(tmp_path):
     splits = {}
     for split in ("train", "test"):
         splits[split] = TaskSet.from_prompts([f"Vowels to {split}."], vowels, name="by-split", split=split)
-    experiment = Experiment.of(splits, team="solo", validate_every=1, **SHORT)
-    assert experiment.env == Experiment.of(dict(splits), team="solo", **SHORT).env == "own/by-split_solo-v0"
-    assert Experiment.of(splits["train"], team="solo", **SHORT).env == "own/by-split2_solo-v0"
+    experiment = Experiment(splits, team="solo", validate_every=1, **SHORT)
+    assert experiment.env == Experiment(dict(splits), team="solo", **SHORT).env == "own/by-split_solo-v0"
+    assert Experiment(splits["train"], team="solo", **SHORT).env == "own/by-split2_solo-v0"
     experiment.run(tmp_path / "run")
     assert "validation/success" in read_metrics(tmp_path / "run")[-1]
     evaluate(tmp_path / "run", tmp_path / "test")
@@ -178,14 +178,14 @@ def test_prompts_by_split_are_trained_validated_and_evaluated(tmp_path):
 
 def test_tasks_without_a_team_say_how_to_make_one():
     with pytest.raises(SettingsError, match=r"team = None, wanted one that plays them, like team='solo'"):
-        Experiment.of(TaskSet.from_prompts(["One."], vowels), **SHORT)
+        Experiment(TaskSet.from_prompts(["One."], vowels), **SHORT)
 
 
 def test_a_team_takes_the_place_of_that_of_the_environment_and_paths_are_text(tmp_path):
     data = tmp_path / "sums.jsonl"
     data.write_text('{"question": "1 + 1?", "answer": "2"}\n')
     team = Team.from_prompts({"planner_0": "Plan.", "writer_0": "Write."})
-    experiment = Experiment.of("marft/math_duo-v0", keywords={"data": data}, team=team, **SHORT)
+    experiment = Experiment("marft/math_duo-v0", keywords={"data": data}, team=team, **SHORT)
     assert experiment.keywords == {"data": str(data), "team": team.to_dict()}
     assert experiment.build()[0]().possible_agents == ["planner_0", "writer_0"]
     assert Experiment.from_dict(json.loads(json.dumps(experiment.to_dict()))) == experiment

@@ -10,7 +10,7 @@ from baselines.experiment.environments import factory, scenarios, tasks_of
 from baselines.experiment.held_out_validation import ValidationSettings, held_out_tasks
 from baselines.experiment.learning_curve import draw_curve
 from marft_agents.runs.run_folder import read_metrics
-from marft_agents.runs.trainer import TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import CopyDigit, word_team
 

@@ -31,6 +31,7 @@ LIGHT = {
     "report": ["report", "{evaluation}", "--out", "{folder}/report.html"],
     "view": ["view", "--help"],
     "sandbox": ["sandbox", "build", "--help"],
+    "all flags of train": ["train", "--help-all"],
 }
 EVALUATION = {
     "env": "marft/gsm8k_duo-v0",
@@ -109,6 +110,21 @@ def test_a_heavy_command_without_torch_says_what_to_install():
         assert pip_install("agents") in error
         assert error.startswith("loading torch ...\n")
         assert error.count("\n") == 2
+
+
+def test_scripts_are_evaluated_without_torch_and_models_say_what_to_install(tmp_path):
+    out = ["--env", DUO[0], "--out", str(tmp_path / "run")]
+    scripted = ["eval", "--env", *DUO, "--policy", "scripted", "--limit", "1", "--out", str(tmp_path / "scripted")]
+    played, wrong, train, evaluate = without_agent_packages(
+        [scripted, ["train", *out, "--groups", "0"], ["train", *out], ["eval", *out, "--model", "tiny"]]
+    )
+    assert (played[0], json.loads((tmp_path / "scripted/evaluation.json").read_text())["accuracy"]) == (0, 1.0)
+    assert wrong == [1, "", "marft: error: groups = 0, wanted >= 1\n"]
+    for code, printed, error in (train, evaluate):
+        assert (code, printed) == (1, "")
+        assert error.startswith("loading torch ...\n")
+        assert pip_install("agents") in error
+    assert not list(tmp_path.glob("run/*.json*"))
 
 
 @pytest.mark.parametrize("name", PAGES)

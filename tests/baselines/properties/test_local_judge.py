@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import completion
 from marft_agents.policies.scripted import ScriptedPolicy

@@ -20,9 +20,9 @@ from baselines.experiment.experiment import Experiment
 from baselines.experiment.training import TrainingRun
 from marft_agents.generation.engine_settings import EngineSettings
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.ranks import RankSettings
+from marft_agents.learning.rank_settings import RankSettings
 from marft_agents.policies import language_model
-from marft_agents.rollouts.rollout_workers import RolloutSettings
+from marft_agents.rollouts.rollout_settings import RolloutSettings
 from marft_agents.runs.folder_lock import LOCK_FILE, RunFolderError
 from marft_agents.runs.run_folder import read_metrics
 from tests.helpers.bench_plan import write_plan

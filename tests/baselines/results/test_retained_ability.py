@@ -14,7 +14,7 @@ import envs_data
 from baselines.cli.main import main
 from baselines.results.retained_ability import Retained, retained, table
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.runs.retained_ability import Ability, Question, abilities, log_likelihoods
 

@@ -15,7 +15,8 @@ from marft_agents.generation.decode_step import decode_step
 from marft_agents.generation.prompt_cache import PromptCache, PromptCacheUse, PromptMemory
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.generation.step_engine import BLOCK, MOST_GRAPHS, StepEngine, in_buckets
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.setting_fields import SettingsError

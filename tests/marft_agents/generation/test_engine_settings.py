@@ -9,7 +9,7 @@ from transformers import Gemma4TextConfig, LlamaConfig
 from marft_agents.generation import engine_settings
 from marft_agents.generation.engine_settings import GIB, EngineSettings, bytes_of_token
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.pretrained import load_config
 from marft_agents.policies.language_model import build_team, engine_for
 from marft_agents.setting_fields import SettingsError

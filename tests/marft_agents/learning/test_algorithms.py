@@ -16,7 +16,8 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import CopyDigit, Market, word_team
 from tests.helpers.naive import adapters, assert_stepped_along, moved

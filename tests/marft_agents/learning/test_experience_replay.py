@@ -18,7 +18,8 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.supervised import demonstration
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action
 from tests.helpers.fakes import CopyDigit, word_team

@@ -21,10 +21,12 @@ from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.policy_update import PolicyStep
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import CopyDigit, Market, Probe, word_model, word_team
 from tests.helpers.naive import DESCENT, adapters, assert_stepped_along, gradient, logprobs, moved, play

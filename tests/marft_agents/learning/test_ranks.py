@@ -24,17 +24,10 @@ from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.distributed import follow, release
 from marft_agents.learning.divergence_error import DivergenceError
 from marft_agents.learning.learner import Learner
-from marft_agents.learning.ranks import (
-    ALONE,
-    LostRankError,
-    OtherRankOutOfMemoryError,
-    Ranks,
-    RankSettings,
-    TorchRanks,
-    is_lost,
-)
+from marft_agents.learning.rank_settings import RankSettings
+from marft_agents.learning.ranks import ALONE, LostRankError, OtherRankOutOfMemoryError, Ranks, TorchRanks, is_lost
 from marft_agents.policies.adapter_files import pack_adapters
-from marft_agents.rollouts.rollout_workers import RolloutSettings
+from marft_agents.rollouts.rollout_settings import RolloutSettings
 from marft_agents.runs import checkpoint
 from marft_agents.runs.ray_ranks import RankError, _cause, _refuse_unshared, check_ranks
 from marft_agents.setting_fields import SettingsError

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from marft_agents.learning.divergence_error import DivergenceError
-from marft_agents.learning.ranks import RankSettings
+from marft_agents.learning.rank_settings import RankSettings
 from marft_agents.learning.sharding import check_fsdp
 from marft_agents.runs import checkpoint
 from marft_agents.setting_fields import SettingsError

@@ -14,8 +14,9 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.models import adapter_stack
-from marft_agents.models.adapted_base import AUTO, AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
 from marft_agents.models.adapter_stack import AdapterStack
+from marft_agents.models.base_settings import AUTO, LoraSettings
 from marft_agents.models.pretrained import load
 from marft_agents.models.random_models import LINEAR_LAYERS
 from tests.helpers.adapted_models import stir

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM, Qwen2Config
 
 from marft_agents.generation.sampling import SamplingParams
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.chat_template import encode
 from marft_agents.models.context_window import ContextOverflowError, ContextSettings, movable, num_fixed, shorten
 from marft_agents.models.pretrained import Pretrained, context_length

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, CohereConfig, GemmaConfig, LlamaConfig, PhiConfig, Qwen3Config
 
 from marft_agents.models import fused_layers, tree_attention
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.fused_layers import fuse
 from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import LINEAR_LAYERS, byte_tokenizer

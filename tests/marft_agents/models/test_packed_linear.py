@@ -11,7 +11,7 @@ from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.packed_linear import MOST_ROWS, pack
 from marft_agents.models.pretrained import load
 from marft_agents.policies import language_model

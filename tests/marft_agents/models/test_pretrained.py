@@ -9,8 +9,10 @@ import torch
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
-from marft_agents.models.pretrained import ModelError, load
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
+from marft_agents.models.model_error import ModelError
+from marft_agents.models.pretrained import load
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Request
 from tests.helpers.fakes import Market, word_model

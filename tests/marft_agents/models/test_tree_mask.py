@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from marft_agents.learning.token_log_probs import action_hidden
 from marft_agents.models import tree_mask
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.prefix_tree import build_levels
 from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import LINEAR_LAYERS, byte_tokenizer

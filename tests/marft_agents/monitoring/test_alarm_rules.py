@@ -19,7 +19,8 @@ from marft_agents.monitoring.action_statistics import behaviour
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.alarms import KINDS, Health
 from marft_agents.policies.policy import text_action
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Action, SampledTurn, Shortening, Trajectory
 from tests.helpers.fakes import CopyDigit, Market, Probe, word_team

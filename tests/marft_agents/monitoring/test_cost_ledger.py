@@ -23,7 +23,8 @@ from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPo
 from marft_agents.rollouts.prompt_groups import GroupSettings, gather, play_groups
 from marft_agents.rollouts.rollout import collect, training_episodes
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.runs.validation import Validator
 from marft_agents.trajectory import Action, SampledTurn, Trajectory
 from tests.helpers.chooser import Chooser, spell

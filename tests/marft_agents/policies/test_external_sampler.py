@@ -17,14 +17,15 @@ from baselines.experiment.samplers import check_sampler, open_sampler
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.pretrained import load
 from marft_agents.models.random_models import LINEAR_LAYERS, word_level
 from marft_agents.policies.canary import PROMPT, WIDTH, Canary, first_token_log_probs
-from marft_agents.policies.external_sampler import SamplerError
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent
 from marft_agents.policies.policy import Request, Sampler
 from marft_agents.policies.remote import RemoteError
+from marft_agents.policies.sampler_error import SamplerError
 from marft_agents.policies.scripted import MixedPolicy, ScriptedPolicy
 from marft_agents.policies.server_log import log_path
 from marft_agents.policies.server_sampler import ServerSampler

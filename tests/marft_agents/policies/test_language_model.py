@@ -11,9 +11,10 @@ import torch
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.chat_template import encode, end_token_ids, merge_turns, messages_of
-from marft_agents.models.pretrained import ModelError
+from marft_agents.models.model_error import ModelError
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent, build_team
 from marft_agents.policies.policy import Request

@@ -12,14 +12,15 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.batch import build_batch
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.models.adapted_base import LoraSettings
-from marft_agents.models.pretrained import ModelError
-from marft_agents.policies.language_model import LanguageModelTeam, build_team, models_of
+from marft_agents.models.base_settings import LoraSettings
+from marft_agents.models.model_error import ModelError
+from marft_agents.policies.language_model import LanguageModelTeam, build_team
 from marft_agents.policies.partners import (
     AgentModel,
     RemoteSettings,
     agent_model,
     check_partners,
+    models_of,
     open_partner,
     split_item,
 )
@@ -28,7 +29,8 @@ from marft_agents.policies.remote import RemoteError
 from marft_agents.rollouts.rollout import EpisodeStart, collect
 from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from tests.helpers.endpoint import serving
 from tests.helpers.fakes import CopyDigit, Market, word_team
 from tests.helpers.naive import adapters, moved

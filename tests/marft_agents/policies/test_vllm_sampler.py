@@ -23,8 +23,8 @@ import pytest
 from baselines.cli.main import main
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.random_models import word_level
-from marft_agents.policies.external_sampler import SamplerError
 from marft_agents.policies.remote import RemoteError
+from marft_agents.policies.sampler_error import SamplerError
 from marft_agents.policies.server_sampler import ServerSampler
 from marft_agents.policies.vllm_sampler import VllmSampler
 from tests.marft_agents.policies.test_external_sampler import (  # noqa: F401  tests that are collected here too, with the fixtures of this module

@@ -10,7 +10,7 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.models import pretrained
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.pretrained import dtype_on, load
 from marft_agents.policies import language_model
 from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters

@@ -22,14 +22,17 @@ from transformers import (
 
 from marft_agents.generation.continuous_batching import Prompt, generate
 from marft_agents.generation.kv_cache import KVCache, PrefixFamily, families
-from marft_agents.generation.sampling import SamplingParams, scale
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.generation.token_sampling import scale
 from marft_agents.learning.pass_size import PassSize
 from marft_agents.learning.scoring import LogProbScorer
 from marft_agents.learning.token_log_probs import LOGITS, action_hidden, chunk_rows, score_tokens
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.context_window import ContextSettings
+from marft_agents.models.model_error import ModelError
 from marft_agents.models.prefix_tree import build_levels, choose_cuts
-from marft_agents.models.pretrained import ModelError, Pretrained, load
+from marft_agents.models.pretrained import Pretrained, load
 from marft_agents.models.random_models import byte_tokenizer
 from marft_agents.models.tree_attention import attend, causal_mask, install
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent

@@ -18,9 +18,10 @@ from marft_agents.generation.step_engine import StepEngine
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.learning.supervised import demonstration
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.chat_template import encode
-from marft_agents.models.pretrained import ModelError, context_length, load_tokenizer
+from marft_agents.models.model_error import ModelError
+from marft_agents.models.pretrained import context_length, load_tokenizer
 from marft_agents.policies.adapter_files import save_adapter
 from marft_agents.policies.language_model import build_team
 from marft_agents.policies.policy import Request

@@ -25,10 +25,11 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.algorithms import learner_settings
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.models.adapted_base import LoraSettings
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.policies.language_model import build_team
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from tests.helpers.fakes import CopyDigit, Probe, RelayDigit, RouteToExpert, SumDigits, word_team
 
 GAMES = {"copy": CopyDigit, "sum": SumDigits, "route": RouteToExpert, "relay": RelayDigit}

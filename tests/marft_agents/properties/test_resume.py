@@ -15,7 +15,8 @@ from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs import checkpoint
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from tests.helpers.fakes import Market, word_team
 from tests.helpers.full_disk import largest_file
 from tests.helpers.run_outcome import outcome

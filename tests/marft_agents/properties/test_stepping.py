@@ -17,7 +17,8 @@ from marft_agents.policies.policy import text_action
 from marft_agents.policies.scripted import RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.rollout import collect, draw_seed, training_episodes
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from tests.helpers.fakes import CopyDigit, Market, word_team
 from tests.helpers.naive import adapters, play
 

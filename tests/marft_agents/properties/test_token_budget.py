@@ -11,7 +11,8 @@ from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import UPDATES, Trainer, TrainingSchedule
+from marft_agents.runs.schedule import UPDATES, TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.runs.validation import Validator
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import CopyDigit, Market, word_team

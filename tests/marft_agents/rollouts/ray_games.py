@@ -10,7 +10,8 @@ from pathlib import Path
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.rollouts.rollout_source import GroupPlayer
-from marft_agents.runs.trainer import TrainingSchedule, group_settings
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import group_settings
 from tests.helpers.fakes import Market, word_team
 
 SCHEDULE = TrainingSchedule(updates=2, groups=4, group_size=2, seed=3)

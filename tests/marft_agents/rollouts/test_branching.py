@@ -14,7 +14,8 @@ from marft_agents.policies.policy import text_action
 from marft_agents.rollouts.branching import TURNS, branch
 from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError, GroupSettings
 from marft_agents.rollouts.rollout import collect, training_episodes
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.trajectory import EpisodeStart
 from tests.helpers.chooser import Chooser, spell
 from tests.helpers.fakes import Market, RouteToExpert, word_team

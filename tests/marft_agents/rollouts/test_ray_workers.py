@@ -16,8 +16,9 @@ import pytest
 from baselines.cli.main import main
 from marft_agents.learning.learner import Learner
 from marft_agents.rollouts.ray_workers import RayWorkers, RolloutWorkerError, cluster
+from marft_agents.rollouts.rollout_settings import RolloutSettings
 from marft_agents.rollouts.rollout_source import GroupPlayer, LocalRollouts
-from marft_agents.rollouts.rollout_workers import RolloutSettings, WorkerRollouts
+from marft_agents.rollouts.rollout_workers import WorkerRollouts
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics
 from marft_agents.runs.trainer import Trainer, group_settings

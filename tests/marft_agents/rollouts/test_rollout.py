@@ -18,8 +18,10 @@ from marft_agents.policies.policy import Request, failed_action, text_action
 from marft_agents.policies.scripted import MixedPolicy, RandomPolicy, ScriptedPolicy
 from marft_agents.rollouts.prompt_groups import AllEpisodesFailedError
 from marft_agents.rollouts.rollout import EpisodeStart, collect, draw_seed, training_episodes
+from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs.evaluation import evaluate
-from marft_agents.runs.trainer import Trainer, TrainingSchedule, refuse_unsuitable
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from tests.helpers.fakes import ANY_TEXT, Broken, CopyDigit, Market, word_team
 from tests.helpers.naive import adapters, moved
 

@@ -23,11 +23,13 @@ from marft_agents.policies.adapter_files import pack_adapters, unpack_adapters
 from marft_agents.policies.policy import text_action
 from marft_agents.rollouts import ray_workers
 from marft_agents.rollouts.prompt_groups import GroupSettings, PromptGroup
+from marft_agents.rollouts.rollout_settings import RolloutSettings, refuse_uncorrected
 from marft_agents.rollouts.rollout_source import GroupPlayer, LocalRollouts
-from marft_agents.rollouts.rollout_workers import Played, RolloutSettings, WorkerRollouts, refuse_uncorrected
+from marft_agents.rollouts.rollout_workers import Played, WorkerRollouts
 from marft_agents.runs import checkpoint
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import Trainer, TrainingSchedule, group_settings
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer, group_settings
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import SampledTurn, Trajectory
 from marft_common.installation import pip_install

@@ -21,7 +21,8 @@ from safetensors.torch import load_file, save_file
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.models.adapted_base import AdaptedBase, LoraSettings
+from marft_agents.models.adapted_base import AdaptedBase
+from marft_agents.models.base_settings import LoraSettings
 from marft_agents.models.random_models import LINEAR_LAYERS
 from marft_agents.policies.adapter_files import folder_names
 from marft_agents.policies.language_model import LanguageModelTeam, LocalAgent

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from baselines.cli.main import main
-from marft_agents.learning.ranks import RankSettings
+from marft_agents.learning.rank_settings import RankSettings
 from marft_agents.runs.ray_ranks import RankError, run_ranks
 from tests.helpers.rank_runs import RUNS, die, differences, finish, finish_all, start
 from tests.helpers.run_outcome import outcome

@@ -19,7 +19,8 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError
 from marft_agents.runs.rollback import Guard
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.fakes import Market, Probe, word_team
 from tests.helpers.rows import rows_of

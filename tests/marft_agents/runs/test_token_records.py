@@ -10,8 +10,9 @@ import pytest
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.runs.run_folder import RunFolder
+from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.runs.token_records import TokenRecorder, pieces_of
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_envs import make
 from tests.helpers.fakes import CopyDigit, word_team
 
@@ -92,7 +93,7 @@ def test_an_untrained_trajectory_has_tokens_without_advantages(tmp_path):
 
 def test_whole_records_hold_what_each_agent_saw(tmp_path):
     from marft_agents.generation.sampling import SamplingParams
-    from marft_agents.models.adapted_base import LoraSettings
+    from marft_agents.models.base_settings import LoraSettings
     from marft_agents.policies.language_model import build_team
 
     env = lambda: make("marft/gsm8k_duo-v0", data="embedded:stories", split="train")  # noqa: E731

@@ -15,7 +15,8 @@ from marft_agents.runs import checkpoint
 from marft_agents.runs.checkpoint import CheckpointError
 from marft_agents.runs.evaluation import evaluate
 from marft_agents.runs.run_folder import RunFolder, read_metrics
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_agents.runs.validation import Best, Validator, better, validations
 from marft_agents.setting_fields import SettingsError
 from marft_agents.trajectory import Trajectory

@@ -8,7 +8,9 @@ from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
 from marft_agents.policies.scripted import MixedPolicy
-from marft_agents.runs.trainer import Trainer, TrainingSchedule, refuse_unsuitable
+from marft_agents.rollouts.text_spaces import refuse_unsuitable
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from tests.helpers.fakes import word_team
 
 

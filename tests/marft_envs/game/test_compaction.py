@@ -11,7 +11,8 @@ import pytest
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.learning.learner import Learner
 from marft_agents.learning.settings import LearnerSettings
-from marft_agents.runs.trainer import Trainer, TrainingSchedule
+from marft_agents.runs.schedule import TrainingSchedule
+from marft_agents.runs.trainer import Trainer
 from marft_envs import Episode, FlexMG, Outcome, Task, TaskList, replay
 from marft_envs.dependency import DependencyError, from_dict, schedule
 from marft_envs.dependency.drawing import mermaid

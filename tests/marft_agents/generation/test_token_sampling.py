@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from marft_agents.generation.sampling import SamplingParams, choose, draw, support_ids
+from marft_agents.generation.sampling import SamplingParams
+from marft_agents.generation.token_sampling import choose, draw, support_ids
 from marft_agents.setting_fields import SettingsError
 from tests.helpers.naive import support_mask
 
@@ -114,7 +115,7 @@ def test_top_p_is_a_share_of_what_top_k_left():
     "sampling", [SamplingParams(top_k=7), SamplingParams(top_p=0.9), SamplingParams(top_k=9, top_p=0.5)]
 )
 def test_support_is_that_of_the_ordered_vocabulary(monkeypatch, sampling, nucleus):
-    monkeypatch.setattr("marft_agents.generation.sampling.NUCLEUS", nucleus)
+    monkeypatch.setattr("marft_agents.generation.token_sampling.NUCLEUS", nucleus)
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(50, 300, generator=generator) * torch.linspace(0.1, 6, 50)[:, None]
     for row, wanted in zip(support_ids(logits, sampling), support_mask(logits, sampling), strict=True):
