@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import baselines
 from baselines.cli.close_names import did_you_mean
@@ -73,16 +73,29 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**{"allow_abbrev": False} | keywords)
+        self._given: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse the arguments; refuse unknown flags here, where the flags of the command are known."""
+        self._given = list(sys.argv[1:] if args is None else args)
         found, left = super().parse_known_args(args, namespace)
-        if unknown := next((text for text in left if text.startswith("--")), None):
-            known = {
-                name: action.help or "" for name, action in self._option_string_actions.items() if name[:2] == "--"
-            }
-            self.error(f"unrecognized arguments: {' '.join(left)}" + did_you_mean(unknown.partition("=")[0], known))
+        if any(text.startswith("--") for text in left):
+            self.error(self._unrecognized(left))
         return found, left
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2. An unknown flag is told before arguments that are missing, perhaps because of it."""
+        flags = [text for text in self._given if text[:1] == "-" and text.partition("=")[0] not in self._known]
+        super().error(self._unrecognized(flags) if flags and "arguments are required" in message else message)
+
+    @property
+    def _known(self) -> dict[str, str]:
+        return {name: action.help or "" for name, action in self._option_string_actions.items()}
+
+    def _unrecognized(self, arguments: Sequence[str]) -> str:
+        wrong = next((text for text in arguments if text.startswith("--")), "").partition("=")[0]
+        known = {name: told for name, told in self._known.items() if name.startswith("--")}
+        return f"unrecognized arguments: {' '.join(arguments)}" + did_you_mean(wrong, known)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

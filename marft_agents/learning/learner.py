@@ -191,9 +191,13 @@ class Learner:
             return metrics
         _refuse_non_finite_rewards(batch)
         if settings.rewards == "team" and any(turn.rewards for t in trajectories for turn in t.turns):
+            try:
+                replace(settings, rewards="own")
+                advice = "give --rewards own to train each agent on its own rewards"
+            except SettingsError as error:
+                advice = f"this algorithm takes no others ({error})"
             warnings.warn(
-                "the environment pays its agents differently, and they are trained on the mean: give --rewards own to "
-                "train each agent on its own rewards",
+                f"the environment pays its agents differently, and they are trained on the mean: {advice}",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -77,6 +77,9 @@ def ends_together(make: Make, cycles: int) -> str:
     return ""
 
 
+OWN_REWARDS = "ippo, or an algorithm without a critic"  # algorithms that take them
+
+
 def team_reward(make: Make, cycles: int) -> str:
     """Check that all agents get one finite reward in the same step, unless the game promises individual rewards."""
     env = begun(make)
@@ -87,7 +90,10 @@ def team_reward(make: Make, cycles: int) -> str:
     if not pays_individually(env):
         return f"{next(iter(totals.values())):g} in a game of plain actions"
     paid = ", ".join(f"{agent} {total:g}" for agent, total in totals.items())
-    return f"individual rewards ({paid}): train on them with --rewards own; --rewards team takes their mean"
+    return (
+        f"individual rewards ({paid}): train on them with --rewards own ({OWN_REWARDS}); --rewards team takes their "
+        "mean"
+    )
 
 
 def _add_paid(env: AnyAEC, totals: dict[str, float]) -> None:

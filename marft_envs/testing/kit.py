@@ -36,7 +36,7 @@ RULES = (
         "one team reward",
         contract.team_reward,
         "pay all agents the same finite number in the same step, or promise `individual_rewards` in the metadata and "
-        "train with --rewards own",
+        f"train with --rewards own ({contract.OWN_REWARDS})",
     ),
     Rule("infos are numbers with fixed keys", contract.numeric_infos, "leave text to the trace; 0 where it is unset"),
     Rule("observe is pure", contract.looking_is_free, "compute from the history; change nothing in observe()"),

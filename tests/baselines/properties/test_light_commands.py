@@ -192,6 +192,8 @@ def test_the_version_is_that_of_the_package(capsys):
         (["train", "--epoch=1"], "--epochs or --ppo-epochs"),
         (["train", "--algorithm", "ppo"], "ppo-a or ppo-t or ippo or mappo"),
         (["envs", "--jsn"], "--json"),
+        (["--verison"], "--version"),
+        (["report", "--compar=runs/b"], "--compare"),
     ],
 )
 def test_an_unknown_name_gets_the_close_ones(capsys, arguments, close):

@@ -172,3 +172,6 @@ def test_the_mean_of_different_rewards_is_said_and_each_is_recorded():
     assert [turn.get("rewards") for turn in record] == [None, dict(trajectories[0].turns[1].rewards)]
     with pytest.warns(RuntimeWarning, match="trained on the mean: give --rewards own"):
         steps(trajectories, "grpo", Opposed.speakers, "team")
+    trajectories = played(Opposed, "marft-a", Opposed.speakers)
+    with pytest.warns(RuntimeWarning, match=r"takes no others \(rewards = 'own': .* wanted credit = 'own'"):
+        steps(trajectories, "marft-a", Opposed.speakers, "team")

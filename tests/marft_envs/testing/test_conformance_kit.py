@@ -157,7 +157,8 @@ def test_promised_individual_rewards_conform_and_the_report_says_how_to_train_on
     assert report.passed, str(report)
     paid = next(check.found for check in report.checks if check.name == "one team reward")
     assert paid == (
-        "individual rewards (a_0 1, b_0 0, c_0 0): train on them with --rewards own; --rewards team takes their mean"
+        "individual rewards (a_0 1, b_0 0, c_0 0): train on them with --rewards own "
+        "(ippo, or an algorithm without a critic); --rewards team takes their mean"
     )
 
 
