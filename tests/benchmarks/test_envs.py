@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.envs import compare, configurations, conformance_cost, main
+from benchmarks.envs import compare, configurations, main
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,6 +20,10 @@ def test_the_benchmark_measures_every_view(tmp_path):
     }  # fmt: skip
     assert all(row["turns_per_cpu_s"] > 0 for row in found["turns"])
     assert found["import"]["torch"] is False
+    for kit in found["conformance"]:
+        assert kit["passed"]
+        assert kit["rules"] > 20
+        assert 0 < kit["cpu_s"] < 60
 
 
 def test_a_checkout_is_as_fast_as_itself():
@@ -27,8 +31,8 @@ def test_a_checkout_is_as_fast_as_itself():
 
     assert [what for what, *_ in rows] == list(configurations())
     for what, before, now, ratios in rows:
-        assert 1 < now < 10_000, what  # microseconds
-        assert 0.2 < before / now < 5, what
+        assert min(before, now) > 1, what  # microseconds
+        assert 0.05 < before / now < 20, what  # of slices of 3 ms, where a busy machine may take one of them away
         assert len(ratios) == 5
         assert ratios == sorted(ratios)
 
@@ -38,14 +42,6 @@ def test_a_step_of_the_parallel_view_counts_as_the_turns_of_its_layer():
     turns = {view: next(games[f"octet, horizon 1, {view}"]) for view in ("bare", "TurnParallel", "SharedPolicyEnv")}
 
     assert turns == {"bare": 8, "TurnParallel": 8, "SharedPolicyEnv": 8}
-
-
-def test_the_cost_of_conformance_is_that_of_a_passed_check():
-    cost = conformance_cost("duo")
-
-    assert cost["passed"]
-    assert cost["rules"] > 20
-    assert 0 < cost["cpu_s"] < 60
 
 
 def test_a_folder_without_the_project_is_refused(tmp_path, capsys):

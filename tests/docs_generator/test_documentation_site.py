@@ -21,6 +21,7 @@ from marft_agents.metric_names import LEDGER
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
+    """The source of the whole site, with a picture of every team: seconds."""
     return assemble(reference_pages.pages(), tmp_path_factory.mktemp("drawings"))
 
 
@@ -63,6 +64,7 @@ def test_formulas_become_mathml():
     assert re.search(r"<math [^>]*display=\"block\".*<mi>x</mi>", math_block("x^2"))
 
 
+@pytest.mark.long
 def test_every_page_of_the_repository_is_on_the_site_and_in_the_navigation(tree):
     shown = re.findall(r"'([\w./-]+\.md)'", str(tree.nav))
     assert len(shown) == len(set(shown))
@@ -71,6 +73,7 @@ def test_every_page_of_the_repository_is_on_the_site_and_in_the_navigation(tree)
     assert set(shown) == {place for place in tree.pages if not place.startswith("source/")}
 
 
+@pytest.mark.long
 def test_a_page_without_a_row_in_the_index_is_shown_under_more(tree):
     from docs_generator.source_tree import navigation
 
@@ -81,6 +84,7 @@ def test_a_page_without_a_row_in_the_index_is_shown_under_more(tree):
         del tree.pages["new_page.md"]
 
 
+@pytest.mark.long
 def test_every_command_and_flag_has_its_line(tree):
     assert {f"reference/commands/{name}.md" for name in COMMANDS} <= set(tree.pages)
     assert "| `--group-size INT` |" in tree.pages["reference/commands/train.md"]
@@ -102,6 +106,7 @@ def test_a_page_of_a_command_shows_groups_defaults_and_subcommands():
     assert "secret" not in page.replace("--secret SECRET", "")
 
 
+@pytest.mark.long
 def test_every_setting_and_metric_has_its_line(tree):
     assert "## LearnerSettings" in tree.pages["reference/settings.md"]
     for name in LearnerSettings.__dataclass_fields__:
@@ -110,6 +115,7 @@ def test_every_setting_and_metric_has_its_line(tree):
         assert f"| `AGENT/{name}` |" in tree.pages["reference/metrics.md"]
 
 
+@pytest.mark.long
 def test_every_environment_has_a_picture_of_each_team(tree):
     for place in tree.pages:
         if re.fullmatch(r"environments/(?!index)\w+\.md", place):
@@ -120,6 +126,7 @@ def test_every_environment_has_a_picture_of_each_team(tree):
                 assert (tree.copied[f"environments/{task}_{team}.svg"]).read_text(encoding="utf-8").startswith("<?xml")
 
 
+@pytest.mark.long
 def test_llms_txt_lists_the_pages_and_begins_with_the_page_for_agents(tree):
     text = tree.copied["llms.txt"]
     assert text.startswith("# MARFT\n\n> ")

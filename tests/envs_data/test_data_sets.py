@@ -78,7 +78,9 @@ def test_no_text_is_in_both_splits_or_twice_in_one(name):
     assert len(seen) == len(set(seen))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name == "codeforces" else ()) for name in NAMES]
+)
 def test_no_template_uses_the_same_parameters_twice(name):
     keys = Counter((item.template, item.draft.parameters) for item in dealt(name))
     assert max(keys.values()) == 1

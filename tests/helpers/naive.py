@@ -27,7 +27,7 @@ def play(team, make_env=Market, *, episodes=6, seed=0, policy=None):
     if policy is not None:
         return collected()
     env = make_env()
-    key = (*_content(team), str((type(env), vars(env))), episodes, seed)
+    key = (*_content(team), type(env), str(vars(env)), episodes, seed)
     if key not in _PLAYED:
         _PLAYED[key] = collected()
     return list(_PLAYED[key])

@@ -42,7 +42,7 @@ from tests.house.run_page import SEPARATOR
 
 AGENTS = ("docs/agents.md",)  # test_agents_page.py follows it
 TUTORIAL = tuple(rows_of_the_index("Tutorial"))
-LONG = ("README.md", "docs/command_line.md", "docs/learner.md", *TUTORIAL)  # they train
+LONG = ("README.md", "docs/command_line.md", "docs/learner.md", "docs/tasks.md", *TUTORIAL)  # they train
 RUN = [(page,) for page in PAGES if page not in (*TUTORIAL, *QUOTING, *AGENTS)] + [TUTORIAL]
 OWN_SETTINGS = {"luck.toml": GraderSettings.of, "hotel.toml": ToolFile.read}  # files that are no config of a command
 

@@ -426,9 +426,9 @@ def test_the_order_of_agents_within_an_update():
 
 def test_the_semi_greedy_order_starts_with_the_largest_advantages():
     # the reward comes at the end and V = 0: the further from it, the smaller the advantages
-    drawn = trained({"agent_order": "semi-greedy", "discount": 0.5}, 12, pay=1.0)
+    drawn = trained({"agent_order": "semi-greedy", "discount": 0.5}, 6, pay=1.0)
     assert set(drawn) == {"cab", "cba"}
-    alike = trained({"agent_order": "semi-greedy", "credit": "round"}, 16, pay=1.0)
+    alike = trained({"agent_order": "semi-greedy", "credit": "round"}, 9, pay=1.0)
     assert {order[0] for order in alike} == {"a", "b", "c"}
 
 
@@ -644,8 +644,10 @@ def rounded():
     return team, trajectories
 
 
-@pytest.mark.parametrize("passes", [{}, {"ppo_epochs": 2}])
-@pytest.mark.parametrize("name", ["marft-a", "marft-t", "gspo", "happo", "a2po", "reinforce++"])
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [("marft-a", {}), *((name, {"ppo_epochs": 2}) for name in ("marft-t", "gspo", "happo", "a2po", "reinforce++"))],
+)
 def test_the_first_ratio_is_one_in_half_precision_too(name, passes, rounded):
     team, trajectories = rounded
     settings = learner_settings(name, policy_lr=1e-12, micro_batch=64, **passes)

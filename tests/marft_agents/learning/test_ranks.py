@@ -216,6 +216,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.long
 def test_two_processes_go_on_after_one_ran_out_of_memory(tmp_path):
     meeting = f"file://{tmp_path / 'meeting'}"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

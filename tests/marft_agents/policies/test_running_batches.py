@@ -97,7 +97,7 @@ def test_games_do_not_wait_for_the_last_action_of_the_others(team, rows):
 def test_without_end_of_patience_the_clock_decides_nothing(team, rows):
     def play(seed, patience=math.inf):
         rows.clear()
-        played = collect(slow(seed), team, training_episodes(0, 0, 5, 1), seed=0, num_envs=3, patience=patience)
+        played = collect(slow(seed), team, training_episodes(0, 0, 4, 1), seed=0, num_envs=3, patience=patience)
         return tokens(played), logprobs(played), list(rows)
 
     first = play(0)
@@ -153,11 +153,12 @@ def test_requests_may_come_from_any_thread(team, base):
 
 def test_threads_of_equal_sampling_parameters_share_the_steps_of_one_batch(team, rows):
     warm, requests = SamplingParams(temperature=2.0, max_new_tokens=26), 6
-    batches, found = RunningBatches(team), {}
+    batches, found, joined = RunningBatches(team), {}, threading.Barrier(requests)
 
     def ask(k):
         sampling = warm if k == 5 else SAMPLING
         with batches.joined(sampling) as policy:
+            joined.wait()  # else the first may be done before the last one is started
             found[k] = [
                 policy.act([Request("buyer_0", f"{k} {turn}", np.random.default_rng(k))])[0] for turn in range(2)
             ]

@@ -87,7 +87,9 @@ def test_an_action_ends_at_every_end_token_of_its_family(name, folder, monkeypat
     assert base.tokenizer.convert_ids_to_tokens(int(lesson.token_ids[-1])) == FAMILIES[name].closing
 
 
-@pytest.mark.parametrize("name", PLAYS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if place % 3 else ()) for place, name in enumerate(PLAYS)]
+)
 def test_blocks_of_steps_with_padding_sample_the_same_actions(name, folder):
     """As captured steps run: rounded sizes, one memory, tokens that are read a block late."""
     [base] = build(folder(name)).bases

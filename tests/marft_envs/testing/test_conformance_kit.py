@@ -60,8 +60,9 @@ def test_every_registered_environment_conforms(name):
     assert left_out <= {"no answer is judged"}, str(report)  # worlds have a goal and no judge
 
 
-def test_every_registered_environment_plays_alike_in_other_processes():
-    compare_elsewhere([partial(quick, name) for name in OURS])
+@pytest.mark.parametrize("like_others", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_every_registered_environment_plays_alike_in_other_processes(like_others):
+    compare_elsewhere([partial(quick, name) for name in OURS if unlike_others(name) != like_others])
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -88,8 +88,15 @@ def tokens(game, **kwargs):
     return TokenObservation(TokenAction(game(**kwargs), digits, 1, grammar=lambda written: range(3)), seen, 3)
 
 
-@pytest.mark.parametrize("learn", [shared, independent])
-@pytest.mark.parametrize("make", [candidates, tokens])
+@pytest.mark.parametrize(
+    ("make", "learn"),
+    [
+        (candidates, independent),
+        (tokens, shared),
+        pytest.param(candidates, shared, marks=pytest.mark.long),
+        pytest.param(tokens, independent, marks=pytest.mark.long),
+    ],
+)
 def test_copying_a_digit_is_learnt_and_only_by_hearing_it(learn, make):
     reached = learn(make(CopyDigit), 1200, np.random.default_rng(0))
     mute = learn(make(CopyDigit, mute=True), 400, np.random.default_rng(0))
