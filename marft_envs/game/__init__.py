@@ -2,7 +2,8 @@
 
 | module | holds |
 |---|---|
-| `flex_mg` | the game loop, as a PettingZoo AEC environment |
+| `flex_mg` | definition and rules of the game, as a PettingZoo AEC environment |
+| `readable_game` | its other half, which changes nothing: observations, infos, pictures, copies |
 | `arguments` | checks of its arguments |
 | `state` | the state of one game |
 | `observation`, `infos`, `render` | what agents, learners and people see of it |

@@ -21,25 +21,21 @@ Version history: v0, first version.
 
 from __future__ import annotations
 
-import copy
 import math
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium import logger, spaces
+from gymnasium import spaces
 from gymnasium.utils import seeding
-from pettingzoo import AECEnv
 
-from marft_common.visible_text import visible
 from marft_envs.communication.action_views import Communication
-from marft_envs.dependency import Dependency, DependencyError, Roster, RoundPlan, as_dependency
+from marft_envs.dependency import Dependency, DependencyError, Roster, as_dependency
 from marft_envs.game.arguments import check_tasks, longest_conversation, one_of, positive
 from marft_envs.game.episode import Episode
 from marft_envs.game.infos import Infos
 from marft_envs.game.observation import Views, Window
-from marft_envs.game.render import picture, transcript
+from marft_envs.game.readable_game import ReadableGame
 from marft_envs.game.rewards import RewardFunction, TeamReward, as_reward
 from marft_envs.game.state import GameState, RoundHistory
 from marft_envs.game.task import (
@@ -55,7 +51,7 @@ from marft_envs.game.task import (
     session_starter,
 )
 from marft_envs.game.turn import Turn
-from marft_envs.spaces import Message, TextObservation, UnicodeText, clean, fit
+from marft_envs.spaces import Message, UnicodeText, clean, fit
 from marft_envs.teams.profile import ENVIRONMENT
 from marft_envs.teams.team import Team, as_team
 
@@ -64,7 +60,7 @@ Reward = str | Mapping[str, Any] | TeamReward | Callable[[Outcome], float]
 _ROUND_TEXT = {"en": "Round {round} of {horizon}.", "zh": "第{round}轮，共{horizon}轮。"}
 
 
-class FlexMG(AECEnv[str, Any, Any]):
+class FlexMG(ReadableGame):
     """PettingZoo AEC environment of a team, a task set and a dependency.
 
     Args:
@@ -101,7 +97,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         "render_fps": 1,
     }
 
-    # The definition of the game, which never changes. V is Unicode; γ is the learner's.
+    # ⟨V, N, S, O, A, T, R, γ, D⟩, which never change. V is Unicode; γ is the learner's.
     possible_agents: list[str]  # N: the agents, in team order
     team: Team  # Their profiles: system prompts, who answers, tools
     state_space: UnicodeText  # S as text: the whole conversation
@@ -117,18 +113,6 @@ class FlexMG(AECEnv[str, Any, Any]):
     max_action_chars: int  # Longer actions are cut
     render_mode: str | None  # None, "human" or "ansi"
     _begin_session: Callable[[Task, Roster, np.random.Generator], Session]  # `begin` of the tasks
-    _views: Views  # Observations and visible actions, as D, the forms and the window make them of the state
-    _infos: Infos  # Numbers about the state beside the observations
-
-    # The running game, new with each reset.
-    np_random: np.random.Generator | None  # The environment's own generator; None before the first reset
-    agents: list[str]  # Agents that have not left
-    agent_selection: str  # Agent that acts next
-    rewards: dict[str, float]  # Reward of the last step, the same for all
-    terminations: dict[str, bool]  # True once the task lets nothing follow
-    truncations: dict[str, bool]  # True once the horizon has ended the game
-    _cumulative_rewards: dict[str, float]  # Rewards since the agent's last turn
-    _state: GameState  # Task, rounds, turns, outcomes and rewards; missing before the first reset
 
     def __init__(
         self,
@@ -171,7 +155,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         self.observation_spaces = {agent: UnicodeText(room) for agent in self.possible_agents}
         self.action_spaces = {agent: UnicodeText(self.max_action_chars) for agent in self.possible_agents}
         self.state_space = UnicodeText(room)
-        self.agents = []
+        self.agents = []  # None live before the first reset
         self.np_random = None
 
     @property
@@ -198,7 +182,9 @@ class FlexMG(AECEnv[str, Any, Any]):
             settings["compaction"] = self.window.compaction
         return settings
 
-    # ------------------------------------------------------------------ play
+    def episode(self) -> Episode:
+        """Return the record of the game so far; before the next reset, also after the end."""
+        return self._state.episode(self.metadata["name"], self.settings, self.team.fingerprint)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game.
@@ -215,6 +201,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         if seed is not None or self.np_random is None:
             self.np_random, _ = seeding.np_random(seed)
         options = options or {}
+        # s_0: the task, and what its session draws from the same generator. So the seed alone gives the game.
         index = choose_task(self.tasks, options, self.np_random, self.metadata["name"])
         task = self.tasks[index]
         session = self._begin_session(task, self.team.roster, self.np_random)
@@ -252,7 +239,7 @@ class FlexMG(AECEnv[str, Any, Any]):
                 "(None only for an agent that has ended)"
             )
         self._take(agent, *fit(str(action), self.max_action_chars))
-        self._cumulative_rewards[agent] = 0.0
+        self._cumulative_rewards[agent] = 0.0  # `last` has shown it; what is paid now counts to its next turn
         played = self._state.rounds[-1]
         if played.is_over:
             self._finish_round()
@@ -282,6 +269,7 @@ class FlexMG(AECEnv[str, Any, Any]):
         messages = {agent: Message("user", clean(text), ENVIRONMENT) for agent, text in private.items()}
         played = RoundHistory(Message("user", clean(opening), ENVIRONMENT), messages)
         state.begin(played)
+        # D_t: chosen by the numbers of the state, then planned with all earlier turns in view.
         played.dependency = self.dependency.given(self._infos.begin_step(state))
         played.plan = played.dependency.plan(self.team.roster, len(state.rounds) - 1, state.turns)
         self.agent_selection = played.plan.order[0]
@@ -291,9 +279,10 @@ class FlexMG(AECEnv[str, Any, Any]):
         """Record an action; in an open round D then decides who acts next."""
         state, played = self._state, self._state.rounds[-1]
         number, layer = len(state.rounds) - 1, played.plan.layer_of[agent]
-        observation, visible = self._views.of(agent)
+        observation, visible = self._views.of(agent)  # before the action, as the agent saw it
         turn = Turn(agent, number, layer, visible, observation, text, fault)
         if played.plan.open:
+            # A routed round: the action may name who acts next. A route that D refuses is a fault of this turn.
             played.plan = played.dependency.plan(self.team.roster, number, [*state.turns, turn])
             turn = turn._replace(fault="; ".join(part for part in (fault, played.plan.fault) if part))
         state.take(turn)
@@ -307,8 +296,10 @@ class FlexMG(AECEnv[str, Any, Any]):
         last_round = number + 1 == self.horizon
         outcome = state.session.advance(state.rounds[-1].turns, round=number, last_round=last_round)
         state.finish(outcome)
+        # The task's word wins over the horizon: the learner bootstraps from a value only where a game is truncated.
         terminated = outcome is not None and outcome.terminated
         ended = terminated or last_round
+        # The record is passed as a function: only rewards over the joint trajectory pay for building it.
         reward, state.terms = self.reward.pay(outcome, self.episode, ended=ended)
         if not math.isfinite(reward):
             raise ValueError(
@@ -320,9 +311,10 @@ class FlexMG(AECEnv[str, Any, Any]):
         if ended:
             self.terminations = dict.fromkeys(self.agents, terminated)
             self.truncations = dict.fromkeys(self.agents, not terminated)
-            self.agent_selection = self.agents[0]
+            self.agent_selection = self.agents[0]  # PettingZoo removes ended agents one by one, by steps with None
             self._infos.begin_step(state)
             return
+        # o_{t+1}: the task's own text, then the verdict if agents may see it, then the number of the round.
         opening = []
         if outcome is not None:
             state.phase = outcome.phase
@@ -332,88 +324,3 @@ class FlexMG(AECEnv[str, Any, Any]):
         if getattr(state.session, "announces_rounds", False):
             opening.append(_ROUND_TEXT[self.team.language].format(round=number + 2, horizon=self.horizon))
         self._begin_round("\n".join(part for part in opening if part), outcome.private if outcome else {})
-
-    # ------------------------------------------------------------------- look
-
-    def observe(self, agent: str) -> TextObservation:
-        """Return an agent's current observation; pure, cheap, for every possible agent at any time after a reset."""
-        return self._views.of(agent)[0]
-
-    def last(self, observe: bool = True) -> tuple[TextObservation | None, float, bool, bool, dict[str, Any]]:
-        """Return observation, cumulative reward, terminated, truncated and info of the selected agent alone."""
-        agent = self.agent_selection
-        return (
-            self.observe(agent) if observe else None,
-            self._cumulative_rewards[agent],
-            self.terminations[agent],
-            self.truncations[agent],
-            self._infos.of(agent),
-        )
-
-    @property
-    def infos(self) -> dict[str, dict[str, Any]]:  # type: ignore[override]
-        """Infos of the agents that have not left; new ones after each step."""
-        return self._infos.of_all(self.agents)
-
-    @property
-    def task(self) -> Task:
-        """The task being played, from the first reset on."""
-        return self._state.task
-
-    @property
-    def task_index(self) -> int:
-        """Place of the task in its set."""
-        return self._state.task_index
-
-    @property
-    def session(self) -> Session:
-        """The task's side of the running game, without a grader around it."""
-        session = self._state.session
-        while (inner := getattr(session, "inner", None)) is not None:
-            session = inner
-        return session
-
-    @property
-    def plans(self) -> tuple[RoundPlan, ...]:
-        """Plans of the rounds so far, none before the first reset.
-
-        That of a routed round grows with the orchestrator's action.
-        """
-        return () if self.np_random is None else tuple(played.plan for played in self._state.rounds)
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the same object each time."""
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the same object each time."""
-        return self.action_spaces[agent]
-
-    def state(self) -> TextObservation:  # type: ignore[override]
-        """Return the whole conversation without visibility limits (not the gold answer)."""
-        return transcript(self._state)
-
-    def episode(self) -> Episode:
-        """Return the record of the game so far; before the next reset, also after the end."""
-        return self._state.episode(self.metadata["name"], self.settings, self.team.fingerprint)
-
-    def render(self) -> str | None:
-        """Return the transcript ("ansi"), or print it ("human")."""
-        if self.render_mode is None:
-            logger.warn("render() does nothing: the game was made without a render_mode")
-            return None
-        text = picture(self.metadata["name"], self._state, self.horizon)
-        if self.render_mode == "ansi":
-            return text
-        sys.stdout.write(visible(text))
-        return None
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> FlexMG:
-        """Copy the running game; copies share the tasks and the team, which never change."""
-        memo |= {id(self.tasks): self.tasks, id(self.team): self.team}
-        clone = memo[id(self)] = object.__new__(type(self))
-        clone.__dict__ = copy.deepcopy(self.__dict__, memo)
-        return clone
