@@ -35,15 +35,15 @@ def anonymous(team: Mapping[str, Any], solo: Mapping[str, Any]) -> tuple[dict[st
     Returns:
         The team without roles, and the old name of each new one.
     """
-    names = {profile["name"]: f"agent_{place}" for place, profile in enumerate(team["profiles"])}
     role = solo["profiles"][0]
-    prompts = {
-        "system_prompt": role["system_prompt"],
-        "examples": _renamed(role.get("examples", []), {role["name"]: "agent_0"}),
-    }
-    profiles = [{**profile, "name": names[profile["name"]], **prompts} for profile in team["profiles"]]
+    examples = _renamed(role.get("examples", []), {role["name"]: "agent_0"})
+    names, old_names, profiles = {}, {}, []
+    for place, profile in enumerate(team["profiles"]):
+        old, new = profile["name"], f"agent_{place}"
+        names[old], old_names[new] = new, old
+        profiles.append({**profile, "name": new, "system_prompt": role["system_prompt"], "examples": examples})
     dependency = _renamed(team.get("dependency", "chain"), names)
-    return {**team, "profiles": profiles, "dependency": dependency}, {new: old for old, new in names.items()}
+    return {**team, "profiles": profiles, "dependency": dependency}, old_names
 
 
 def renamed_keywords(keywords: Mapping[str, Any], old_names: Mapping[str, str]) -> dict[str, Any]:
@@ -79,6 +79,7 @@ def donors(count: int, seed: int) -> list[int]:
         >>> sorted(donors(4, 0)), any(donor == i for i, donor in enumerate(donors(4, 0)))
         ([0, 1, 2, 3], False)
     """
+    # One cycle through a random order: nobody is its own donor, and everybody is the donor of one.
     order = np.random.default_rng(np.random.SeedSequence([seed, count])).permutation(count).tolist()
     found = [0] * count
     for place, scenario in enumerate(order):
@@ -89,7 +90,10 @@ def donors(count: int, seed: int) -> list[int]:
 def donor_scenarios(options: Sequence[Mapping[str, Any]], seed: int) -> dict[str, str]:
     """Return the key of the donor of each scenario, by the key of that scenario; see `donors`."""
     keys = [scenario_key(option) for option in options]
-    return {keys[i]: keys[donor] for i, donor in enumerate(donors(len(keys), seed))}
+    donor_of = {}
+    for scenario, donor in zip(keys, donors(len(keys), seed), strict=True):
+        donor_of[scenario] = keys[donor]
+    return donor_of
 
 
 def scenario_key(options: Mapping[str, Any]) -> str:
@@ -215,19 +219,21 @@ def majority(samples: Sequence[Trajectory], tasks: VotingTasks) -> int | None:
     Returns:
         None if nobody voted.
     """
-    groups: list[tuple[object, list[int]]] = []
+    groups: list[tuple[object, list[int]]] = []  # a vote need have no hash, so equal ones are searched for
     for number, sample in enumerate(samples):
         if sample.failure is not None or sample.game is None:
             continue
         vote = tasks.vote(Episode.from_dict(sample.game).outcomes)
         if vote is None:
             continue
-        group = next((members for choice, members in groups if choice == vote), None)
-        if group is None:
-            groups.append((vote, [number]))
+        for choice, members in groups:
+            if choice == vote:
+                members.append(number)
+                break
         else:
-            group.append(number)
-    return max((members for _, members in groups), key=len)[0] if groups else None
+            groups.append((vote, [number]))
+    largest = max((members for _, members in groups), key=len, default=None)  # of equal ones the first
+    return None if largest is None else largest[0]
 
 
 def vote_score(samples: Sequence[Trajectory], tasks: VotingTasks) -> float:
@@ -246,4 +252,5 @@ def samples_to_match(team_tokens: float, solo_tokens: float) -> int:
         (3, 1)
     """
     below = max(1, int(team_tokens // solo_tokens)) if solo_tokens else 1
+    # The nearest number is this one or the next; of two that are as near, the fewer samples.
     return min((below, below + 1), key=lambda k: (abs(k * solo_tokens - team_tokens), k))

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -136,14 +135,19 @@ def words_of(env: Any, options: Sequence[Mapping[str, Any]]) -> tuple[tuple[str,
         action = _right_action(env).split()
         longest = max(longest, len(action))
         solving.update(action)
-        told.update(set(chain(*(_read(env.observe(agent)) for agent in env.possible_agents))))
-    profiles = [] if game is None else [profile.system_prompt.split() for profile in game.team.profiles]
-    prompts = set(chain(*profiles))
+        shown: set[str] = set()  # a word counts once a scenario, however often it is said
+        for agent in env.possible_agents:
+            shown.update(_read(env.observe(agent)))
+        told.update(shown)
+    prompts: set[str] = set()
+    for profile in () if game is None else game.team.profiles:
+        prompts.update(profile.system_prompt.split())
     often = sorted(told, key=lambda word: (-told[word], word))  # sets have no order of their own
-    of_tasks = [word for word in often if word not in prompts]
-    of_profiles = [word for word in often if word in prompts]
     words = [word for word, _ in solving.most_common(MOST_WORDS)]
-    words += [word for word in (*of_tasks, *of_profiles) if word not in words][: max(0, FEW_WORDS - len(words))]
+    # Places that are left go to words of the tasks, then to those that the profiles repeat in every scenario.
+    for word in sorted(often, key=lambda word: word in prompts):
+        if len(words) < FEW_WORDS and word not in words:
+            words.append(word)
     tokens = longest + 1 if longest else MOST_TOKENS // 2  # with the end of the action
     return tuple(words), min(tokens, MOST_TOKENS)
 
@@ -178,7 +182,8 @@ def _curve(env_id: str, keywords: Mapping[str, Any], settings: Mapping[str, Any]
 
 def _window_ends(count: int) -> list[int]:
     """Return the last update of each window of the curve."""
-    return [int(end) for end in np.unique(np.linspace(0, count, min(WINDOWS, count) + 1).round())[1:]]
+    ends = np.linspace(0, count, min(WINDOWS, count) + 1).round()
+    return [int(end) for end in np.unique(ends)[1:]]
 
 
 def _means(curve: Sequence[float]) -> list[float]:

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from pettingzoo.utils.wrappers import BaseWrapper
@@ -125,7 +124,10 @@ def needs_team(
     options = scenarios(env, limit)
     _check(env, env_id, options)
     players = _players(env, policy, seed)
-    partners = _partners(env)
+    game = dependency_game(env)
+    assert game is not None  # `_check` requires a Flex-MG
+    # The partners are the agents that do not answer; where all do, all but the last.
+    partners = set(env.possible_agents) - game.team.roster.answering or set(env.possible_agents[:-1])
 
     def play(make: Callable[[], Any], team: Policy = players) -> Evaluation:
         return evaluate(lambda: _OracleView(make()), team, options, seeds=[seed], patience=math.inf)
@@ -134,6 +136,7 @@ def needs_team(
     intact = play(lambda: HeardMessages(make_env(), heard))
     donor_of = donor_scenarios(options, seed)
     mixed = {agent: RandomPolicy() if agent in partners else players for agent in env.possible_agents}
+    # `intact` has to be played before the shuffled team: there agents hear what was heard here.
     probed = {
         MUTED: play(factory(env_id, {**keywords, "communication": "none"})),
         SHUFFLED: play(lambda: ShuffledTeammates(make_env(), heard, donor_of)),
@@ -145,6 +148,7 @@ def needs_team(
 
 
 def _check(env: Any, env_id: str, options: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse an environment whose messages cannot be muted or shuffled."""
     if len(env.possible_agents) < 2:
         raise NeedsTeamError(f"{env_id} has one agent; wanted a team")
     if len(options) < 2:
@@ -152,14 +156,6 @@ def _check(env: Any, env_id: str, options: Sequence[Mapping[str, Any]]) -> None:
     env.reset(seed=0, options={k: v for k, v in options[0].items() if k != "seed"})
     if not takes(env_id, "communication") or not has_authors(env.observe(env.agent_selection)):
         raise NeedsTeamError(f"{env_id} is no Flex-MG: nothing says which agent wrote a message, so none can be muted")
-
-
-def _partners(env: Any) -> set[str]:
-    """Return the agents that do not answer; where all do, all but the last."""
-    game = dependency_game(env)
-    assert game is not None  # `_check` requires a Flex-MG
-    answering = game.team.roster.answering
-    return set(env.possible_agents) - answering or set(env.possible_agents[:-1])
 
 
 def _probe(name: str, result: Evaluation, intact: Evaluation | None) -> Probe:
@@ -225,15 +221,17 @@ def _tool_oracle(agent: str, observation: Any) -> str:
 
     An agent that heard nothing has nothing to do and finishes.
     """
-    messages = observation.messages[observation.fixed_messages :]
-    told, since = "", 0
+    messages = observation.messages[observation.fixed_messages :]  # without the profile and the problem
+    told, since = "", 0  # calls to play, a line each, and the message that told them
     if agent == (observation.game.dependency.start or observation.game.possible_agents[0]):
         told = observation.view.tool_plan()
     for place, message in enumerate(messages):
         if message["role"] == "user" and (said := _handed_over(message["content"])) is not None:
             told, since = said, place
     lines = told.splitlines()
-    done = sum(message["role"] == "assistant" for message in messages[since:])
+    done = 0  # own turns since: each has played one line
+    for message in messages[since:]:
+        done += message["role"] == "assistant"
     return lines[done] if done < len(lines) else "finish()"
 
 
@@ -252,14 +250,16 @@ def nested_calls(actions: Sequence[tuple[str, str]]) -> str:
     Args:
         actions: Agent and action of each turn; every agent but the last ends with a hand-off.
     """
-    segments = [(agent, [action for _, action in turns]) for agent, turns in groupby(actions, key=lambda turn: turn[0])]
+    segments: list[tuple[str, list[str]]] = []  # agent that holds control, and its actions until it hands over
+    for agent, action in actions:
+        if not segments or segments[-1][0] != agent:
+            segments.append((agent, []))
+        segments[-1][1].append(action)
+    # From the last holder back: a hand-off must hold all that its receiver does, its own hand-off included.
     agent, last = segments[-1]
     text = "\n".join(last)
     for holder, (*calls, _) in reversed(segments[:-1]):
-        text = "\n".join([*calls, _hand_off(agent, text)])
+        message = json.dumps(text, ensure_ascii=False)
+        text = "\n".join([*calls, f"{HAND_OFF}(to={json.dumps(agent)}, message={message})"])
         agent = holder
     return text
-
-
-def _hand_off(to: str, message: str) -> str:
-    return f"{HAND_OFF}(to={json.dumps(to)}, message={json.dumps(message, ensure_ascii=False)})"

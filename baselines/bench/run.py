@@ -12,6 +12,7 @@ import fcntl
 import json
 import multiprocessing
 import os
+import shutil
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from baselines.bench.plan import BenchPlan
-from baselines.bench.run_unit import Folder, fail_unit, remove_run, run_unit
+from baselines.bench.run_unit import Folder, head, run_unit
 from baselines.bench.units import Cell, Training, Unit, units_of
 from baselines.experiment.progress import Progress, silent
 from baselines.results.tables import read_records
@@ -136,7 +137,11 @@ class Bench:
         self.plan, self.folder, self.command = plan, folder, command
         self.keep_checkpoints = keep_checkpoints
         self.units = units_of(plan, tasks)
-        self.done = {name for name, unit in self.units.items() if self._is_done(unit)}
+        self.done: set[str] = set()
+        for name, unit in self.units.items():
+            record = self._record(unit)
+            if record is not None and record["failure"] is None:
+                self.done.add(name)
         # The records do not tell all: cells may come from an exported file, and run folders may have been deleted.
         self._skip_unneeded_trainings()
         self._redo_lost_trainings()
@@ -145,15 +150,12 @@ class Bench:
         self._ended = len(self.done)  # units told as ended; those that were done before are not told again
 
     def _record(self, unit: Unit) -> dict[str, Any] | None:
+        """Return the record of a unit; None if it has not ended."""
         file = self.folder.record(unit)
         if not file.is_file():
             return None
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return found
-
-    def _is_done(self, unit: Unit) -> bool:
-        record = self._record(unit)
-        return record is not None and record["failure"] is None
 
     def _skip_unneeded_trainings(self) -> None:
         """Count a training as done if all that needs it is done: its cells may come from an exported file."""
@@ -210,7 +212,8 @@ class Bench:
         self._fail(unit, cause)
 
     def _fail(self, unit: Unit, cause: str) -> None:
-        fail_unit(self.plan, unit, self.folder, self.command, cause)
+        """Record a unit that could not run."""
+        write_json(self.folder.record(unit), head(self.plan, unit, self.command) | {"failure": cause})
         self.failed[unit.name] = cause
         self._tell(unit.name, f"FAILED: {cause}")
 
@@ -230,7 +233,7 @@ class Bench:
                 needed.update(unit.needs)
         for name in self.done - needed:
             if isinstance(self.units[name], Training) and self.folder.run(name).is_dir():
-                remove_run(self.folder, name)
+                shutil.rmtree(self.folder.run(name), ignore_errors=True)
 
 
 def _told(unit: Unit, record: dict[str, Any]) -> str:
@@ -246,19 +249,15 @@ def run_bench(bench: Bench, jobs: int) -> None:
     """Run all units that are not done; `jobs` processes share the cores."""
     (bench.folder.path / "logs").mkdir(exist_ok=True)
     with locked(bench.folder.path):
-        if jobs == 1:
-            _run_here(bench)
-        else:
+        if jobs > 1:
             _run_in_workers(bench, jobs)
-
-
-def _run_here(bench: Bench) -> None:
-    while (unit := bench.ready()) is not None:
-        bench.start(unit)
-        log = bench.folder.path / "logs" / f"{unit.name}.log"
-        with log.open("a") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-            run_unit(bench.plan, unit, bench.folder, bench.command, bench.progress)
-        bench.end(unit)
+            return
+        while (unit := bench.ready()) is not None:
+            bench.start(unit)
+            log = bench.folder.path / "logs" / f"{unit.name}.log"
+            with log.open("a") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+                run_unit(bench.plan, unit, bench.folder, bench.command, bench.progress)
+            bench.end(unit)
 
 
 # ------------------------------------------------------------------ workers
@@ -282,6 +281,7 @@ class _Worker:
 
 
 def _run_in_workers(bench: Bench, jobs: int) -> None:
+    """Give units to worker processes as they become ready and workers idle, until none is left."""
     threads = max(1, (os.cpu_count() or 1) // jobs)
     workers = [_start_worker(bench, number, threads) for number in range(jobs)]
     try:
@@ -291,12 +291,12 @@ def _run_in_workers(bench: Bench, jobs: int) -> None:
                     bench.start(unit)
                     worker.unit = unit
                     worker.asks.send(unit)
-            if not bench.running:
+            if not bench.running:  # and none is ready: what is left needs units that failed
                 return
             _collect(bench, workers, threads)
     finally:
         for worker in workers:
-            worker.alive.close()
+            worker.alive.close()  # which the worker takes as the end
             worker.process.join()
 
 
@@ -314,7 +314,7 @@ def _collect(bench: Bench, workers: list[_Worker], threads: int) -> None:
         if ended and worker.unit is not None:
             bench.end(worker.unit)
             worker.unit = None
-        elif not ended:
+        elif not ended:  # it died: killed, out of memory, or by an error of ours
             worker.process.join()
             if worker.unit is not None:
                 bench.lose(worker.unit, f"its process ended with exit code {worker.process.exitcode}")
@@ -322,6 +322,7 @@ def _collect(bench: Bench, workers: list[_Worker], threads: int) -> None:
 
 
 def _start_worker(bench: Bench, number: int, threads: int) -> _Worker:
+    # Not a fork: that would copy the locks of torch's threads, perhaps held.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     alive, watched = context.Pipe()
@@ -337,6 +338,7 @@ def _start_worker(bench: Bench, number: int, threads: int) -> _Worker:
             del os.environ["OMP_NUM_THREADS"]
         else:
             os.environ["OMP_NUM_THREADS"] = before
+    # The worker's ends: while this process held them, the connections would not close with the worker.
     there.close()
     watched.close()
     return _Worker(process, here, alive)

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import resource
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from baselines.bench.controls import (
     vote_score,
     voting_tasks,
 )
-from baselines.bench.plan import ANONYMOUS, MUTED, RANDOM_ROUTER, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan
+from baselines.bench.plan import ANONYMOUS, MUTED, RANDOM_ROUTER, SHARED, SHUFFLED, SOLO, VOTE, BenchPlan, BenchTask
 from baselines.bench.random_router import RandomRouter
 from baselines.bench.units import Cell, Training, Unit
 from baselines.experiment.environments import factory
@@ -90,7 +89,7 @@ def run_unit(plan: BenchPlan, unit: Unit, folder: Folder, command: str, progress
     try:
         result = _train(plan, unit, folder, progress) if isinstance(unit, Training) else _play(plan, unit, folder)
         failure = None
-    except Exception as error:
+    except Exception as error:  # of one unit of many: the others go on, and a resume tries this one again
         if os.environ.get("MARFT_DEBUG"):
             raise
         result, failure = {}, f"{type(error).__name__}: {error}"
@@ -98,11 +97,6 @@ def run_unit(plan: BenchPlan, unit: Unit, folder: Folder, command: str, progress
     record["seconds"] = time.perf_counter() - started
     record["cpu_seconds"] = _cpu_seconds() - cpu
     write_json(folder.record(unit), record)
-
-
-def fail_unit(plan: BenchPlan, unit: Unit, folder: Folder, command: str, cause: str) -> None:
-    """Write the record of a unit that could not run."""
-    write_json(folder.record(unit), head(plan, unit, command) | {"failure": cause})
 
 
 def head(plan: BenchPlan, unit: Unit, command: str) -> dict[str, Any]:
@@ -124,7 +118,9 @@ def head(plan: BenchPlan, unit: Unit, command: str) -> dict[str, Any]:
 
 
 def _cpu_seconds() -> float:
-    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    """Return the user and system seconds of this process and of those that it has waited for."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + (children.ru_utime + children.ru_stime)
 
 
 # ------------------------------------------------------------------ training
@@ -205,29 +201,24 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
     play = {SHUFFLED: _play_shuffled, VOTE: _play_vote, RANDOM_ROUTER: _play_random_router}.get(cell.arm, _play_plainly)
     scores, trajectories, extra = play(plan, cell, folder, stage)
     training = folder.read(cell.training) if cell.training else None
-    causes = [trajectory.failure for trajectory in trajectories if trajectory.failure is not None]
-    actions = [turn.action for trajectory in trajectories for turn in trajectory.turns if len(turn.action.token_ids)]
+    causes: list[str] = []
+    actions = cut = 0  # those that tokens were sampled for, and of these the ones that the limit ended
+    for trajectory in trajectories:
+        if trajectory.failure is not None:
+            causes.append(trajectory.failure)
+        for turn in trajectory.turns:
+            if len(turn.action.token_ids):
+                actions += 1
+                cut += not turn.action.stopped
     played = scenario_list(stage.make_env(), stage.options, task.plan.env)
     return {
-        "rules": {
-            "env": task.plan.env,
-            "data": task.plan.data,
-            "model": task.plan.model,
-            **({"models": dict(task.plan.models)} if task.plan.models else {}),
-            **({"dtype": task.plan.dtype} if task.plan.dtype != "auto" else {}),
-            "horizon": task.horizon,
-            "feedback": task.plan.feedback,
-            "max_new_tokens": stage.players.sampling.max_new_tokens,
-            "temperature": stage.players.sampling.temperature,
-            "agents": len(stage.players.agents),
-            "divided_tools": len({tuple(profile["tools"]) for profile in task.teams[cell.team]["profiles"]}) > 1,
-        },
+        "rules": _rules(task, cell, stage),
         "scenarios": {"count": len(stage.options), "checksum": played.checksum},
         "cohorts": {name: list(values) for name, values in played.cohorts.items()},
         "scores": [[None if math.isnan(value) else value for value in row] for row in scores.tolist()],
         "answers": int(scores.size),
         "output_tokens_per_answer": _tokens(trajectories) * len(trajectories) / scores.size,
-        "cap_hit_share": sum(not action.stopped for action in actions) / len(actions) if actions else 0.0,
+        "cap_hit_share": cut / actions if actions else 0.0,
         "failed_episodes": len(causes),
         "first_cause": causes[0] if causes else None,
         "training_tokens": None if training is None else training["tokens"],
@@ -237,6 +228,26 @@ def _play(plan: BenchPlan, cell: Cell, folder: Folder) -> dict[str, Any]:
             "evaluation": ledger_of(trajectories, stage.players.caches).to_dict(),
         },
         **extra,
+    }
+
+
+def _rules(task: BenchTask, cell: Cell, stage: Stage) -> dict[str, Any]:
+    """Return what must agree between arms that are compared, for the record of a cell."""
+    plan, players = task.plan, stage.players
+    rules: dict[str, Any] = {"env": plan.env, "data": plan.data, "model": plan.model}
+    # Left out where they are not used: so are they in records made before they existed.
+    if plan.models:
+        rules["models"] = dict(plan.models)
+    if plan.dtype != "auto":
+        rules["dtype"] = plan.dtype
+    tools = {tuple(profile["tools"]) for profile in task.teams[cell.team]["profiles"]}
+    return rules | {
+        "horizon": task.horizon,
+        "feedback": plan.feedback,
+        "max_new_tokens": players.sampling.max_new_tokens,
+        "temperature": players.sampling.temperature,
+        "agents": len(players.agents),
+        "divided_tools": len(tools) > 1,
     }
 
 
@@ -284,8 +295,8 @@ def _play_plainly(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> 
 
 def _play_shuffled(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:
     """Play every problem twice: once to record what agents hear, once with another episode's teammates."""
-    columns: list[Any] = []
-    trajectories: list[Trajectory] = []
+    columns: list[Any] = []  # scores [scenarios, 1] of each seed
+    trajectories: list[Trajectory] = []  # of the second pass: its tokens are those of the arm
     for seed in plan.evaluation_seeds:
         heard: dict[str, dict[str, list[Heard]]] = {}
         stage.play([seed], lambda heard=heard: HeardMessages(stage.make_env(), heard))  # type: ignore[misc]
@@ -301,12 +312,13 @@ def _play_shuffled(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) ->
 
 def _play_random_router(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:
     """Play every problem once per seed, with routes drawn by that seed."""
-    results = [
-        stage.play([seed], lambda seed=seed: RandomRouter(stage.make_env(), seed))  # type: ignore[misc]
-        for seed in plan.evaluation_seeds
-    ]
-    trajectories = [trajectory for result in results for trajectory in result.trajectories]
-    return np.concatenate([result.scores for result in results], axis=1), trajectories, {}
+    columns: list[Any] = []
+    trajectories: list[Trajectory] = []
+    for seed in plan.evaluation_seeds:
+        result = stage.play([seed], lambda seed=seed: RandomRouter(stage.make_env(), seed))  # type: ignore[misc]
+        columns.append(result.scores)
+        trajectories += result.trajectories
+    return np.concatenate(columns, axis=1), trajectories, {}
 
 
 def _play_vote(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Played:
@@ -319,7 +331,7 @@ def _play_vote(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Pla
     trajectories: list[Trajectory] = []
     for seed in plan.evaluation_seeds:
         result = stage.play([(seed + 1) * VOTE_SEEDS + sample for sample in range(k)])
-        count = len(stage.options)
+        count = len(stage.options)  # trajectories come seed by seed, so every `count`-th is of the same scenario
         columns.append([vote_score(result.trajectories[i::count], tasks) for i in range(count)])
         trajectories += result.trajectories
     ratio = _tokens(trajectories) * k / team if team else math.nan
@@ -332,8 +344,3 @@ def _play_vote(plan: BenchPlan, cell: Cell, folder: Folder, stage: Stage) -> Pla
 def _tokens(trajectories: Sequence[Trajectory]) -> float:
     counts = [trajectory.num_tokens for trajectory in trajectories if trajectory.failure is None]
     return float(np.mean(counts)) if counts else 0.0
-
-
-def remove_run(folder: Folder, training: str) -> None:
-    """Delete the run folder of a training."""
-    shutil.rmtree(folder.run(training), ignore_errors=True)

@@ -36,12 +36,18 @@ class Cohorts:
     @classmethod
     def of(cls, record: Mapping[str, Sequence[Any]]) -> Cohorts:
         """Read the entry "cohorts" of an evaluation or of a scenario list."""
-        return cls({name: ["none" if value is None else str(value) for value in told] for name, told in record.items()})
+        values = {}
+        for name, told in record.items():
+            values[name] = ["none" if value is None else str(value) for value in told]
+        return cls(values)
 
     def rows(self) -> list[Cohort]:
         """Return the cohorts of the properties with several values, in order."""
-        names = [name for name, told in self.values.items() if len(set(told)) > 1]
-        return [(name, value) for name in names for value in _in_order(set(self.values[name]))]
+        rows: list[Cohort] = []
+        for name, told in self.values.items():
+            if len(set(told)) > 1:
+                rows += [(name, value) for value in sorted(set(told), key=by_size)]
+        return rows
 
     def chosen(self, cohort: Cohort) -> Mask:
         """Return which scenarios belong to a cohort, bool [scenarios].
@@ -53,14 +59,9 @@ class Cohorts:
         if name not in self.values:
             raise CohortError(f"no cohort {name!r}; there are: {', '.join(self.values) or 'none'}")
         if value not in self.values[name]:
-            there = ", ".join(_in_order(set(self.values[name])))
+            there = ", ".join(sorted(set(self.values[name]), key=by_size))
             raise CohortError(f"no scenario has {name}={value}; there are: {there}")
         return np.array([one == value for one in self.values[name]])
-
-
-def _in_order(values: set[str]) -> list[str]:
-    """Sort values, numbers by size."""
-    return sorted(values, key=by_size)
 
 
 def by_size(text: str) -> tuple[bool, int, str]:
@@ -112,19 +113,20 @@ def cohort_scores(scores: npt.NDArray[np.float64], cohorts: Cohorts) -> list[Coh
         scores: Float64 [scenarios, samples]; NaN is a failed episode.
         cohorts: Properties of the scenarios.
     """
-    whole = np.ones(len(scores), np.bool_)
-    rows: list[tuple[Cohort | None, Mask]] = [(None, whole)]
-    rows += [(cohort, cohorts.chosen(cohort)) for cohort in cohorts.rows()]
-    return [_score(cohort, scores[chosen]) for cohort, chosen in rows]
+    found = [_score(None, scores)]
+    for cohort in cohorts.rows():
+        found.append(_score(cohort, scores[cohorts.chosen(cohort)]))
+    return found
 
 
 def _score(cohort: Cohort | None, scores: npt.NDArray[np.float64]) -> CohortScore:
-    scored = ~np.isnan(scores)
-    samples = scored.sum(axis=1)
-    sums = np.where(scored, scores, 0.0).sum(axis=1)
-    means = sums[samples > 0] / samples[samples > 0]
+    scored = ~np.isnan(scores)  # [scenarios, samples]
+    samples = scored.sum(axis=1)  # [scenarios], those that did not fail
+    sums = np.where(scored, scores, 0.0).sum(axis=1)  # [scenarios]
+    means = sums[samples > 0] / samples[samples > 0]  # of scenarios with any
     average = wilson(float(means.mean()) if len(means) else math.nan, len(means))
     pass_hat = {}
+    # "All k attempts succeed" has a meaning for scores of 0 and 1 alone, and for scenarios with k samples.
     if np.isin(scores[scored], (0.0, 1.0)).all():
         for k in range(2, scores.shape[1] + 1):
             enough = samples >= k
@@ -154,4 +156,7 @@ def pass_hat_k(successes: npt.ArrayLike, samples: npt.ArrayLike, k: int) -> floa
         raise ValueError(f"k = {k}, wanted 1 <= k <= samples = {taken.min()}")
     if counts.ndim != 1 or not len(counts) or not np.all((counts >= 0) & (counts <= taken) & (counts % 1 == 0)):
         raise ValueError(f"successes: wanted whole numbers [scenarios] in [0, {taken.max(initial=0)}]")
-    return float(np.mean([math.comb(int(c), k) / math.comb(int(n), k) for c, n in zip(counts, taken, strict=True)]))
+    estimates = []
+    for c, n in zip(counts.tolist(), taken.tolist(), strict=True):
+        estimates.append(math.comb(int(c), k) / math.comb(int(n), k))
+    return float(np.mean(estimates))

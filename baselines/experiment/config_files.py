@@ -31,13 +31,13 @@ class ConfigError(ValueError):
 
 def bundled() -> list[str]:
     """Return the names of the experiments shipped with the package, as FOLDER/NAME."""
-    return [
-        f"{folder.name}/{file.name.removesuffix('.toml')}"
-        for folder in sorted(EXPERIMENTS.iterdir(), key=lambda folder: folder.name)
-        if folder.is_dir() and folder.name != PLANS
-        for file in sorted(folder.iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".toml")
-    ]
+    names = []
+    for folder in EXPERIMENTS.iterdir():
+        if folder.is_dir() and folder.name != PLANS:
+            for file in folder.iterdir():
+                if file.name.endswith(".toml"):
+                    names.append((folder.name, file.name))
+    return [f"{folder}/{file.removesuffix('.toml')}" for folder, file in sorted(names)]
 
 
 def read_file(name: str, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> dict[str, Any]:
@@ -94,7 +94,8 @@ def config_of(experiment: Experiment) -> dict[str, Any]:
     """
     record = experiment.to_dict()
     if not algorithm(experiment.algorithm).critic:
-        record["learner"] = {k: v for k, v in record["learner"].items() if k not in CRITIC_KNOBS}
+        for name in CRITIC_KNOBS:
+            record["learner"].pop(name, None)
     if experiment.schedule.epochs:
         del record["schedule"]["updates"]
     return record
@@ -110,21 +111,39 @@ def to_toml(experiment: Experiment, **others: Any) -> str:
     import tomli_w
 
     record = config_of(experiment)
-    named = {key: value for key, value in record["keywords"].items() if not _holds_none(value)}
-    in_json = [f"{key}={json.dumps(value)}" for key, value in record["keywords"].items() if key not in named]
-    top = {key: value for key, value in record.items() if not isinstance(value, Mapping) and value is not None}
-    top |= {"env_arg": in_json} if in_json else {}
-    top |= {key: str(value) for key, value in others.items() if value is not None}
-    tables = {key: value for key, value in record.items() if isinstance(value, Mapping)} | {"keywords": named}
-    for table in SETTINGS:
-        tables[table] = {k: "none" if v is None else v for k, v in tables[table].items()}
-    return tomli_w.dumps({"command": "train", **top, **tables})
+    keywords, in_json = {}, []
+    for name, value in record["keywords"].items():
+        if _holds_none(value):  # TOML cannot write it; --env-arg takes JSON
+            in_json.append(f"{name}={json.dumps(value)}")
+        else:
+            keywords[name] = value
+    top: dict[str, Any] = {"command": "train"}
+    tables: dict[str, dict[str, Any]] = {}
+    for key, value in record.items():
+        if isinstance(value, Mapping):
+            tables[key] = dict(value)
+        elif value is not None:
+            top[key] = value
+    if in_json:
+        top["env_arg"] = in_json
+    for key, value in others.items():
+        if value is not None:
+            top[key] = str(value)
+    tables["keywords"] = keywords
+    for name in SETTINGS:  # a flag reads the word "none", a keyword would take it as text
+        for key, value in tables[name].items():
+            if value is None:
+                tables[name][key] = "none"
+    return tomli_w.dumps({**top, **tables})
 
 
 def _holds_none(value: Any) -> bool:
     """Return True if a value is or contains None, for which TOML has no notation."""
-    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return value is None or any(map(_holds_none, inside))
+    if isinstance(value, Mapping):
+        return any(map(_holds_none, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_holds_none, value))
+    return value is None
 
 
 def close_to(name: str, known: Sequence[str]) -> str:

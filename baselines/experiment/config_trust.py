@@ -230,7 +230,9 @@ class Uses:
             parts = first.split(".")
             return [str(key) for key in place[: len(parts)]] == parts
 
-        return (self.only is None or any(map(below, self.only))) and not any(map(below, self.but))
+        if self.only is not None and not any(map(below, self.only)):
+            return False
+        return not any(map(below, self.but))
 
 
 EVERYTHING = Uses()
@@ -252,8 +254,9 @@ def _walk(value: Any, node: _Node, place: tuple[str | int, ...], uses: Uses) -> 
             below = node.inside.get(str(key)) or node.inside.get("*") or _NOTHING
             yield from _walk(item, below, (*place, key), uses)
     elif value and not isinstance(value, bool | int | float) and place in uses:
-        rule = UNKNOWN if node.rule is None else node.rule
-        does = rule if isinstance(rule, str) else rule(value) if isinstance(value, str) else UNKNOWN
+        does = UNKNOWN if node.rule is None else node.rule
+        if callable(does):  # such a rule reads texts; anything else in their place is nothing we know
+            does = does(value) if isinstance(value, str) else UNKNOWN
         if does:
             yield ActingValue(place, value, does)
 

@@ -14,9 +14,8 @@ from marft_agents.runs.folder_lock import RunFolderError
 from marft_envs.environment_capabilities import listing_game
 from marft_envs.tasks.code import CodeTasks
 
-MOST_TASKS = (
-    100_000  # a larger set is represented by so many of its tasks, spread evenly: sets may make them when asked
-)
+# A larger set is represented by so many of its tasks, spread evenly: sets may make them when asked.
+MOST_TASKS = 100_000
 
 
 def sha256_of(path: Path) -> str:
@@ -56,9 +55,10 @@ def refuse_changed(what: str, found: str | None, wanted: str | None, run: Path) 
         RunFolderError: The checksums differ.
     """
     if found != wanted:
-        told = [re.sub(r"([0-9a-f]{12})[0-9a-f]{52}", r"\1", text or "none") for text in (found, wanted)]
+        # Twelve of the 64 digits of a checksum are enough to read.
+        now, then = (re.sub(r"([0-9a-f]{12})[0-9a-f]{52}", r"\1", text or "none") for text in (found, wanted))
         raise RunFolderError(
-            f"{what} changed since {run} began: found {told[0]}, wanted {told[1]}; restore the data, or start a new run"
+            f"{what} changed since {run} began: found {now}, wanted {then}; restore the data, or start a new run"
         )
 
 
@@ -70,8 +70,11 @@ def _text(value: Any) -> str:
 def _data(value: Any) -> Any:
     """Return what an object holds as JSON; of one that holds no data, its type."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        given = [field.name for field in dataclasses.fields(value) if _is_given(value, field)]
-        return {name: getattr(value, name) for name in given}
+        given = {}
+        for field in dataclasses.fields(value):
+            if _is_given(value, field):
+                given[field.name] = getattr(value, field.name)
+        return given
     if isinstance(value, bytes):
         return hashlib.sha256(value).hexdigest()
     if isinstance(value, Mapping):

@@ -48,8 +48,6 @@ def current_id(env_id: str) -> str:
         >>> current_id("baselines.bench.probe_games:probe/copy_duo-v0"), current_id("marft/math_duo-v0")
         ('baselines.probes.digit_games:probe/copy_duo-v0', 'marft/math_duo-v0')
     """
-    if not isinstance(env_id, str):  # in a damaged record: the check of its shape says so
-        return env_id
     module, colon, name = env_id.rpartition(":")
     return f"{PROBES.get(module, module)}{colon}{name}"
 

@@ -140,13 +140,14 @@ class Rebuilt:
             actions=[turn["text"] for turn in turns],
             outcomes=game["outcomes"],
         )
+        # The games may differ where the code of the environment changed since; then its actions mean something else.
         recorded = [(turn["agent"], turn["round"], tuple(map(tuple, turn["visible"]))) for turn in game["turns"]]
         if recorded != [(turn.agent, turn.round, turn.visible) for turn in episode.turns]:
             raise ValueError(f"task {game['task_id']!r}: agents act or see others in another order than was recorded")
-        counted = [
-            turn._replace(tokens=own["tokens"] or None, shortened=tuple(kept.get("shortened", ())))
-            for turn, own, kept in zip(episode.turns, turns, game["turns"], strict=True)
-        ]
+        counted = []
+        for turn, own, kept in zip(episode.turns, turns, game["turns"], strict=True):
+            shortened = tuple(kept.get("shortened", ()))
+            counted.append(turn._replace(tokens=own["tokens"] or None, shortened=shortened))
         last = {turn["round"]: turn["reward"] for turn in turns}  # of a round, its last turn is paid
         return dataclasses.replace(
             episode, turns=tuple(counted), rewards=tuple(last.values()), terms=dict(game["terms"])

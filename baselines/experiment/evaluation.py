@@ -201,9 +201,9 @@ def run_evaluation(
         if path is not None:
             from marft_agents.runs import checkpoint
 
-            path = checkpoint.resolve(path)
+            path = checkpoint.resolve(path)  # a run stands for its newest checkpoint, which may be another one tomorrow
             check_surface(checkpoint.notes_of(path).get("tool_surface"), tool_surface, allow=settings.other_tools)
-        env_id = versioned_id(settings.env)
+        env_id = versioned_id(settings.env)  # so that the record repeats where a newer version comes out
         options, played = chosen_scenarios(env, env_id, settings.limit, settings.scenarios)
         if settings.save_scenarios is not None:
             played.write(settings.save_scenarios)
@@ -225,18 +225,7 @@ def run_evaluation(
             )
         cohorts = cohort_scores(result.scores, Cohorts.of(played.cohorts))
         record = {
-            "env": env_id,
-            "keywords": settings.keywords,
-            "settings": settings_of(env),
-            "models": players.models,
-            "policy": settings.policy,
-            "endpoint": settings.endpoint,
-            "checkpoint": None if path is None else str(path),
-            "law": dataclasses.asdict(players.sampling),
-            "context": None if players.context is None else dataclasses.asdict(players.context),
-            "remote": settings.remote or None,
-            "seeds": list(settings.seeds),
-            "max_turns": settings.max_turns,
+            **_settings_record(settings, env_id, env, players, path),
             "scenarios": options,
             "scenario_file": None if settings.scenarios is None else str(Path(settings.scenarios).resolve()),
             **played.record(),
@@ -246,6 +235,26 @@ def run_evaluation(
         keep_surface(env, out)
         save_evaluation(out, result, record)
     return Evaluated(result, cohorts, retained, tool_surface is not None)
+
+
+def _settings_record(
+    settings: EvaluationSettings, env_id: str, env: Any, players: Players, path: Path | None
+) -> dict[str, Any]:
+    """Return the entries of evaluation.json that say what was played, by whom (the checkpoint `path`) and how."""
+    return {
+        "env": env_id,
+        "keywords": settings.keywords,
+        "settings": settings_of(env),
+        "models": players.models,
+        "policy": settings.policy,
+        "endpoint": settings.endpoint,
+        "checkpoint": None if path is None else str(path),
+        "law": dataclasses.asdict(players.sampling),  # under the name that records have had from the start
+        "context": None if players.context is None else dataclasses.asdict(players.context),
+        "remote": settings.remote or None,
+        "seeds": list(settings.seeds),
+        "max_turns": settings.max_turns,
+    }
 
 
 def _play(make_env: Any, policy: Policy, options: Any, *, agents: int, **limits: Any) -> Evaluation:
@@ -272,9 +281,9 @@ def chosen_scenarios(
 def save_evaluation(out: Path, result: Evaluation, record: Mapping[str, Any]) -> None:
     """Write evaluation.json and episodes.jsonl to a folder."""
     out.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(episode_record(0, t, whole=True), ensure_ascii=False) + "\n" for t in result.trajectories)
     with replacing(out / "episodes.jsonl") as stream:
-        stream.writelines(lines)
+        for trajectory in result.trajectories:
+            stream.write(json.dumps(episode_record(0, trajectory, whole=True), ensure_ascii=False) + "\n")
     summary = {
         "accuracy": None if math.isnan(result.accuracy.mean) else result.accuracy.mean,
         "interval_95": [result.accuracy.low, result.accuracy.high],

@@ -167,9 +167,10 @@ class Experiment:
     def to_dict(self) -> dict[str, Any]:
         """Return the experiment as a record for JSON."""
         tables = {attribute: table for table, attribute in ATTRIBUTES.items()}
-        return {
-            tables.get(field.name, field.name): _plain(getattr(self, field.name)) for field in dataclasses.fields(self)
-        }
+        record = {}
+        for each in dataclasses.fields(self):
+            record[tables.get(each.name, each.name)] = _plain(getattr(self, each.name))
+        return record
 
     @classmethod
     def load(cls, run: Path, uses: Uses = EVERYTHING, *, trust: bool | None = False) -> Experiment:
@@ -202,10 +203,12 @@ class Experiment:
             RunFolderError: The record is not that of an experiment; the message names `where`.
         """
         try:
-            parts = {
-                ATTRIBUTES[table]: from_record(kind, record.get(table, {})) for table, (kind, _) in SETTINGS.items()
-            }
+            parts = {}
+            for table, (kind, _) in SETTINGS.items():  # older records lack the newer tables
+                parts[ATTRIBUTES[table]] = from_record(kind, record.get(table, {}))
             others = {key: value for key, value in record.items() if key not in SETTINGS and key != "env"}
+            if not isinstance(record["env"], str):
+                raise TypeError(f"env: found {record['env']!r}, wanted a text")
             return cls(env=current_id(record["env"]), **others, **parts)
         except (AttributeError, KeyError, ValueError, TypeError) as error:
             raise RunFolderError(f"{where} is no record of a run: {type(error).__name__}: {error}") from error
@@ -259,6 +262,7 @@ class Experiment:
                 f"all agents are frozen or remote ({', '.join(env.possible_agents)}): wanted at least one to train; "
                 "marft eval plays such a team"
             )
+        # The settings that the algorithm fixes depend on the team and on the length of the run.
         settings = settings_for(
             self.algorithm,
             self.learner,
@@ -365,7 +369,7 @@ class Experiment:
         ranks = ranks or ALONE
         sharded = self.ranks.shard_base and ranks.count > 1
         team = self.build_team(agents, device, in_host_memory=sharded)
-        if sharded:
+        if sharded:  # before anything else takes memory on the device
             shard(team.bases, ranks)
         if ranks.count > 1:  # sizes of rank 0: other GPUs may have other memory
             settings = ranks.broadcast(fitted(settings, team))
@@ -458,7 +462,10 @@ def _environment(
 
 def from_record(settings: type[Any], record: Mapping[str, Any]) -> Any:
     """Make the settings from their JSON record; lists become tuples."""
-    return settings(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})
+    values = {}
+    for name, value in record.items():
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return settings(**values)
 
 
 def _plain(value: Any) -> Any:
@@ -494,10 +501,9 @@ def read_model(name: str) -> str:
         ValueError: The name of a partner is not of its form.
     """
     model = agent_model(name)
-    return str(dataclasses.replace(model, source=_folder_or_name(model.source))) if model.local else name
-
-
-def _folder_or_name(name: str) -> str:
-    """Return a model name; make an existing path absolute, so that the run can be resumed from any folder."""
-    path = Path(name).expanduser()
-    return str(path.resolve()) if not name.startswith(OWN_WORDS) and path.exists() else name
+    if not model.local:
+        return name
+    path = Path(model.source).expanduser()
+    if not model.source.startswith(OWN_WORDS) and path.exists():
+        model = dataclasses.replace(model, source=str(path.resolve()))  # so that the run resumes from any folder
+    return str(model)

@@ -130,8 +130,12 @@ def _refuse_trained(settings: ValidationSettings, trained: Any, held_out: Any, w
     """
     if listing_game(held_out) is None or settings.validate_training_split:
         return
+    # By prompt, since splits may number the same problems differently. Sets of tasks need not be iterable.
     seen = {_text(trained.tasks[i]) for i in range(len(trained.tasks))}
-    again = sum(_text(held_out.tasks[i]) in seen for i in range(len(held_out.tasks)))
+    again = 0
+    for i in range(len(held_out.tasks)):
+        if _text(held_out.tasks[i]) in seen:
+            again += 1
     if again == len(held_out.tasks):
         raise SettingsError(
             f"validate_on = {settings.validate_on!r}: all {again} tasks are also trained on; wanted held-out tasks, or "

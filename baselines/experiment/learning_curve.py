@@ -47,7 +47,7 @@ def draw_curve(
     axes = figure.add_subplot()
     for number, (label, history) in enumerate(runs.items()):
         colour = f"C{number}"
-        success = np.asarray([m["team/success"] for m in history])
+        success = np.asarray([metrics["team/success"] for metrics in history])
         updates = np.arange(1, len(success) + 1)
         axes.plot(updates, success, color=colour, alpha=0.25, linewidth=1)
         axes.plot(updates, _running_mean(success), color=colour, linewidth=2, label=f"{label}: training episodes")
@@ -66,6 +66,7 @@ def draw_curve(
 
 
 def _running_mean(values: Any) -> Any:
+    # Of the last `SMOOTHING` values; at the beginning, of those there are.
     width = min(SMOOTHING, len(values))
     sums = np.convolve(values, np.ones(width), mode="full")[: len(values)]
     return sums / np.minimum(np.arange(1, len(values) + 1), width)
@@ -73,14 +74,19 @@ def _running_mean(values: Any) -> Any:
 
 def _draw_alarms(axes: Any, history: Sequence[Mapping[str, float]], success: Any) -> None:
     """Mark each update in which an alarm was first raised, with the kinds of the alarms."""
-    flags = sorted({name for m in history for name in m if "/alarm_" in name})
-    for update in range(len(history)):
-        raised = [n for n in flags if history[update].get(n) and not (update and history[update - 1].get(n))]
-        if raised:
-            kinds = "\n".join(dict.fromkeys(name.rpartition("/alarm_")[2] for name in raised))
+    before: Mapping[str, float] = {}
+    for update, metrics in enumerate(history):
+        kinds: dict[str, None] = {}  # several agents may raise alarms of one kind
+        for name in sorted(metrics):
+            if "/alarm_" in name and metrics[name] and not before.get(name):
+                kinds[name.rpartition("/alarm_")[2]] = None
+        before = metrics
+        if kinds:
             place = (update + 1, success[update])
             axes.plot(*place, marker="v", color="red", markersize=6)
-            axes.annotate(kinds, place, (0, 6), textcoords="offset points", color="red", fontsize=7, ha="center")
+            axes.annotate(
+                "\n".join(kinds), place, (0, 6), textcoords="offset points", color="red", fontsize=7, ha="center"
+            )
 
 
 def _draw_validation(axes: Any, history: Sequence[Mapping[str, float]], colour: str, label: str) -> None:
@@ -90,9 +96,8 @@ def _draw_validation(axes: Any, history: Sequence[Mapping[str, float]], colour: 
         x = [done + 0.5 for done, _ in points]
         means = np.asarray([interval.mean for _, interval in points])
         errors = np.abs(np.asarray([[i.low, i.high] for _, i in points]).T - means)
-        axes.errorbar(
-            x, means, yerr=errors, fmt="s-", color=colour, markersize=4, capsize=3, label=f"{label}: validation, 95 %"
-        )
+        name = f"{label}: validation, 95 %"
+        axes.errorbar(x, means, yerr=errors, fmt="s-", color=colour, markersize=4, capsize=3, label=name)
 
 
 def _draw_points(axes: Any, points: Points, updates: int, colour: str, label: str) -> None:

@@ -42,10 +42,15 @@ def mismatch(value: Any, shape: Shape) -> Mismatch | None:
         value: Record as JSON gives it.
         shape: What its reader needs.
     """
-    level = [value]
+    level = [value]  # the values at one depth; level by level, since recursion would fail on what it looks for
     for _ in range(DEEPEST):
-        containers = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
-        level = [inner for container in containers for inner in container]
+        inside: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inside += one.values()
+            elif isinstance(one, list):
+                inside += one
+        level = inside
         if not level:
             return shape(value)
     return Mismatch("", f"more than {DEEPEST} levels of lists and objects", "fewer")
@@ -162,10 +167,13 @@ def either(*shapes: Shape) -> Shape:
     """Return the shape of values that have one of several shapes."""
 
     def check(value: Any) -> Mismatch | None:
-        found = [shape(value) for shape in shapes]
-        wrong = [one for one in found if one is not None]
-        if len(wrong) < len(found):
-            return None
+        wrong = []
+        for shape in shapes:
+            found = shape(value)
+            if found is None:
+                return None
+            wrong.append(found)
+        # The one that fits furthest is the one that was meant.
         deepest = max(wrong, key=lambda one: len(one.path))
         return deepest if deepest.path else deepest._replace(wanted=" or ".join(one.wanted for one in wrong))
 

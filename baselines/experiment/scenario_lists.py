@@ -69,11 +69,13 @@ class ScenarioList:
     @property
     def checksum(self) -> str:
         """SHA-256 of task set, content and scenarios; cohorts only describe them."""
-        return _sha256([SCHEMA, self.tasks, self.content, [[one.task_id, one.seed] for one in self.scenarios]])
+        scenarios = [[one.task_id, one.seed] for one in self.scenarios]
+        return _sha256([SCHEMA, self.tasks, self.content, scenarios])
 
     def record(self) -> dict[str, Any]:
         """Return the entries of evaluation.json that identify and describe the scenarios."""
-        return {"scenario_checksum": self.checksum, "cohorts": {name: list(v) for name, v in self.cohorts.items()}}
+        cohorts = {name: list(values) for name, values in self.cohorts.items()}
+        return {"scenario_checksum": self.checksum, "cohorts": cohorts}
 
     def options(self, env: Any, env_id: str) -> list[dict[str, Any]]:
         """Return the reset options that play this list in an environment.
@@ -130,10 +132,15 @@ def scenario_list(env: Any, options: Sequence[Mapping[str, Any]], env_id: str) -
     seeds = [int(one.get("seed", place)) for place, one in enumerate(options)]
     if game is None:
         return ScenarioList(env_id, None, tuple(Scenario(None, seed) for seed in seeds), {})
-    places = [_place(game, one) for one in options]
-    tasks = [game.tasks[place] for place in places]
-    scenarios = tuple(Scenario(task.id, seed) for task, seed in zip(tasks, seeds, strict=True))
-    return ScenarioList(game.tasks.name, _content(game, places), scenarios, _cohorts([task.meta for task in tasks]))
+    places, scenarios, metas = [], [], []
+    for one, seed in zip(options, seeds, strict=True):
+        task_id = one.get("task_id")
+        place = int(one["index"]) if task_id is None else int(game.tasks.index(task_id))
+        task = game.tasks[place]
+        places.append(place)
+        scenarios.append(Scenario(task.id, seed))
+        metas.append(task.meta)
+    return ScenarioList(game.tasks.name, _content(game, places), tuple(scenarios), _cohorts(metas))
 
 
 def read(path: Path) -> ScenarioList:
@@ -171,7 +178,9 @@ def _parse(path: Path, record: Mapping[str, Any]) -> ScenarioList:
     if not isinstance(scenarios, list) or not scenarios:
         raise ScenarioListError(f"{path}: scenarios: wanted a list with at least one")
     for place, one in enumerate(scenarios):
-        if not _is_scenario(one):
+        known = isinstance(one, dict) and set(one) == {"task_id", "seed"}
+        # `type`, since true and false are instances of int, and no seeds
+        if not known or not isinstance(one["task_id"], str | None) or type(one["seed"]) is not int or one["seed"] < 0:
             raise ScenarioListError(
                 f'{path}: scenarios[{place}]: found {one!r}, wanted {{"task_id": TEXT, "seed": NUMBER >= 0}}'
             )
@@ -184,23 +193,13 @@ def _parse(path: Path, record: Mapping[str, Any]) -> ScenarioList:
     return ScenarioList(record["tasks"], record["content"], tuple(Scenario(**one) for one in scenarios), cohorts)
 
 
-def _is_scenario(one: Any) -> bool:
-    if not isinstance(one, dict) or set(one) != {"task_id", "seed"}:
-        return False
-    task_id, seed = one["task_id"], one["seed"]
-    return isinstance(task_id, str | None) and type(seed) is int and seed >= 0  # true and false are no seeds
-
-
-def _place(game: Any, options: Mapping[str, Any]) -> int:
-    """Return the place of the task that reset options choose."""
-    task_id = options.get("task_id")
-    return int(options["index"]) if task_id is None else int(game.tasks.index(task_id))
-
-
 def _content(game: Any, places: Sequence[int]) -> str:
     """Return the SHA-256 of the prompts and gold answers of some tasks."""
-    tasks = (game.tasks[place] for place in places)
-    return _sha256([[task.id, task.prompt, task.answer] for task in tasks])
+    content = []
+    for place in places:
+        task = game.tasks[place]
+        content.append([task.id, task.prompt, task.answer])
+    return _sha256(content)
 
 
 def _cohorts(metas: Sequence[Mapping[str, Any]]) -> Cohorts:
@@ -217,5 +216,6 @@ def _cohorts(metas: Sequence[Mapping[str, Any]]) -> Cohorts:
 
 
 def _sha256(content: Any) -> str:
+    # Without spaces and escapes: the bytes that a list's checksum was defined with. A prompt may hold lone surrogates.
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -109,12 +109,12 @@ def _result(out: Path, curve: bool) -> dict[str, float]:
         raise RunFolderError(f"{out} has done all its updates, and {out / 'metrics.jsonl'} has lost the lines of all")
     if curve:
         draw_curve({out.name: history}, out / "curve.png")
-    window = history[-10:]
-    tokens = {"tokens": history[-1][TOKENS_TOTAL]} if TOKENS_TOTAL in history[-1] else {}
+    last, window = history[-1], history[-10:]
+    tokens = {"tokens": last[TOKENS_TOTAL]} if TOKENS_TOTAL in last else {}
     return tokens | {
-        "success": sum(m["team/success"] for m in window) / len(window),
+        "success": sum(metrics["team/success"] for metrics in window) / len(window),
         "window": len(window),
-        "updates": history[-1]["update"] + 1,
+        "updates": last["update"] + 1,
     }
 
 
@@ -151,7 +151,7 @@ class TrainingRun:
         self.held_out = held_out_tasks(
             experiment.env, experiment.keywords, experiment.validation, self.env, warn=self._note
         )
-        if self.starts_anew and self.experiment.start_from is not None:
+        if self.starts_anew and self.experiment.start_from is not None:  # a checkpoint of this run is newer than it
             checkpoint.check_agents(Path(self.experiment.start_from), self.env.possible_agents)
         self.notes = _notes(self.env, self.held_out, experiment.sampler, experiment.replay_from)
         if not self.starts_anew:
@@ -192,55 +192,45 @@ class TrainingRun:
                 self._train(team, learner, stack)
                 release(learner.ranks)
 
+    def _load(self, team: LanguageModelTeam, learner: Learner) -> tuple[int, Mapping[str, Any] | None]:
+        """Load adapters and state to go on from; return the updates done, and the sizes of the records then."""
+        if not self.starts_anew:
+            if "tasks" in self.notes and "tasks" not in checkpoint.notes_of(self.out):
+                told = "an older version, which did not record its tasks: whether they changed since is not known"
+                self._note(f"{self.out}: its checkpoint was written by {told}")
+            return checkpoint.load(self.out, team, learner), checkpoint.records_of(self.out)
+        if self.resume:
+            self._note(f"{self.out}: the run ended before its first checkpoint; it starts anew with its config.json")
+        if self.experiment.start_from is not None:
+            checkpoint.load_adapters(Path(self.experiment.start_from), team)
+        return 0, None
+
     def _train(self, team: LanguageModelTeam, learner: Learner, stack: contextlib.ExitStack) -> None:
+        """Play and update as rank 0 until the schedule ends; `stack` closes what it opens."""
         # sizes resolved for this device
         experiment = dataclasses.replace(self.experiment, learner=learner.settings, engine=team.engine)
         out, env = self.out, self.env
         validator = None
         if self.held_out is not None:
             validator = self.held_out.validator(team, experiment.validation, experiment.schedule, warn=self._note)
-        done, recorded = 0, None
-        if self.starts_anew:
-            if self.resume:
-                self._note(f"{out}: the run ended before its first checkpoint; it starts anew with its config.json")
-            if experiment.start_from is not None:
-                checkpoint.load_adapters(Path(experiment.start_from), team)
-        else:
-            if "tasks" in self.notes and "tasks" not in checkpoint.notes_of(out):
-                told = "an older version, which did not record its tasks: whether they changed since is not known"
-                self._note(f"{out}: its checkpoint was written by {told}")
-            done, recorded = checkpoint.load(out, team, learner), checkpoint.records_of(out)
+        done, recorded = self._load(team, learner)
         exported = out / "adapters"
         shutil.rmtree(exported, ignore_errors=True)  # those of a killed learner
-        rollouts = stack.enter_context(
-            open_rollouts(
-                experiment,
-                team,
-                learner.settings,
-                exported,
-                make_env=self.make_env,
-                device=self.device,
-                warn=self._note,
-            )
+        opened = open_rollouts(
+            experiment, team, learner.settings, exported, make_env=self.make_env, device=self.device, warn=self._note
         )
+        rollouts = stack.enter_context(opened)
         for line in team.engine_limits() if experiment.sampler == OWN else ():
             self._note(line)
         schedule = experiment.schedule
         updates = schedule.updates if schedule.budget_tokens else schedule.max_updates
         stack.callback(self.progress, Ended())  # also where an error ends the run
-        self.progress(
-            Started(updates, tuple(team.policies), schedule.budget_tokens, experiment.sampling.max_new_tokens)
-        )
-        folder = RunFolder(
-            out,
-            experiment.to_dict(),
-            resume_at=done,
-            recorded=recorded,
-            notes=self.notes,
-            tracking=experiment.tracking,
-        )
+        policies = tuple(team.policies)
+        self.progress(Started(updates, policies, schedule.budget_tokens, experiment.sampling.max_new_tokens))
+        record, tracking = experiment.to_dict(), experiment.tracking
+        folder = RunFolder(out, record, resume_at=done, recorded=recorded, notes=self.notes, tracking=tracking)
         keep_surface(env, out)
-        if done:
+        if done:  # a run of this user from here on, whoever began it
             keep_as_own(out, experiment)
         Trainer(
             self.make_env,

@@ -56,7 +56,7 @@ class Evaluated:
         """Settings that must agree, by the key of --allow-different."""
         record = self.record
         parts = [record.get("settings") or record.get("keywords") or {}, record.get("law") or {}]
-        found = {"env": current_id(record.get("env") or ""), "max_turns": record.get("max_turns")}
+        found = {"env": current_id(str(record.get("env") or "")), "max_turns": record.get("max_turns")}
         for part in [*parts, record.get("context") or {}]:
             found |= part
         grader = (record.get("versions") or {}).get("math-verify")

@@ -209,9 +209,10 @@ class Generation:
         steps = min(engine.block(self._sampling), longest - min(row.begun for row in rows))
         new = 1 + (self._guess(buffers) if self._drafts else 0)
         positions = [len(row.prompt.ids) + row.begun - 1 for row in rows]
+        # Own tokens of the longest row: what it shares is read from its family's prefix.
         visible = max(p - shared for p, shared in zip(positions, engine.cache.shared, strict=True))
         shape = engine.shape(new=new, depth=visible + steps + new - 1)
-        last_positions = [len(row.prompt.ids) + longest - 1 for row in rows]
+        last_positions = [len(row.prompt.ids) + longest - 1 for row in rows]  # steps beyond stay there
         uniforms = np.empty((steps, len(rows), new))
         for number, row in enumerate(rows):
             for step in range(steps):
@@ -235,6 +236,7 @@ class Generation:
                 row.lookup = of_prompts[prompt].copy()
                 row.lookup.extend(row.tokens)
             row.draft = row.lookup.guess()[: self._sampling.max_new_tokens - row.begun]
+        # As many guesses as pay off for a batch of this size; every row gets as many columns as the longest has.
         longest = self._draft_length.best(len(self._rows))
         guessed = max(min(longest, len(row.draft)) for row in self._rows)
         padded = []
@@ -252,12 +254,11 @@ class Generation:
 
         def sent(output: Tensor) -> Tensor:
             if arrived is None:
-                return output.clone()
+                return output.clone()  # the next step writes into the same buffer
             return torch.empty_like(output, device="cpu", pin_memory=True).copy_(output, non_blocking=True)
 
-        block = _Block(
-            list(rows), new, sent(sampled), sent(logprobs), None if support is None else sent(support), arrived
-        )
+        on_host = None if support is None else sent(support)
+        block = _Block(list(rows), new, sent(sampled), sent(logprobs), on_host, arrived)
         if arrived is not None:
             arrived.record()
         return block
@@ -274,16 +275,26 @@ class Generation:
         if block.support is not None:  # [n, steps * S, k]
             support = list(block.support.view(steps, len(rows), new, -1).transpose(0, 1).flatten(1, 2).int().numpy())
         running = [row for row in rows if not row.ended]
-        guessed = [row.draft[:1] == own[:1] for row, own in zip(rows, sampled, strict=True) if row.lookup is not None]
-        if guessed:
-            self._draft_length.observe(sum(guessed), len(guessed))
-        most = 0
+        tried = right = most = 0
         for row, own, values, kept in zip(rows, sampled, logprobs, support, strict=True):
-            if not row.ended:
-                count = len(own) if new == 1 else 1 + _right(row.draft[: new - 1], own)
-                row.begun += count - steps
-                most = max(most, count)
-                self._append(row, own[:count], values, kept)
+            if row.lookup is not None:
+                tried += 1
+                right += row.draft[:1] == own[:1]
+            if row.ended:
+                continue
+            count = len(own)
+            if new > 1:
+                # A sampled token counts if all guesses before it were right: then it was sampled after the right text.
+                count = 1
+                for guess, token in zip(row.draft[: new - 1], own, strict=False):
+                    if guess != token:
+                        break
+                    count += 1
+            row.begun += count - steps  # `_begin` counted one token a step
+            most = max(most, count)
+            self._append(row, own[:count], values, kept)
+        if tried:
+            self._draft_length.observe(right, tried)
         self._tokens_since += most
         return [row for row in running if row.ended]
 
@@ -315,11 +326,6 @@ class Generation:
     def _action(self, row: _Row) -> Action:
         support = tuple(ids[ids >= 0] for ids in row.support) if self._sampling.restricts_support else None
         return self._base.action(row.prompt.ids, row.tokens, row.logprobs, support)
-
-
-def _right(draft: Sequence[int], sampled: Sequence[int]) -> int:
-    """Return how many guessed tokens equal the sampled ones before the first that does not."""
-    return next((k for k, (a, b) in enumerate(zip(draft, sampled, strict=False)) if a != b), len(draft))
 
 
 def generate(

@@ -55,10 +55,15 @@ def families(prompts: Sequence[IntArray], adapters: Sequence[str | None] | None 
     members: dict[str | None, list[int]] = {}
     for i in range(len(prompts)):
         members.setdefault(adapters[i] if adapters else None, []).append(i)
-    return [family for own in members.values() for family in _families(prompts, own)]
+    found: list[PrefixFamily] = []
+    for own in members.values():  # keys and values of equal tokens differ between adapters
+        found += _families(prompts, own)
+    return found
 
 
 def _families(prompts: Sequence[IntArray], members: Sequence[int]) -> list[PrefixFamily]:
+    # In lexicographic order the prompts that share a prefix are neighbours, and any run of them shares the least that
+    # two neighbours in it do.
     order = sorted(members, key=lambda i: prompts[i].tolist())
     shared = [common_prefix(prompts[a], prompts[b]) for a, b in itertools.pairwise(order)]
 
@@ -67,14 +72,18 @@ def _families(prompts: Sequence[IntArray], members: Sequence[int]) -> list[Prefi
         rows = tuple(order[first:last])
         common = min([*shared[first : last - 1], *(len(prompts[i]) - 1 for i in rows)])
         together = common + sum(len(prompts[i]) - common for i in rows)
+        # Cut where neighbours share no more than all do: only there can a part have a longer prefix than the whole.
         cuts = [first, *(k + 1 for k in range(first, last - 1) if shared[k] <= common), last]
         if len(cuts) == 2:
             return together, [PrefixFamily(rows, common)]
-        parts = [best(a, b) for a, b in itertools.pairwise(cuts)]
-        apart = sum(cost for cost, _ in parts)
+        apart, parts = 0, list[PrefixFamily]()
+        for a, b in itertools.pairwise(cuts):
+            cost, part = best(a, b)
+            apart += cost
+            parts += part
         if together <= apart:
             return together, [PrefixFamily(rows, common)]
-        return apart, [family for _, part in parts for family in part]
+        return apart, parts
 
     return best(0, len(order))[1]
 
@@ -89,9 +98,9 @@ def worth_sharing(groups: Sequence[PrefixFamily], kept: Kept, heads: int) -> lis
         kept: Layer -> (keys, values) of their tokens, [N, H_kv, d] each.
         heads: Number of query heads of a layer.
     """
-    keys, _ = next(iter(kept.values()))
-    token = 2 * keys[0].numel() * keys.element_size()
-    scores = heads * SCORE_BYTES.get(keys.device.type, 0)
+    keys, _ = next(iter(kept.values()))  # all layers are alike
+    token = 2 * keys[0].numel() * keys.element_size()  # bytes of the keys and values of a token
+    scores = heads * SCORE_BYTES.get(keys.device.type, 0)  # bytes that the scores of a row and token go through
     return [g for g in groups if g.shared and token + len(g.rows) * scores < len(g.rows) * token]
 
 
@@ -202,24 +211,24 @@ class KVCache:
         first = len(self)
         self._family += [-1] * len(paths)
         self.shared += [0] * len(paths)
-        numbers = []
+        numbers, prefixes = [], []  # place and tokens of each new family
         for group in groups:
+            # A place that a family left is used again, so that the buffer of families stays small.
             free = self._families.index(None) if None in self._families else len(self._families)
             self._families[free : free + 1] = [group.shared]
             numbers.append(free)
+            prefixes.append(paths[group.rows[0]][: group.shared])
             for row in group.rows:
                 self._family[first + row], self.shared[first + row] = free, group.shared
         rests = [path[shared:] for path, shared in zip(paths, self.shared[first:], strict=True)]
         own = _Copy(rests, range(first, len(self)), self._device)
-        prefixes = [paths[group.rows[0]][: group.shared] for group in groups]
         common = _Copy(prefixes, numbers, self._device) if groups else None
         for layer, tensors in kept.items():
-            for packed, rows, families in zip(
-                tensors, self.rows(layer, len(self)), self._layers[layer].back(self.layout), strict=True
-            ):
-                own.run(packed, rows)
+            rows, families = self.rows(layer, len(self)), self._layers[layer].back(self.layout)
+            for kind, packed in enumerate(tensors):  # keys, then values
+                own.run(packed, rows[kind])
                 if common is not None:
-                    common.run(packed, families)
+                    common.run(packed, families[kind])
 
     def keep(self, rows: Sequence[int]) -> list[int]:
         """Drop all rows but these; rows from the end fill the gaps.
@@ -229,8 +238,10 @@ class KVCache:
         """
         size, staying = len(rows), set(rows)
         order = list(range(size))
+        # Rows stay where they are; of those behind the new end as many stay as there are gaps before it.
         gaps = [row for row in range(size) if row not in staying]
-        for gap, row in zip(gaps, (row for row in rows if row >= size), strict=True):
+        beyond = [row for row in rows if row >= size]
+        for gap, row in zip(gaps, beyond, strict=True):
             order[gap] = row
         if gaps:
             to = torch.as_tensor(gaps, device=self._device)
@@ -241,7 +252,9 @@ class KVCache:
         self._family = [self._family[row] for row in order]
         self.shared = [self.shared[row] for row in order]
         left = set(self._family)
-        self._families = [size if number in left else None for number, size in enumerate(self._families)]
+        for number in range(len(self._families)):
+            if number not in left:
+                self._families[number] = None
         while self._families and self._families[-1] is None:
             self._families.pop()
         return order
@@ -268,20 +281,23 @@ class KVCache:
 
     def _make_room(self, paths: Sequence[Indices], groups: Sequence[PrefixFamily], room: int) -> bool:
         """Find a layout for new rows and families and move what is there; return False if they do not fit."""
-        shared = {row: group.shared for group in groups for row in group.rows}
-        width = self._bucket(max(len(path) - shared.get(row, 0) for row, path in enumerate(paths)) + room)
+        own = [len(path) for path in paths]  # tokens that each row stores itself
+        for group in groups:
+            for row in group.rows:
+                own[row] -= group.shared
+        width = self._bucket(max(own) + room)
         old, families, common = self.layout, 0, 0
         if self._families or groups:
             free = self._families.count(None)
             families = max(old.families, len(self._families) + max(0, len(groups) - free))
             common = max([old.common, *(self._bucket(group.shared) for group in groups)])
-        width = max(width, old.room) if len(self) else width
+        width = max(width, old.room) if len(self) else width  # rows that run keep their room to grow
         wanted = (len(self) + len(paths)) * width + families * common
         if self._tokens is not None and wanted > self._tokens:
             return False
         new = Layout(width, families, common, max(old.tokens, (self._at_once and self._tokens) or wanted))
         if new != old:
-            memory = self._lent()
+            memory = self._lent()  # kept prompts lie in the same buffers, so they move along
             for number, layer in self._layers.items():
                 layer.move(len(self), old, new)
                 if memory is not None:
@@ -348,7 +364,8 @@ class _Copy:
 
     def __init__(self, paths: Sequence[Indices], rows: Sequence[int], device: torch.device) -> None:
         lengths = [len(path) for path in paths]
-        numbers = np.concatenate([np.arange(length) for length in lengths])
+        numbers = np.concatenate([np.arange(length) for length in lengths])  # place of each token in its row
+        # One tensor, so one copy to the device: [3, tokens], of which token, to which row, at which place.
         indices = np.stack([np.concatenate(paths), np.repeat(rows, lengths), numbers])
         self._of, self._to, self._places = torch.as_tensor(indices, device=device)
         self._rows = torch.as_tensor(list(rows), device=device)

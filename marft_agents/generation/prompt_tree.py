@@ -76,7 +76,7 @@ class PromptTree:
         before = np.zeros(0, np.int32)  # the prompt before in lexicographic order, and its path
         path = np.zeros(0, np.int64)
         size = computed = 0
-        order = list(self.runs)
+        order = list(self.runs)  # adapter after adapter: each computes its tokens with its own weights, in one run
         for i in sorted(range(len(prompts)), key=lambda i: (order.index(adapters[i]), prompts[i].tolist())):
             prompt = prompts[i]
             shared = common_prefix(before, prompt) if self.runs[adapters[i]] else 0
@@ -92,12 +92,15 @@ class PromptTree:
             self.runs[adapters[i]] += len(prompt) - start
             before, paths[i], ends[i] = prompt, path, computed - 1
         self._size = size
-        self._copies = [self._index(np.concatenate(side)) for side in zip(*copies, strict=True)]
+        self._copies: list[Tensor] = []  # where known keys are read and written, int64 [copied] each; or nothing
+        if copies:
+            self._copies = [self._index(np.concatenate(side)) for side in zip(*copies, strict=True)]
         self._fresh = self._index(np.concatenate([piece.path[piece.start :] for piece in pieces]))
         parts = list(_parts(pieces))
         self._parts = [_Part(part, device, keep_masks=len(parts) <= KEPT_MASKS) for part in parts]
         self.tokens = self._index(np.concatenate(tokens))[None]
-        self.positions = self._index(np.concatenate([np.arange(p.start, len(p.path)) for p in pieces]))[None]
+        positions = [np.arange(piece.start, len(piece.path)) for piece in pieces]
+        self.positions = self._index(np.concatenate(positions))[None]
         self.paths = paths
         self.ends = np.asarray(ends)
 
@@ -139,9 +142,8 @@ class _Part:
 
     def __init__(self, pieces: Sequence[_Piece], device: torch.device, *, keep_masks: bool) -> None:
         width, length = max(p.size for p in pieces), max(len(p.path) for p in pieces)
-        sizes = np.array([p.size for p in pieces])[:, None]  # [R, 1]
-        starts = np.array([p.start for p in pieces])[:, None]
-        firsts = np.array([p.first for p in pieces])[:, None]
+        numbers = np.array([(piece.size, piece.start, piece.first) for piece in pieces])  # [R, 3]
+        sizes, starts, firsts = np.split(numbers, 3, axis=1)  # [R, 1] each
         real = np.arange(width) < sizes  # [R, W]
         offsets = np.where(real, np.arange(width), 0)
         paths = np.zeros((len(pieces), length), np.int64)  # [R, K]

@@ -109,8 +109,8 @@ class Batch(NamedTuple):
         """
         picked: dict[str, Any] = {name: getattr(self, name)[index] for name in PER_ACTION}
         for kind, names in FLAT.items():
-            offsets = getattr(self, kind)
-            at = positions(offsets, index)
+            offsets = getattr(self, kind)  # [N + 1]
+            at = positions(offsets, index)  # their entries, one action after the other
             picked |= {name: getattr(self, name)[at] for name in names}
             picked[kind] = offsets_of(np.diff(offsets)[index])
         return self._replace(actions=tuple(self.actions[i] for i in index), **picked)
@@ -146,6 +146,7 @@ FLAT = {
 }
 _NOT_PER_ACTION = {"agents", "policies", "actions", *FLAT, *(name for names in FLAT.values() for name in names)}
 PER_ACTION = tuple(name for name in Batch._fields if name not in _NOT_PER_ACTION)
+_NUMBERS = ("agent", "policy", "episode", "turn", "round", "group", "branch", "words")  # int64 [N] of a record
 
 
 def build_batch(
@@ -161,41 +162,48 @@ def build_batch(
         policies: Agents of each trainable policy. Empty: all agents that play tokens, without a policy.
         settings: Learner settings: level, critic and credit give the numbers of decisions and values.
     """
-    policy_of = {agent: i for i, members in enumerate(policies.values()) for agent in members}
+    policy_of: dict[str, int] = {}  # index of the policy, by agent
+    for i, members in enumerate(policies.values()):
+        policy_of |= dict.fromkeys(members, i)
     own = settings.rewards == "own"
+    by_words = settings.level == "action" and settings.normalisation == "word"
     places, rewards = _trainable_turns(trajectories, policy_of if policies else None, own=own)
-    turns = [trajectories[e].turns[k] for e, k in places]
-    episodes = [trajectories[e] for e, _ in places]
-    actions = tuple(turn.action for turn in turns)
-    returns = [episode.team_return for episode in episodes]
-    if own:
-        returns = [episode.return_of(turn.agent) for episode, turn in zip(episodes, turns, strict=True)]
-    agents = tuple(dict.fromkeys([*policy_of, *(turn.agent for turn in turns)]))
-    joint = numbered((e, turn.round) for (e, _), turn in zip(places, turns, strict=True))
-    lengths = np.array([len(action.token_ids) for action in actions], np.int64)
+
+    # One entry an action: N of each.
+    numbers: dict[str, Any] = {name: np.zeros(len(places), np.int64) for name in _NUMBERS}
+    flags: dict[str, Any] = {name: np.zeros(len(places), np.bool_) for name in ("terminated", "positive", "exact")}
+    returns, lengths = np.zeros(len(places)), np.zeros(len(places), np.int64)
+    actions: list[Action] = []
+    agents = {agent: i for i, agent in enumerate(policy_of)}  # without policies: in order of their first action
+    for i, (e, k) in enumerate(places):
+        episode, turn = trajectories[e], trajectories[e].turns[k]
+        action = turn.action
+        actions.append(action)
+        lengths[i] = len(action.token_ids)
+        numbers["agent"][i] = agents.setdefault(turn.agent, len(agents))
+        numbers["policy"][i] = policy_of.get(turn.agent, -1)
+        numbers["episode"][i], numbers["turn"][i], numbers["round"][i] = e, k, turn.round
+        numbers["group"][i] = episode.group
+        numbers["branch"][i] = -1 if episode.branch is None else episode.branch
+        numbers["words"][i] = count_words(action.text) if by_words else 1
+        flags["terminated"][i], flags["positive"][i] = not episode.truncated, score(episode) >= 1
+        flags["exact"][i] = action.exact
+        returns[i] = episode.return_of(turn.agent) if own else episode.team_return
+
+    joint = numbered(zip(numbers["episode"].tolist(), numbers["round"].tolist(), strict=True))
     decisions = lengths if settings.level == "token" else np.ones_like(lengths)
     evaluated = _count_values(joint, decisions, settings)
     count, flat = len(actions), int(decisions.sum())
-    recorded = np.concatenate([np.zeros(0, np.float32), *(action.logprobs for action in actions)])
-    by_words = settings.level == "action" and settings.normalisation == "word"
+    recorded = np.concatenate([np.zeros(0, np.float32), *(action.logprobs for action in actions)])  # [T]
     return Batch(
-        agents=agents,
+        agents=tuple(agents),
         policies=tuple(policies),
-        actions=actions,
-        agent=_integers(agents.index(turn.agent) for turn in turns),
-        policy=_integers(policy_of.get(turn.agent, -1) for turn in turns),
-        episode=_integers(e for e, _ in places),
-        turn=_integers(k for _, k in places),
-        round=_integers(turn.round for turn in turns),
+        actions=tuple(actions),
         joint=joint,
-        group=_integers(episode.group for episode in episodes),
-        branch=_integers(-1 if episode.branch is None else episode.branch for episode in episodes),
-        terminated=np.array([not episode.truncated for episode in episodes], np.bool_),
-        positive=np.array([score(episode) >= 1 for episode in episodes], np.bool_),
-        exact=np.array([action.exact for action in actions], np.bool_),
-        words=_integers(count_words(action.text) if by_words else 1 for action in actions),
+        **numbers,
+        **flags,
         reward=np.array(rewards, np.float64),
-        team_return=np.array(returns, np.float64),
+        team_return=returns,
         bootstrap=np.zeros(count),
         preceding=np.ones(count),
         weight=np.ones(count, np.float32),
@@ -203,8 +211,8 @@ def build_batch(
         decision_offsets=offsets_of(decisions),
         value_offsets=offsets_of(evaluated),
         recorded=recorded,
-        old=recorded.copy(),
-        reference=np.full_like(recorded, np.nan),
+        old=recorded.copy(),  # replaced where `exact` is false, see `Learner`
+        reference=np.full_like(recorded, np.nan),  # NaN: a term that reads what nobody computed cannot go unnoticed
         shaping=np.zeros(flat),
         advantages=np.full(flat, np.nan),
         credit=np.full(flat, np.nan),
@@ -225,7 +233,9 @@ def _trainable_turns(
     for e, trajectory in enumerate(trajectories):
         if trajectory.failure is not None:
             continue
-        latest: dict[str, int] = {}  # the action that is paid, by agent; of the team under ""
+        # The action that is paid, by agent; of the team under "". Rewards before the first one are nobody's: nothing
+        # that is trained led to them.
+        latest: dict[str, int] = {}
         for k, turn in enumerate(trajectory.turns):
             trainable = trained is None or turn.agent in trained
             if trainable and len(turn.action.token_ids) and trajectory.branch in (None, k):
@@ -250,10 +260,6 @@ def _count_values(joint: Index, decisions: Index, settings: LearnerSettings) -> 
     return evaluated
 
 
-def _integers(numbers: Iterable[int]) -> Index:
-    return np.fromiter(numbers, np.int64)
-
-
 def numbered(keys: Iterable[tuple[int, ...]]) -> Index:
     """Number equal keys alike, in order of first appearance; int64 [N].
 
@@ -262,7 +268,7 @@ def numbered(keys: Iterable[tuple[int, ...]]) -> Index:
         [0, 1, 0]
     """
     seen: dict[tuple[int, ...], int] = {}
-    return _integers(seen.setdefault(key, len(seen)) for key in keys)
+    return np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.int64)
 
 
 def offsets_of(lengths: Index) -> Index:
@@ -311,6 +317,7 @@ def count_words(text: str) -> int:
             words += 1
             continue
         words += characters
+        # "12个苹果": the 12 is a word beside the characters, a comma is none.
         for between in CHARACTER.split(piece):
             if any(character.isalnum() for character in between):
                 words += 1

@@ -69,7 +69,7 @@ class Steps(NamedTuple):
 
 def credit_steps(batch: Batch, settings: LearnerSettings) -> Steps:
     """Return the steps along which GAE runs: turns of the chain, rounds, or each agent's own turns."""
-    everyone = np.arange(len(batch.actions))
+    everyone = np.arange(len(batch.actions))  # [N], in the order of play
     if settings.credit == "chain":
         return Steps(everyone, batch.reward, _ends(batch.episode), np.arange(len(batch.values)))
     if settings.credit == "round":
@@ -81,6 +81,7 @@ def credit_steps(batch: Batch, settings: LearnerSettings) -> Steps:
     value_of = np.argsort(positions(batch.value_offsets, own))
     if settings.rewards == "own":
         return Steps(own, batch.reward[own], _ends(segment), value_of)
+    # The reward of a step is that of all turns of the team from the agent's turn up to `following`, excluded.
     following = np.searchsorted(batch.episode, batch.episode[own], side="right")  # end of the episode
     same = segment[1:] == segment[:-1]
     following[:-1][same] = own[1:][same]  # or the agent's next turn: others' rewards before it follow the own turn
@@ -100,30 +101,41 @@ def _along_steps(batch: Batch, settings: LearnerSettings, ratios: Array | None) 
     values, lengths = batch.values[at], batch.num_values[steps.action]
     last = np.zeros(len(lengths), np.bool_)
     last[steps.ends - 1] = True
+    # Within an action: one lambda for all, or for each one that grows with its length (VAPO).
+    token_trace_decays: float | list[float] = settings.token_trace_decay
+    if settings.length_adaptive:
+        token_trace_decays = [length_adaptive_lambda(length, settings.length_adaptive) for length in lengths]
     rewards, discounts, lambdas = chain_steps(
         steps.reward,
         lengths,
+        # A discount of 0 where the game ended for good; a truncated one bootstraps from V after its last turn.
         discounts=np.where(last & batch.terminated[steps.action], 0.0, settings.discount),
         trace_decay=settings.trace_decay,
         token_discount=settings.token_discount,
-        token_trace_decays=[length_adaptive_lambda(length, settings.length_adaptive) for length in lengths]
-        if settings.length_adaptive
-        else settings.token_trace_decay,
-    )
+        token_trace_decays=token_trace_decays,
+    )  # [V] each
     rewards += np.bincount(steps.value_of, batch.shaping)  # the costs of all decisions of a round, or of one
     if ratios is not None:
         lambdas = preceding_lambdas(lambdas, ratios[batch.joint[steps.action]])
 
-    offsets = offsets_of(lengths)
-    segments = [slice(offsets[i], offsets[j]) for i, j in zip([0, *steps.ends[:-1]], steps.ends, strict=True)]
+    ends = offsets_of(lengths)[steps.ends]  # [G], where the values of each segment end
     bootstraps = batch.bootstrap[steps.action[steps.ends - 1]].tolist()
 
     def recursion(lambdas: Array) -> Array:
-        parts = [(rewards[s], values[s], discounts[s], lambdas[s]) for s in segments]
-        return np.concatenate([gae(*part, bootstrap) for part, bootstrap in zip(parts, bootstraps, strict=True)])
+        parts, start = [], 0
+        for end, bootstrap in zip(ends.tolist(), bootstraps, strict=True):
+            s = slice(start, end)
+            parts.append(gae(rewards[s], values[s], discounts[s], lambdas[s], bootstrap))
+            start = end
+        return np.concatenate(parts)
 
-    advantages, decay, returns = recursion(lambdas), settings.value_trace_decay, np.zeros_like(values)
-    returns[at] = (advantages if decay is None else recursion(np.full_like(lambdas, decay))) + values
+    advantages = recursion(lambdas)
+    # Decoupled GAE (VAPO): the value targets may have a lambda of their own, mostly 1.
+    targets = advantages
+    if settings.value_trace_decay is not None:
+        targets = recursion(np.full_like(lambdas, settings.value_trace_decay))
+    returns = np.zeros_like(values)
+    returns[at] = targets + values  # back from the order of the steps to that of the batch
     return advantages[steps.value_of], returns
 
 
@@ -153,9 +165,10 @@ def _compared(batch: Batch, outcomes: Array, settings: LearnerSettings) -> Array
     if settings.baseline == "none":
         return outcomes
     keys = [batch.group, batch.agent] + ([batch.branch, batch.round] if settings.compare == "turn" else [])
-    baselines, scales = np.zeros_like(batch.reward), np.zeros_like(batch.reward)
+    baselines, scales = np.zeros_like(batch.reward), np.zeros_like(batch.reward)  # [N]
     by_action = outcomes[batch.decision_offsets[:-1]]  # outcome of the first decision of each action
     for members in _groups(*keys):
+        # An episode counts once: its mean over the agent's turns in it. `part` says which of them a member is in.
         episodes, part = np.unique(batch.episode[members], return_inverse=True)
         means = np.array([by_action[members[part == k]].mean() for k in range(len(episodes))])
         spread = float(means.std()) if settings.scaling == "group" else 1.0

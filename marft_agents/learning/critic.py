@@ -123,24 +123,34 @@ class TeamCritic:
         self.ranks = ranks
         self.bases = team.bases
         own = settings.credit == "own"
-        self.head_of = {agent: i if own else self._base_of(agent) for i, agent in enumerate(team.local_agents)}
-        owners = [local.base for local in team.local_agents.values()] if own else self.bases
-        self.heads = [
-            ValueHead(base.hidden_size, width=settings.value_width, seed=seed).to(base.device) for base in owners
-        ]
-        self._nothing = [torch.zeros(0, base.hidden_size, device=base.device) for base in owners]
-        self.scales = [ReturnScale() for _ in self.heads]
-        self.optimizer = torch.optim.Adam(
-            [p for head in self.heads for p in head.parameters()], lr=settings.critic_lr, eps=settings.adam_epsilon
-        )
+        self.head_of: dict[str, int] = {}  # index of the head, by agent
+        for i, agent in enumerate(team.local_agents):
+            self.head_of[agent] = i if own else self._base_of(agent)
+        self.heads: list[ValueHead] = []
+        self.scales: list[ReturnScale] = []  # of each head
+        self._nothing: list[Tensor] = []  # of each head: features [0, d] of no decisions
+        parameters: list[nn.Parameter] = []
+        # Heads of one width begin with the same weights: they are drawn from the seed alone.
+        for base in [local.base for local in team.local_agents.values()] if own else self.bases:
+            head = ValueHead(base.hidden_size, width=settings.value_width, seed=seed).to(base.device)
+            self.heads.append(head)
+            self.scales.append(ReturnScale())
+            self._nothing.append(torch.zeros(0, base.hidden_size, device=base.device))
+            parameters += head.parameters()
+        self.optimizer = torch.optim.Adam(parameters, lr=settings.critic_lr, eps=settings.adam_epsilon)
 
     def _base_of(self, agent: str) -> int:
         return self.bases.index(self.team.local_agent(agent).base)
 
     def _actions_by_head(self, batch: Batch) -> list[Index]:
         """Return per head the actions that it evaluates, int64 [n] each."""
-        head = np.array([self.head_of.get(agent, -1) for agent in batch.agents])[batch.agent]
+        head = self._head_of_actions(batch)
         return [np.flatnonzero((head == h) & (batch.num_values > 0)) for h in range(len(self.heads))]
+
+    def _head_of_actions(self, batch: Batch) -> Index:
+        """Return the head of each action, int64 [N]; -1 where its agent has none."""
+        of_agents = [self.head_of.get(agent, -1) for agent in batch.agents]
+        return np.array(of_agents, np.int64)[batch.agent]
 
     def _own_actions(self, batch: Batch) -> Index:
         """Return the actions that this rank runs, int64 [n]; their features stay on it."""
@@ -165,21 +175,19 @@ class TeamCritic:
         """
         by_head = self._own_actions_by_head(batch)
         read = batch.lengths if reference else batch.num_values  # tokens that the pass predicts, int64 [N]
-        base_of = np.array([self._base_of(agent) for agent in batch.agents])[batch.agent]
+        base_of = np.array([self._base_of(agent) for agent in batch.agents])[batch.agent]  # [N]
         own = self._own_actions(batch)
         features, logprobs = list(self._nothing), np.zeros(len(batch.reference), np.float32)
         for index, base in enumerate(self.bases):
             members = own[(base_of[own] == index) & (read[own] > 0)]
             actions = [batch.actions[i] for i in members]
+            prompts = [action.prompt_ids for action in actions]
+            # Without scores a pass ends at the last valued position: no token after it is read.
             tokens = [action.token_ids[:count] for action, count in zip(actions, read[members], strict=True)]
-            states, scores = self._run_bare(
-                base,
-                [action.prompt_ids for action in actions],
-                tokens,
-                batch.num_values[members],
-                scored=actions if reference else None,
-            )
-            found = dict(zip(members.tolist(), states, strict=True))
+            scored = actions if reference else None
+            states, scores = self._run_bare(base, prompts, tokens, batch.num_values[members], scored=scored)
+            found = dict(zip(members.tolist(), states, strict=True))  # features [valued_i, d], by action
+            # A head's features in the order of its actions, whatever the order of the passes was.
             for h in self._heads_on(index):
                 features[h] = torch.cat([self._nothing[h], *(found[i] for i in by_head[h].tolist())])
             if reference:
@@ -208,27 +216,28 @@ class TeamCritic:
         Returns:
             Per action the features, float32 [valued_i, d]; and the log-probs, float32 [T_i], none without `scored`.
         """
-        inputs = [np.concatenate([p, t[:-1]]) for p, t in zip(prompts, tokens, strict=True)]
+        inputs = [np.concatenate([p, t[:-1]]) for p, t in zip(prompts, tokens, strict=True)]  # [P_i + T_i - 1]
         features: dict[int, Tensor] = {}
         logprobs: dict[int, FloatArray] = {}
         with base.active_adapter(None):
             # logits of scored tokens take memory, too: such passes are no larger than those with gradient
             for part in self.ranks.even(self.size.plan(inputs, factor=2 if scored is None else 1)):
-                lengths = [len(tokens[i]) for i in part]
-                hidden = action_hidden(
-                    base.trunk, [prompts[i] for i in part], [tokens[i] for i in part], base.device
-                )  # [sum of lengths, d]
+                read = [tokens[i] for i in part]
+                lengths = [len(own) for own in read]
+                hidden = action_hidden(base.trunk, [prompts[i] for i in part], read, base.device)  # [sum of lengths, d]
                 for i, states in zip(part, hidden.split(lengths), strict=True):
                     features[i] = states[: valued[i]].to(torch.float32, copy=True)  # a view would keep all of `hidden`
                 if scored is not None:
                     flat = score_actions(base, hidden, [scored[i] for i in part], self.team.sampling).logprobs
-                    logprobs |= zip(part, (own.cpu().numpy() for own in flat.split(lengths)), strict=True)
+                    for i, own in zip(part, flat.split(lengths), strict=True):
+                        logprobs[i] = own.cpu().numpy()
         return [features[i] for i in range(len(prompts))], [logprobs[i] for i in sorted(logprobs)]
 
     @torch.no_grad()
     def _values(self, head: int, features: Tensor) -> Array:
         """Return the values float64 [N] of features [N, d] under one head, on the scale of returns."""
-        return self.scales[head].denormalise(self.heads[head](features).cpu().double().numpy())
+        outputs = self.heads[head](features).cpu().double().numpy()  # [N], on the scale that the head is trained on
+        return self.scales[head].denormalise(outputs)
 
     def values(self, batch: Batch, features: Sequence[Tensor]) -> Array:
         """Return float64 [V], V before each decision that the critic evaluates.
@@ -269,7 +278,7 @@ class TeamCritic:
         for e, trajectory in enumerate(trajectories):
             if trajectory.truncated and trajectory.failure is None and trajectory.final_agent:
                 cut_on[self._base_of(trajectory.final_agent)].append(e)
-        head_of_action = np.array([self.head_of.get(agent, -1) for agent in batch.agents])[batch.agent]  # [N]
+        head_of_action = self._head_of_actions(batch)
         bootstraps = np.zeros(len(batch.actions))
         for index, (base, cut) in enumerate(zip(self.bases, cut_on, strict=True)):
             if not cut:
@@ -316,16 +325,20 @@ class TeamCritic:
         settings = self.settings
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        work = []
+        work = []  # head, features [V_h, d] and targets [V] of each head that has decisions
         own = self._own_actions_by_head(batch)
-        acting = [(index[0], head, index) for head, index in enumerate(self._actions_by_head(batch)) if len(index)]
-        for _, head, index in sorted(acting, key=lambda item: int(item[0])):  # by first action
-            x, scale = features[head], self.scales[head]
+        actions = self._actions_by_head(batch)
+        acting = [head for head, index in enumerate(actions) if len(index)]
+        # By first action: the shuffles follow the order of play, not that in which the team names its agents.
+        for head in sorted(acting, key=lambda head: int(actions[head][0])):
+            index, x, scale = actions[head], features[head], self.scales[head]
             returns = batch.returns[positions(batch.value_offsets, index)]
             if settings.value_norm:
                 scale.update(returns)
             y = torch.as_tensor(scale.normalise(returns), dtype=torch.float32, device=x.device)
-            rows = np.full(len(y), -1)  # where the features of each value are; -1: on another rank
+            # Row of the features of each value, [V]; -1: on another rank. All ranks shuffle all values alike, and each
+            # regresses those of a mini-batch that it has.
+            rows = np.full(len(y), -1)
             rows[np.repeat(np.isin(index, own[head]), batch.num_values[index])] = np.arange(len(x))
             before = None  # outputs [V_h] before the fit, for value clipping
             if settings.value_clip is not None:
@@ -350,7 +363,7 @@ class TeamCritic:
         """Step along the mean loss of a mini-batch of `count` values, of which this rank has some; return the loss."""
         settings = self.settings
         losses = value_loss(head(x), y, huber_delta=settings.huber_delta, before=before, clip=settings.value_clip)
-        part = losses.sum() / count
+        part = losses.sum() / count  # this rank's share of the mean: gradients add up over the ranks
         self.optimizer.zero_grad(set_to_none=True)
         loss = part.detach().clone()
         self.ranks.add_up(loss)

@@ -31,7 +31,7 @@ class ReplayPools:
 
     def __init__(self, share: float, fixed: Mapping[str, Sequence[Action]] | None = None, *, seed: int = 0) -> None:
         self.share, self.seed, self.grows = share, seed, fixed is None and share > 0
-        self._pools: dict[str, dict[bytes, Action]] = {}
+        self._pools: dict[str, dict[tuple[bytes, bytes], Action]] = {}
         for policy, actions in (fixed or {}).items():
             self._pools[policy] = {_key(action): action for action in actions}
 
@@ -44,8 +44,11 @@ class ReplayPools:
             place: Numbers that identify the mini-batch: the update, and the optimizer step in it.
         """
         pool = list(self._pools.get(policy, {}).values())
+        # A generator for each mini-batch, so that a resumed run draws the same without a saved state. The spawn key
+        # keeps it apart from the learner's other generators of this seed.
         generator = np.random.default_rng(np.random.SeedSequence([self.seed, *place], spawn_key=(2,)))
-        return [pool[i] for i in sorted(generator.permutation(len(pool))[: math.ceil(self.share * count)])]
+        drawn = generator.permutation(len(pool))[: math.ceil(self.share * count)]
+        return [pool[i] for i in sorted(drawn)]  # oldest first
 
     def add(self, batch: Batch) -> None:
         """Add the actions of solved episodes; nothing happens where pools are fixed or nothing is replayed."""
@@ -54,14 +57,16 @@ class ReplayPools:
         for i in np.flatnonzero(batch.positive):
             pool = self._pools.setdefault(batch.policies[batch.policy[i]], {})
             key = _key(batch.actions[i])
-            pool.pop(key, None)
+            pool.pop(key, None)  # so that an action seen again goes to the end, as the newest
             pool[key] = batch.actions[i]
             if len(pool) > MOST_KEPT:
-                del pool[next(iter(pool))]
+                del pool[next(iter(pool))]  # the oldest: a dict keeps the order of insertion
 
     def state_dict(self) -> dict[str, Any]:
         """Return the grown pools for an exact resume; empty where they are fixed."""
-        return {policy: [_state(a) for a in pool.values()] for policy, pool in self._pools.items() if self.grows}
+        if not self.grows:
+            return {}
+        return {policy: [_state(action) for action in pool.values()] for policy, pool in self._pools.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the pools that `state_dict` returned."""
@@ -72,8 +77,9 @@ class ReplayPools:
                 self._pools[policy] = {_key(action): action for action in actions}
 
 
-def _key(action: Action) -> bytes:
-    return action.prompt_ids.tobytes() + b"|" + action.token_ids.tobytes()
+def _key(action: Action) -> tuple[bytes, bytes]:
+    """Return a key that is equal for equal tokens after an equal prompt."""
+    return action.prompt_ids.tobytes(), action.token_ids.tobytes()
 
 
 def _state(action: Action) -> dict[str, Any]:

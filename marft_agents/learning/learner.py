@@ -98,12 +98,10 @@ class Learner:
             for base in team.bases:
                 base.recompute_layers(settings.gradient_checkpointing)
         self.critic = TeamCritic(team, settings, self.pass_size, seed=seed, ranks=ranks) if settings.critic else None
-        self.optimizers = {
-            policy: torch.optim.Adam(
-                list(self._base(policy).parameters(policy).values()), lr=settings.policy_lr, eps=settings.adam_epsilon
-            )
-            for policy in team.policies
-        }
+        self.optimizers: dict[str, torch.optim.Adam] = {}  # one for each policy: a step moves one adapter alone
+        for policy in team.policies:
+            parameters = list(self._base(policy).parameters(policy).values())
+            self.optimizers[policy] = torch.optim.Adam(parameters, lr=settings.policy_lr, eps=settings.adam_epsilon)
 
     # ------------------------------------------------------------------ one update
 
@@ -151,6 +149,7 @@ class Learner:
         here = not isinstance(error, OtherRankOutOfMemoryError)
         if here:
             self.ranks.out_of_memory()
+        # Tokens and sequences of the largest pass of each rank that ran out of memory.
         short = [largest for largest in self.ranks.gather(self.pass_size.largest if here else None) if largest]
         tokens, sequences = min(short, key=lambda largest: largest[1])
         if sequences < 2:
@@ -201,9 +200,11 @@ class Learner:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        batch = self._with_old_log_probs(batch)  # log pi_old
+
+        # log pi_old, and log pi_ref where the loss or the rewards have a KL term
+        batch = self._with_old_log_probs(batch)
         features: list[Tensor] = []
-        if self.critic is not None:  # features of the frozen trunk, and log pi_ref from the same pass
+        if self.critic is not None:  # the same pass over the frozen trunk gives the features of V
             features, reference = self.critic.bare_pass(batch, reference=settings.kl_weight > 0)
         elif settings.kl_weight:
             reference = self._reference_log_probs(batch)
@@ -232,7 +233,7 @@ class Learner:
         waiting = self._trained_now(batch) if self.updates >= settings.value_warmup else []
         count = len(waiting)
         for place in range(1, count + 1):
-            if settings.compounding == "a2po":
+            if settings.compounding == "a2po":  # advantages depend on M of the agents before, so they change each time
                 batch = estimate(batch, settings, compounded)
             policy = self._next(waiting, batch, place)
             waiting.remove(policy)
@@ -283,21 +284,24 @@ class Learner:
         They are recomputed where the recorded ones came from another engine or precision, so that the ratio
         starts at 1. This is skipped when the first pass over the whole batch computes them anyway (`PolicyStep`).
         """
-        old = batch.old.copy()
+        old = batch.old.copy()  # [T]
         in_passing = self.settings.mini_batches == 1 and not self.settings.costs_kl
         for number, policy in enumerate(batch.policies):
-            base, own = self._base(policy), np.flatnonzero(batch.policy == number)
-            inexact = np.array([i for i in own if not (in_passing or base.repeats(batch.actions[i]))], np.int64)
-            if len(inexact):
-                actions = [batch.actions[i] for i in inexact]
-                old[batch.tokens_of(inexact)] = np.concatenate(self.scorer.logprobs(base, policy, actions))
+            base = self._base(policy)
+            inexact = []
+            for i in np.flatnonzero(batch.policy == number):
+                if not (in_passing or base.repeats(batch.actions[i])):
+                    inexact.append(i)
+            if inexact:
+                scored = self.scorer.logprobs(base, policy, [batch.actions[i] for i in inexact])
+                old[batch.tokens_of(np.array(inexact))] = np.concatenate(scored)
         return batch._replace(old=old)
 
     def _reference_log_probs(self, batch: Batch) -> FloatArray:
         """Return float32 [T], the log-probs of all tokens under the bare bases, for an update without a critic."""
         reference = batch.reference.copy()
         bases = [self._base(policy) for policy in batch.policies]
-        for base in dict.fromkeys(bases):
+        for base in dict.fromkeys(bases):  # policies on one base share its passes: without adapter they are the same
             own = np.flatnonzero(np.array([other is base for other in bases])[batch.policy])
             if len(own):
                 actions = [batch.actions[i] for i in own]
@@ -310,6 +314,7 @@ class Learner:
         costs = np.zeros(len(batch.old))  # per token
         if settings.overlong_share:
             punishments = [overlong_punishment(length, limit, settings.overlong_share) for length in batch.lengths]
+            # On the last token of each action: credit flows back from there to all that made it long.
             costs[batch.token_offsets[1:] - 1] += settings.overlong_penalty * np.array(punishments)
         if settings.costs_kl:
             log_ratios = torch.as_tensor(batch.reference - batch.old)
@@ -321,12 +326,13 @@ class Learner:
         """Return `{policy}/shaping`: mean shaping of an action, which reported returns leave out."""
         if not (self.settings.costs_kl or (self.settings.overlong_share and self.settings.overlong_penalty)):
             return {}
-        added = np.add.reduceat(batch.shaping, batch.decision_offsets[:-1])
-        return {
-            f"{metric_prefix(policy)}/shaping": float(added[batch.policy == number].mean())
-            for number, policy in enumerate(batch.policies)
-            if (batch.policy == number).any()
-        }
+        added = np.add.reduceat(batch.shaping, batch.decision_offsets[:-1])  # [N]
+        metrics = {}
+        for number, policy in enumerate(batch.policies):
+            own = batch.policy == number
+            if own.any():
+                metrics[f"{metric_prefix(policy)}/shaping"] = float(added[own].mean())
+        return metrics
 
     # ------------------------------------------------------------------ policies
 
@@ -347,15 +353,19 @@ class Learner:
             return waiting[0]
         eligible = list(waiting)
         if place % 2:
+            # mean |A| of each action [N], then of each policy, so that long actions do not count more
             by_action = np.add.reduceat(np.abs(batch.credit), batch.decision_offsets[:-1]) / batch.num_decisions
-            means = {name: by_action[batch.policy == batch.policies.index(name)].mean() for name in waiting}
-            eligible = [name for name in waiting if math.isclose(means[name], max(means.values()))]
+            means = {}
+            for name in waiting:
+                means[name] = by_action[batch.policy == batch.policies.index(name)].mean()
+            largest = max(means.values())
+            eligible = [name for name in waiting if math.isclose(means[name], largest)]
         return eligible[int(self.generator.integers(len(eligible)))]
 
     def _trained_now(self, batch: Batch) -> list[str]:
         """Return the policies that acted and are trained now, in order; `_next` reorders by the semi-greedy rule."""
         names, generator, position = list(self.team.policies), self.generator, None
-        if self.settings.agent_interval:
+        if self.settings.agent_interval:  # one policy at a time, each for `agent_interval` updates
             turn = (self.updates - self.settings.value_warmup) // self.settings.agent_interval
             cycle, position = divmod(turn, len(names))
             # a seed per cycle: all updates of a cycle draw the same order
@@ -375,7 +385,7 @@ class Learner:
         if self.settings.lr_schedule == "constant":
             return 1.0
         progress = self.updates / max(1, self.total_updates) if self.progress is None else self.progress
-        return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))  # from 1 down to 0 at the end of the run
 
     # ------------------------------------------------------------------ state
 

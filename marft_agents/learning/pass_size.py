@@ -53,6 +53,7 @@ class PassSize:
             Indices of the sequences in each pass; every sequence appears once, on one rank. See `Ranks.even` for
             empty ones.
         """
+        # In the order of a dictionary, sequences that share most of their beginning stand side by side.
         order = sorted(range(len(sequences)), key=lambda i: sequences[i].tolist())
         order = order[ranks.own([len(sequences[i]) for i in order])]
         passes: list[list[int]] = []
@@ -63,7 +64,7 @@ class PassSize:
                 new -= common_prefix(sequences[previous], sequences[i])
             if not passes or self._full(len(passes[-1]) + 1, held + new, factor):
                 passes.append([])
-                held, new = 0, len(sequences[i])
+                held, new = 0, len(sequences[i])  # nothing to share with in a new pass
             passes[-1].append(i)
             held += new
             self.largest = max(self.largest, (held, len(passes[-1])))
@@ -90,7 +91,10 @@ def fitted(settings: LearnerSettings, team: LanguageModelTeam) -> LearnerSetting
         defaults: dict[str, Any] = {"micro_batch": CPU_SEQUENCES, "gradient_checkpointing": CPU_RECOMPUTED}
     else:
         defaults = _fitted_to_gpus(team, settings.gradient_checkpointing)
-    missing = {name: value for name, value in defaults.items() if getattr(settings, name) is None}
+    missing = {}
+    for name, value in defaults.items():
+        if getattr(settings, name) is None:
+            missing[name] = value
     return replace(settings, **missing)
 
 
@@ -111,12 +115,11 @@ def _fitted_to_gpus(team: LanguageModelTeam, recomputed: float | None) -> dict[s
 
 def _tokens_that_fit(base: Any, team: LanguageModelTeam, recomputed: float) -> int:
     """Return the distinct tokens whose activations fit on the device of a base beside all weights there."""
-    weights = sum(
-        parameter.numel() * parameter.element_size()
-        for other in team.bases
-        if other.device == base.device
-        for parameter in other.peft.parameters()
-    )
+    weights = 0
+    for other in team.bases:
+        if other.device == base.device:
+            for parameter in other.peft.parameters():
+                weights += parameter.numel() * parameter.element_size()
     total = torch.cuda.get_device_properties(base.device).total_memory
     return int(MEMORY_SHARE * max(0, total - weights) / bytes_per_token(base.peft.config, base.dtype, recomputed))
 

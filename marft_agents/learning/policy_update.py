@@ -70,8 +70,10 @@ def loss_terms(rows: Batch, new: Tensor, settings: LearnerSettings) -> LossTerms
         settings: Learner settings; the clip bounds are those of this policy.
     """
     device = new.device
-    lengths = torch.as_tensor(rows.lengths, device=device)
+    lengths = torch.as_tensor(rows.lengths, device=device)  # [N]
     old, recorded = (torch.as_tensor(x, device=device) for x in (rows.old, rows.recorded))
+    # Log-probs of the engine that sampled, [T]: `old` itself where it was the trained model, so that its weight is
+    # exactly 1.
     sampled = torch.where(torch.as_tensor(rows.exact, device=device).repeat_interleave(lengths), old, recorded)
     if settings.level == "token":
         log_ratios = new - old
@@ -85,6 +87,7 @@ def loss_terms(rows: Batch, new: Tensor, settings: LearnerSettings) -> LossTerms
         importance = truncated_importance(whole, torch.zeros_like(whole), cap=settings.importance_cap)
 
     bounds = {"clip_low": settings.clip_low, "clip_high": settings.clip_high}
+    # M of each decision [D]. It scales the advantage, or with A2PO the ratio, within its own clip.
     preceding, advantages, joint = np.repeat(rows.preceding, rows.num_decisions), rows.advantages, None
     if settings.compounding == "a2po":
         joint = preceding_ratios(torch.as_tensor(preceding, dtype=torch.float32, device=device), **bounds)
@@ -124,6 +127,7 @@ def policy_loss(terms: LossTerms, entropy: Tensor, batch: Batch, settings: Learn
         batch: The whole mini-batch, for the denominators.
         settings: Learner settings: the weights of the terms.
     """
+    # Sums of this pass over counts of the whole mini-batch: the gradients of its passes add up to that of the mean.
     tokens, positive = int(batch.lengths.sum()), int(batch.lengths[batch.positive].sum())
     loss = terms.surrogate.sum() / len(batch.advantages)
     loss = loss - settings.entropy_bonus * entropy.sum() / tokens
@@ -158,7 +162,8 @@ def plan_passes(batch: Batch, scorer: LogProbScorer, settings: LearnerSettings) 
         Per pass of this rank its actions, int64 [n], and True if it needs a gradient, False if it only feeds the
         statistics.
     """
-    pulling = np.add.reduceat(batch.advantages != 0, batch.decision_offsets[:-1]) > 0
+    # Where the advantage is 0, so is the gradient of the surrogate; other terms of the loss may still pull.
+    pulling = np.add.reduceat(batch.advantages != 0, batch.decision_offsets[:-1]) > 0  # [N]
     if settings.entropy_bonus > 0 or settings.penalises_kl:
         pulling[:] = True
     if settings.positive_nll > 0:
@@ -235,14 +240,14 @@ class PolicyStep:
             logged |= {"importance": terms.importance, "importance_capped": capped}
         logged |= {"entropy": entropy, "kl": kl, "clip_share": terms.clipped}
         self.statistics.add(terms.log_ratios, **logged)
-        return float(kl.sum().item())
+        return float(kl.sum().item())  # a sum: the caller divides by the decisions of the whole mini-batch
 
     def _look_for_non_finite(self, part: Batch, terms: LossTerms, loss: Tensor) -> None:
         log_ratios, surrogate = terms.log_ratios.detach(), terms.surrogate.detach()
         if self._bad is not None or (torch.isfinite(loss) and torch.isfinite(log_ratios).all()):
             return
-        fine = (torch.isfinite(log_ratios) & torch.isfinite(surrogate)).cpu().numpy()
-        bad = np.flatnonzero(np.add.reduceat(~fine, part.decision_offsets[:-1]))
+        fine = (torch.isfinite(log_ratios) & torch.isfinite(surrogate)).cpu().numpy()  # [D]
+        bad = np.flatnonzero(np.add.reduceat(~fine, part.decision_offsets[:-1]))  # actions
         self._bad = f"the loss is {loss.item()}", part.take(bad) if len(bad) else part
 
     def refuse_non_finite(self) -> None:
@@ -309,7 +314,7 @@ class PolicyStep:
             new = self.scorer.score(self.base, self.policy, part.actions).logprobs
             moved = new - torch.as_tensor(part.old, device=new.device)
             log_ratios[index] = [own.sum().item() for own in moved.split(part.lengths.tolist())]
-        ratios: Array = np.exp(np.minimum(LARGEST_LOG_RATIO, self.ranks.total(log_ratios)))
+        ratios: Array = np.exp(np.minimum(LARGEST_LOG_RATIO, self.ranks.total(log_ratios)))  # [N]
         if self.settings.compounding == "bounded":
             ratios = ratios.clip(1 - self.settings.clip_low, 1 + self.settings.clip_high)
         return ratios
@@ -317,8 +322,11 @@ class PolicyStep:
     def _with_bad_gradients(self, batch: Batch) -> Batch:
         """Return the actions whose own gradient is not finite; all actions where only their sum is not."""
         bad = np.zeros(len(batch.actions))
-        pulling = [i for index, pulls in plan_passes(batch, self.scorer, self.settings) if pulls for i in index]
-        for one in self.ranks.even([[i] for i in sorted(pulling)]):
+        pulling: list[int] = []
+        for index, pulls in plan_passes(batch, self.scorer, self.settings):
+            if pulls:
+                pulling += index.tolist()
+        for one in self.ranks.even([[i] for i in sorted(pulling)]):  # each alone: a sum hides whose gradient it is
             self.optimizer.zero_grad(set_to_none=True)
             part, scores = self.forward(batch, np.array(one, np.int64), gradient=True)
             terms = loss_terms(part, scores.logprobs, self.settings)

@@ -88,7 +88,7 @@ class Ranks:
         Args:
             costs: Cost of each item, > 0.
         """
-        ends = np.cumsum(costs, dtype=np.int64)
+        ends = np.cumsum(costs, dtype=np.int64)  # of each item, on a line that all ranks cut into equal shares
         # an item belongs to the rank in whose share its middle lies
         owners = (2 * ends - np.asarray(costs, np.int64)) * self.count // (2 * sum(costs) or 1)
         first, last = np.searchsorted(owners, [self.rank, self.rank + 1])
@@ -115,8 +115,11 @@ class Ranks:
         if self.count == 1:
             return
         members = list(parameters)
-        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in members]
-        known = torch.tensor([float(p.grad is not None) for p in members], device=parts[0].device)
+        parts, has_gradient = [], []
+        for parameter in members:
+            parts.append(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
+            has_gradient.append(float(parameter.grad is not None))
+        known = torch.tensor(has_gradient, device=parts[0].device)
         flat = torch.cat([known, *(part.flatten() for part in parts)])  # one reduction for all
         self.add_up(flat)
         counts = flat[: len(members)].tolist()

@@ -35,9 +35,13 @@ def score_actions(
         sampling: Sampling parameters of the recorded actions.
         entropy_gradient: True to keep the graph of the entropy.
     """
-    ids = np.concatenate([NO_TOKENS, *(a.token_ids for a in actions)])
-    tokens = torch.as_tensor(ids, dtype=torch.long, device=base.device)
-    supports = [ids for a in actions for ids in (a.support or [None] * len(a.token_ids))]
+    token_ids = [NO_TOKENS]  # `concatenate` needs one array at least
+    supports: list[IntArray | None] = []  # by token; None: every id could be sampled
+    for action in actions:
+        token_ids.append(action.token_ids)
+        supports += action.support or [None] * len(action.token_ids)
+    tokens = torch.as_tensor(np.concatenate(token_ids), dtype=torch.long, device=base.device)  # [N]
+    # Without any restriction the whole row of logits is read, with no ids to gather.
     restricted = supports if any(ids is not None for ids in supports) else None
     return score_tokens(base.head, hidden, tokens, sampling, restricted, entropy_gradient=entropy_gradient)
 
@@ -72,10 +76,9 @@ class LogProbScorer:
             actions: Recorded actions of one forward pass; none for one that other ranks need (`Ranks.even`).
             entropy_gradient: True to keep the graph of the entropy.
         """
+        prompts, token_ids = [a.prompt_ids for a in actions], [a.token_ids for a in actions]
         with base.active_adapter(adapter):
-            hidden = action_hidden(
-                base.trunk, [a.prompt_ids for a in actions], [a.token_ids for a in actions], base.device
-            )
+            hidden = action_hidden(base.trunk, prompts, token_ids, base.device)  # [N, d]
             return score_actions(base, hidden, actions, self.sampling, entropy_gradient=entropy_gradient)
 
     @torch.no_grad()
@@ -87,5 +90,5 @@ class LogProbScorer:
             flat: Tensor = self.score(base, adapter, [actions[i] for i in part]).logprobs.float().cpu()
             for i, own in zip(part, flat.split([lengths[i] for i in part]), strict=True):
                 scored[i] = own.numpy()
-        total = self.ranks.total(np.concatenate(scored))
+        total = self.ranks.total(np.concatenate(scored))  # each rank scored its own: the sum is everyone's
         return np.split(total, np.cumsum(lengths)[:-1])

@@ -38,11 +38,15 @@ def shard(bases: Sequence[AdaptedBase], ranks: Ranks) -> None:
 
     for base in bases:
         mesh = distributed.init_device_mesh(base.device.type, (ranks.count,))
-        adapters = {tensor for adapter in base.adapters for tensor in base.parameters(adapter).values()}
+        adapters: set[nn.Parameter] = set()  # they stay whole, and their gradients are reduced apart
+        for adapter in base.adapters:
+            adapters.update(base.parameters(adapter).values())
         layers = _layers(base)
         for layer in layers:  # one at a time goes to the device
             fully_shard(layer, mesh=mesh, ignored_params=adapters)
-        whole = set(base.trunk.parameters()) - {p for layer in layers for p in layer.parameters()}
+        whole = set(base.trunk.parameters())  # but for the layers: embeddings and the final norm
+        for layer in layers:
+            whole.difference_update(layer.parameters())
         fully_shard(base.trunk, mesh=mesh, ignored_params=adapters | whole)  # the root, which shards nothing itself
         base.peft.to(base.device)
     ranks.in_step = True

@@ -154,7 +154,7 @@ def score_demonstrations(
         Float32 [T] with its graph, and float32 [T].
     """
     prompts, said = [action.prompt_ids for action in actions], [action.token_ids for action in actions]
-    tokens = torch.cat([torch.as_tensor(ids, dtype=torch.long) for ids in said]).to(base.device)
+    tokens = torch.cat([torch.as_tensor(ids, dtype=torch.long) for ids in said]).to(base.device)  # [T]
 
     def score_rows(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
         logits = scale(base.head(states), sampling)  # [rows, V]

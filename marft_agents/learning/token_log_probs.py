@@ -7,7 +7,7 @@ the next chunk, so memory grows neither with the length nor with the vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -42,10 +42,12 @@ def action_hidden(trunk: Any, prompts: Sequence[IntArray], actions: Sequence[Int
     """
     if not actions:
         return action_hidden(trunk, [ONE_TOKEN], [ONE_TOKEN], device)[:0]
-    sequences = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]
+    # The state at a token predicts the next one: the last prompt token the first of the action, and nothing is
+    # predicted from the action's last token, so it is not read.
+    sequences = [np.concatenate([p, a[:-1]]) for p, a in zip(prompts, actions, strict=True)]  # [P_i + T_i - 1] each
     tree = lay_out(sequences, trunk, device)
-    places = [path[len(p) - 1 :] for path, p in zip(tree.paths_of(sequences), prompts, strict=True)]
-    hidden = run(trunk, tree.tokens, tree.positions, tree)[0]
+    places = [path[len(p) - 1 :] for path, p in zip(tree.paths_of(sequences), prompts, strict=True)]  # [T_i] each
+    hidden = run(trunk, tree.tokens, tree.positions, tree)[0]  # [distinct tokens, d]
     return hidden[torch.as_tensor(np.concatenate(places), device=device)]
 
 
@@ -83,20 +85,23 @@ def score_tokens(
     """
     with_support = [] if support is None else [i for i, ids in enumerate(support) if ids is not None]
     if support is not None and 0 < len(with_support) < len(support):
+        # Positions with a support gather its ids, the others read the whole row: two calls, then the old order.
         without = [i for i, ids in enumerate(support) if ids is None]
-        parts = [(with_support, [support[i] for i in with_support]), (without, None)]
-        found = [
+        ids = [support[i] for i in with_support]
+        some, rest = (
             score_tokens(head, hidden[rows], tokens[rows], sampling, own, entropy_gradient=entropy_gradient)
-            for rows, own in parts
-        ]
+            for rows, own in ((with_support, ids), (without, None))
+        )
         order = torch.as_tensor(np.argsort([*with_support, *without]), device=hidden.device)
-        return TokenScores(*(torch.cat(both)[order] for both in zip(*map(astuple, found), strict=True)))
+        return TokenScores(
+            torch.cat([some.logprobs, rest.logprobs])[order], torch.cat([some.entropy, rest.entropy])[order]
+        )
     kept = _padded(support, hidden.device) if support is not None and with_support else None
 
     def chunk(part: slice, states: Tensor) -> tuple[Tensor, Tensor]:
         logits = scale(head(states), sampling)  # [rows, V]
         chosen, left_out = tokens[part, None], None
-        if kept is not None:  # [rows, k]
+        if kept is not None:  # logits of the ids that could be sampled, [rows, k]; -inf where there are fewer
             chosen, left_out = (kept[part] == chosen).int().argmax(-1, keepdim=True), kept[part] < 0
             logits = logits.gather(-1, kept[part].clamp(min=0)).masked_fill(left_out, -torch.inf)
         logprobs = logits.log_softmax(-1)
@@ -167,7 +172,8 @@ class _RowWise(torch.autograd.Function):
         with torch.enable_grad():
             rows = hidden.detach().requires_grad_()
             first, second = numbers(rows)
-            slopes = [torch.autograd.grad(first.sum(), rows, retain_graph=second.requires_grad)[0]]
+            # Row i of the gradient of the sum is the gradient of number i: no number depends on another row.
+            slopes = [torch.autograd.grad(first.sum(), rows, retain_graph=second.requires_grad)[0]]  # [N, d]
             if second.requires_grad:
                 slopes += torch.autograd.grad(second.sum(), rows)
         ctx.save_for_backward(*slopes)

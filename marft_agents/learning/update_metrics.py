@@ -52,6 +52,7 @@ class UpdateStatistics:
             return self
         joined = UpdateStatistics()
         joined.stopped, joined.grad_norms = self.stopped, self.grad_norms
+        # One tensor a name: a gather pickles, and micro-batches are of no interest to the others.
         own = {name: torch.cat(parts).cpu() for name, parts in self._tensors.items()}
         for tensors, first_pass in ranks.gather((own, self._first_pass)):
             joined._first_pass += first_pass

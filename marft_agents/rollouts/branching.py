@@ -62,17 +62,18 @@ def branch(
         The branches of each episode.
     """
     forks: list[tuple[int, int]] = []  # episode and turn
-    plan: list[EpisodeStart] = []
+    plan: list[EpisodeStart] = []  # of each fork `alternatives` - 1 siblings: the recorded action is the first one
     for i, (episode, trajectory) in enumerate(zip(episodes, trajectories, strict=True)):
         for turn in _forked(episode, trajectory, seed, most_turns, agents):
             forks.append((i, turn))
-            plan += [_sibling(episode, trajectory, turn, turn * alternatives + k) for k in range(1, alternatives)]
-    played = iter(play(plan) if plan else ())
+            for k in range(1, alternatives):
+                plan.append(_sibling(episode, trajectory, turn, turn * alternatives + k))
+    played = iter(play(plan) if plan else ())  # all siblings of all episodes side by side
     found = [Branches()] * len(episodes)
     for i, turn in forks:
         siblings = tuple(_compared(trajectories[i], next(played), turn) for _ in range(1, alternatives))
         group = tuple(sibling for sibling in siblings if sibling.failure is None)
-        if group:
+        if group:  # the episode itself compares with its siblings; without any it would be a group of one
             group = (replace(trajectories[i], branch=turn, group=group[0].group), *group)
         found[i] = Branches(found[i].trained + group, found[i].siblings + siblings)
     return found
@@ -84,11 +85,10 @@ def _forked(
     """Return the turns of an episode to branch, in order."""
     if trajectory.failure is not None:
         return []
-    turns = [
-        k
-        for k, turn in enumerate(trajectory.turns[:TURNS])
-        if len(turn.action.token_ids) and (agents is None or turn.agent in agents)
-    ]
+    turns = []
+    for k, turn in enumerate(trajectory.turns[:TURNS]):
+        if len(turn.action.token_ids) and (agents is None or turn.agent in agents):
+            turns.append(k)
     if most_turns and len(turns) > most_turns:
         generator = np.random.default_rng(np.random.SeedSequence([seed, episode.number], spawn_key=(0,)))
         turns = sorted(int(k) for k in generator.choice(turns, size=most_turns, replace=False))
@@ -117,7 +117,7 @@ def _divergence(base: Trajectory, sibling: Trajectory, turn: int) -> str | None:
         return f"replay: the game was over before turn {turn}; {NOT_DETERMINISTIC}"
     for k, (was, now) in enumerate(zip(base.turns[: turn + 1], sibling.turns, strict=False)):
         compared = [("agent", was.agent, now.agent), ("round", was.round, now.round)]
-        if k < turn:
+        if k < turn:  # the branched turn itself is another action, and pays another reward
             compared += [("reward", was.reward, now.reward), ("rewards", was.rewards, now.rewards)]
         for name, recorded, found in compared:
             if recorded != found:

@@ -9,8 +9,10 @@ with replacement, so the position in the epoch stays a function of the update.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -93,17 +95,17 @@ class Experience:
     @property
     def trained(self) -> list[Trajectory]:
         """Trajectories that the update trains on."""
-        return [trajectory for draw in self.batch for trajectory in draw.trained]
+        return list(chain.from_iterable(group.trained for group in self.batch))
 
     @property
     def reported(self) -> list[Trajectory]:
         """Episodes of the first prompt groups: a fair sample of tasks and policies."""
-        return [trajectory for draw in self.first for trajectory in draw.episodes]
+        return list(chain.from_iterable(group.episodes for group in self.first))
 
     @property
     def played(self) -> list[Trajectory]:
         """All trajectories that were played, group by group."""
-        return [trajectory for draw in self.first + self.further for trajectory in draw.episodes + draw.siblings]
+        return list(chain.from_iterable(group.episodes + group.siblings for group in self.first + self.further))
 
     def metrics(self) -> dict[str, float]:
         """Return `episode_metrics` of the first prompt groups, and counts of further groups and branches.
@@ -113,15 +115,19 @@ class Experience:
         and `team/branches_failed`: siblings played, and the number of them that failed or did not replay.
         `team/extra_tokens`: tokens sampled in further prompt groups and in siblings, without replayed ones.
         """
-        siblings = [sibling for draw in self.first + self.further for sibling in draw.siblings]
-        extra = [episode for draw in self.further for episode in draw.episodes] + siblings
-        informative = [differs for draw in self.first for differs in draw.differing]
+        siblings = list(chain.from_iterable(group.siblings for group in self.first + self.further))
+        further = list(chain.from_iterable(group.episodes for group in self.further))
+        informative = list(chain.from_iterable(group.differing for group in self.first))
+        extra_tokens = 0
+        for trajectory in further + siblings:
+            for turn in trajectory.turns[trajectory.branch or 0 :]:  # those of a sibling before its branch are replayed
+                extra_tokens += turn.action.num_tokens
         return episode_metrics(self.reported) | {
             "team/informative_groups": float(np.mean(informative)) if informative else 0.0,
             "team/draws": float(len(self.first + self.further)),
             "team/branches": float(len(siblings)),
             "team/branches_failed": float(sum(sibling.failure is not None for sibling in siblings)),
-            "team/extra_tokens": float(sum(_sampled_tokens(trajectory) for trajectory in extra)),
+            "team/extra_tokens": float(extra_tokens),
         }
 
 
@@ -136,10 +142,12 @@ def gather(draw: Callable[[Sequence[int]], Sequence[PromptGroup]], update: int, 
     Raises:
         AllEpisodesFailedError: All episodes of the first prompt groups failed, or all branches.
     """
+    # An update owns `rounds` blocks of `size` numbers, used or not: so its first groups do not depend on how many
+    # rounds the updates before it needed.
     rounds, size = 1 + grouping.extra_rounds, grouping.groups
     first = draw(range(update * rounds * size, (update * rounds + 1) * size))
-    _refuse_all_failed("episodes", [trajectory for group in first for trajectory in group.episodes])
-    _refuse_all_failed("branches", [trajectory for group in first for trajectory in group.siblings])
+    _refuse_all_failed("episodes", chain.from_iterable(group.episodes for group in first))
+    _refuse_all_failed("branches", chain.from_iterable(group.siblings for group in first))
     batch, further = list(first), list[PromptGroup]()
     for block in range(update * rounds + 1, (update + 1) * rounds):
         uninformative = [i for i, group in enumerate(batch) if not group.informative]
@@ -150,7 +158,7 @@ def gather(draw: Callable[[Sequence[int]], Sequence[PromptGroup]], update: int, 
         for i, group in zip(uninformative, drawn, strict=True):
             if group.informative:
                 batch[i] = group
-    if grouping.extra_rounds:
+    if grouping.extra_rounds:  # those that stayed without information are left out, unless nothing else is there
         batch = [group for group in batch if group.informative] or batch
     return Experience(tuple(first), tuple(further), tuple(batch))
 
@@ -208,9 +216,9 @@ def _episodes(number: int, grouping: GroupSettings) -> list[EpisodeStart]:
     return group_episodes(grouping.seed, number, grouping.group_size, options)
 
 
-def _refuse_all_failed(what: str, trajectories: Sequence[Trajectory]) -> None:
-    causes = [t.failure for t in trajectories if t.failure is not None]
-    if causes and len(causes) == len(trajectories):
+def _refuse_all_failed(what: str, trajectories: Iterable[Trajectory]) -> None:
+    causes = [trajectory.failure for trajectory in trajectories]
+    if causes and None not in causes:
         raise AllEpisodesFailedError(f"all {len(causes)} {what} of the update failed; the first: {causes[0]}")
 
 
@@ -222,7 +230,7 @@ def differing(trajectories: Sequence[Trajectory], *, by_turn: bool = False, own_
         by_turn: True to compare the return from each agent's turn of a round on, False to compare episode returns.
         own_rewards: True to compare each agent's own rewards, False to compare those of the team.
     """
-    groups: dict[int, dict[Hashable, list[float]]] = {}
+    groups: dict[int, dict[Hashable, list[float]]] = {}  # outcomes that are compared, by group and key
     for trajectory in trajectories:
         if trajectory.failure is None:
             outcomes = groups.setdefault(trajectory.group, {})
@@ -238,7 +246,7 @@ def _outcomes(trajectory: Trajectory, by_turn: bool, own_rewards: bool) -> Itera
     """Yield (key, outcome) pairs; outcomes of equal keys are compared."""
     agents = {turn.agent for turn in trajectory.turns}
     if by_turn:
-        following = dict.fromkeys(agents, 0.0)
+        following = dict.fromkeys(agents, 0.0)  # rewards from the turn on, by agent
         for turn in reversed(trajectory.turns):
             for agent in agents:
                 following[agent] += turn.reward_of(agent) if own_rewards else turn.reward
@@ -252,10 +260,6 @@ def _outcomes(trajectory: Trajectory, by_turn: bool, own_rewards: bool) -> Itera
         yield (), trajectory.team_return
 
 
-def _sampled_tokens(trajectory: Trajectory) -> int:
-    return sum(turn.action.num_tokens for turn in trajectory.turns[trajectory.branch or 0 :])
-
-
 def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return metrics of episodes: means over those that did not fail.
 
@@ -263,14 +267,22 @@ def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     `team/failed`: number of failed episodes; `team/term_NAME`: mean of each term of the team reward before weighting,
     over the episodes that have it.
     """
-    played = [t for t in trajectories if t.failure is None]
-    return {
-        "team/success": float(np.mean([score(t) for t in played])),
-        "team/return": float(np.mean([t.team_return for t in played])),
-        "team/invalid": float(np.mean([t.infos.get("invalid", 0.0) for t in played])),
-        "team/turns": float(np.mean([len(t.turns) for t in played])),
-        "team/tokens": float(sum(t.num_tokens for t in played)),
-        "team/truncated": float(np.mean([t.truncated for t in played])),
-        "team/failed": float(len(trajectories) - len(played)),
-        **{f"team/{TERM}{name}": value for name, value in mean_terms(played).items()},
-    }
+    values: dict[str, list[float]] = defaultdict(list)  # of each episode, by metric
+    played = []
+    for trajectory in trajectories:
+        if trajectory.failure is not None:
+            continue
+        played.append(trajectory)
+        values["success"].append(score(trajectory))
+        values["return"].append(trajectory.team_return)
+        values["invalid"].append(trajectory.infos.get("invalid", 0.0))
+        values["turns"].append(len(trajectory.turns))
+        values["tokens"].append(trajectory.num_tokens)
+        values["truncated"].append(trajectory.truncated)
+    metrics: dict[str, float] = {}
+    for name, own in values.items():
+        metrics[f"team/{name}"] = float(sum(own) if name == "tokens" else np.mean(own))
+    metrics["team/failed"] = float(len(trajectories) - len(played))
+    for name, value in mean_terms(played).items():
+        metrics[f"team/{TERM}{name}"] = value
+    return metrics

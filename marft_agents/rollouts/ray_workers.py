@@ -69,11 +69,11 @@ def cluster(settings: RolloutSettings, ranks: RankSettings | None = None) -> Ite
         return
     check_ray(settings)
     address = settings.ray
-    if address != "local":
+    if address != "local":  # a head that should answer: ask before Ray does, which takes minutes
         _refuse_silent(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
     import ray
 
-    if ray.is_initialized():
+    if ray.is_initialized():  # joined by the caller, who also leaves it
         _refuse_small(ray, settings.ray, wanted)
         yield
         return
@@ -142,8 +142,11 @@ def versions() -> dict[str, str]:
 
 def other_versions(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
     """Return in which versions a process differs from another, as text; empty if they are the same."""
-    differing = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
-    return "; ".join(f"{key} {found.get(key)!r}, wanted {wanted.get(key)!r}" for key in differing)
+    differing = []
+    for key in sorted(found.keys() | wanted.keys()):
+        if found.get(key) != wanted.get(key):
+            differing.append(f"{key} {found.get(key)!r}, wanted {wanted.get(key)!r}")
+    return "; ".join(differing)
 
 
 class _DiedError(RolloutWorkerError):
@@ -218,7 +221,7 @@ class RayWorkers:
         index = self._idle.get()
         try:
             for death in range(1, MOST_DEATHS + 1):
-                version, adapters = self._published
+                version, adapters = self._published  # again after a death: an update may have passed meanwhile
                 try:
                     played = self._ray.get(self._actors[index].play.remote(version, adapters, list(numbers)))
                     return pickle.loads(played)  # type: ignore[no-any-return]
@@ -272,6 +275,7 @@ class RayWorkers:
 
     def _ask(self, indices: Iterable[int], method: str, *arguments: Any) -> dict[int, Any]:
         """Call a method of some workers at once; return the results by index."""
+        # All begin before the first is waited for: loading a model takes long.
         calls = {index: getattr(self._actors[index], method).remote(index, *arguments) for index in indices}
         found = {}
         for index, call in calls.items():

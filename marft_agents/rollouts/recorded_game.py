@@ -108,7 +108,9 @@ class RecordedGame(RunningGame):
         Args:
             actions: Actions by agent, one for each turn that `requests` returned.
         """
-        self._waiting |= {agent: (action, self._layer_of(agent)) for agent, action in actions.items()}
+        for agent, action in actions.items():
+            self._waiting[agent] = action, self._layer_of(agent)
+        # The environment's own order decides: an action waits until its agent is the next.
         while not self.over and self.agent in self._waiting:
             agent, number = self.agent, len(self._turns)
             self.attempt("end of the game", self._check_length)
@@ -120,22 +122,24 @@ class RecordedGame(RunningGame):
             if action.failure is not None or len(self._turns) > number:
                 del self._waiting[agent]
 
-    def _not_played(self) -> tuple[SampledTurn, ...]:
-        """Return the turns that were generated in vain: their step failed, or the game was over before it."""
-        generated = self._waiting.items()
-        return tuple(SampledTurn(agent, action, 0.0, self._round, layer) for agent, (action, layer) in generated)
-
     def _ready(self) -> list[str]:
         """Return the agents to ask: the one that acts next, and the others that are ready and were not asked yet."""
         if not (getattr(self.env, "metadata", None) or {}).get("ready_agents"):
             return [self.agent]
-        others = [agent for agent in self.env.agents if self.env.infos[agent].get("ready") and agent != self.agent]
-        return [self.agent, *(agent for agent in others if agent not in self._waiting)]
+        asked = [self.agent]
+        infos = self.env.infos  # once: every wrapper on the way costs a call
+        for agent in self.env.agents:
+            if infos[agent].get("ready") and agent != self.agent and agent not in self._waiting:
+                asked.append(agent)
+        return asked
 
     def trajectory(self) -> Trajectory:
         """Return the record of the game."""
         final_agent, final_prompt = self.attempt("observation after the last round", self._final) or ("", NO_TOKENS)
         game = self.attempt("record of the game", self._record)
+        unplayed = []  # turns generated in vain: their step failed, or the game was over before it
+        for agent, (action, layer) in self._waiting.items():
+            unplayed.append(SampledTurn(agent, action, 0.0, self._round, layer))
         return Trajectory(
             seed=self.episode.seed,
             group=self.episode.group,
@@ -147,7 +151,7 @@ class RecordedGame(RunningGame):
             infos=self._infos,
             failure=self.failure,
             game=game,
-            unplayed=self._not_played(),
+            unplayed=tuple(unplayed),
             step_seconds=self._step_seconds,
         )
 
@@ -169,7 +173,7 @@ class RecordedGame(RunningGame):
             self._step_seconds += time.perf_counter() - started
         rewards = {agent: float(reward) for agent, reward in self.env.rewards.items()}
         mean = float(np.mean(list(rewards.values()))) if rewards else 0.0
-        own = rewards if len(set(rewards.values())) > 1 else None
+        own = rewards if len(set(rewards.values())) > 1 else None  # None: equal for all, and told by the mean
         self._turns.append(SampledTurn(self.agent, action, mean, self._round, self._layer, own))
         self._infos = numeric(self.env.infos.get(self.agent, {}))
         self._following = self._next_valued()
@@ -235,13 +239,11 @@ class RecordedGame(RunningGame):
         value; of those, `valued` names the trained ones. The next round is assumed to start with the agent that started
         this one. Its observation is read at once, since an environment forgets its dead agents.
         """
-        valued = [
-            turn
-            for turn in self._turns
-            if turn.agent in self.cut_off
-            and len(turn.action.token_ids)
-            and (self.valued is None or turn.agent in self.valued)
-        ]
+        valued = []
+        for turn in self._turns:
+            has_value = len(turn.action.token_ids) and (self.valued is None or turn.agent in self.valued)
+            if has_value and turn.agent in self.cut_off:
+                valued.append(turn)
         opening = [turn for turn in valued if turn.round == self._round] or valued
         return (opening[0].agent, checked(self.env.observe(opening[0].agent))) if opening else ("", "")
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from marft_agents.policies.policy import Policy, WholeBatches, running_session
+from marft_agents.policies.policy import Policy, RunningPolicy, WholeBatches, running_session
 from marft_agents.rollouts.recorded_game import RecordedGame
 from marft_agents.trajectory import Action, EpisodeStart, IntArray, Trajectory
 from marft_common.parallel_games import MAX_THREADS, BackgroundJobs, ParallelGames
@@ -46,8 +46,10 @@ def training_episodes(
         tasks: Reset options of each prompt group. Empty: the environment samples a task from its seed.
     """
     numbers = range(update * groups, (update + 1) * groups)
-    own = tasks or (None,) * groups
-    return [e for g, options in zip(numbers, own, strict=True) for e in group_episodes(seed, g, group_size, options)]
+    episodes: list[EpisodeStart] = []
+    for number, options in zip(numbers, tasks or (None,) * groups, strict=True):
+        episodes += group_episodes(seed, number, group_size, options)
+    return episodes
 
 
 def group_episodes(
@@ -77,9 +79,11 @@ def tasks_of_update(seed: int, update: int, groups: int, tasks: Sequence[Mapping
         groups: Number of prompt groups per update.
         tasks: Reset options of all tasks.
     """
-    places = [divmod(g, len(tasks)) for g in range(update * groups, (update + 1) * groups)]
-    orders = {epoch: _order(seed, epoch, len(tasks)) for epoch, _ in places}
-    return [tasks[orders[epoch][place]] for epoch, place in places]
+    chosen = []
+    for group in range(update * groups, (update + 1) * groups):
+        epoch, place = divmod(group, len(tasks))
+        chosen.append(tasks[_order(seed, epoch, len(tasks))[place]])
+    return chosen
 
 
 @functools.lru_cache(maxsize=4)  # prompt groups of an update look up their tasks one by one
@@ -140,42 +144,23 @@ def collect(
     threads = threads_for(spare[0] if spare else None, step_threads, num_envs)
     jobs = BackgroundJobs(threads, "marft-step")
     queue = list(enumerate(episodes))[::-1]
-    asked: dict[int, tuple[int, str]] = {}  # number of a request -> its game and agent
-    answers: dict[int, dict[str, Action | None]] = {}  # of each game that waits for some; None: not there yet
-    done: dict[int, Trajectory] = {}
-
     record = partial(RecordedGame, encode=encode, max_turns=max_turns, valued=valued)
     with contextlib.ExitStack() as stack:
         games = stack.enter_context(contextlib.closing(ParallelGames[RecordedGame](make_env, jobs, spare)))
         running = stack.enter_context(contextlib.closing(running_session(policy)))
-        feeds = not isinstance(running, WholeBatches)
-
-        def ask(index: int) -> None:
-            requests = games[index].requests(seed)
-            if requests:
-                for number, request in zip(running.submit(requests), requests, strict=True):
-                    asked[number] = (index, request.agent)
-                answers[index] = {request.agent: None for request in requests}
-                return
-            # The game is over. Its record may still fail it, so it is made before the environment is used again.
-            done[index] = games[index].trajectory()
-            games.leave(index)
-            if on_end is not None:
-                on_end(done[index])
-
-        patience_s, steps = math.inf if math.isinf(patience) else 0.0, 0
-
-        def stepped() -> list[int]:
-            """Return the games whose steps have finished; where patience has no end, the clock decides nothing."""
-            if not (feeds and asked):
-                return jobs.finished(patience_s)
-            if not (threads and math.isinf(patience)):
-                return jobs.done()
-            return jobs.finished(patience_s) if steps % AWAIT == 0 else []
+        feeds = not isinstance(running, WholeBatches)  # requests may join a batch that runs
+        turns = _OpenTurns(games, running, seed, on_end)
+        patience_s, decoded = math.inf if math.isinf(patience) else 0.0, 0
 
         while queue or len(games):
-            for index in stepped():
-                ask(index)
+            if not (feeds and turns.asked):  # the policy would begin a new batch: wait for some more games to join it
+                stepped = jobs.finished(patience_s)
+            elif not (threads and math.isinf(patience)):
+                stepped = jobs.done()
+            else:  # the clock must decide nothing: all steps are awaited, at fixed counts of decoding steps
+                stepped = jobs.finished(patience_s) if decoded % AWAIT == 0 else []
+            for index in stepped:
+                turns.ask(index)
             while queue and len(games) < num_envs:
                 index, episode = queue.pop()
                 game = games.enter(index, partial(record, episode=episode))
@@ -183,19 +168,71 @@ def collect(
                 if episode.prefix:
                     jobs.submit(index, game.replay)
                 else:
-                    ask(index)
-            if asked:
+                    turns.ask(index)
+            if turns.asked:
                 began = time.perf_counter()
                 ended = running.advance()
-                steps += 1
+                decoded += 1
                 patience_s = patience * (time.perf_counter() - began)
                 for number, action in ended:
-                    index, agent = asked.pop(number)
-                    answers[index][agent] = action
+                    index, actions = turns.answer(number, action)
                     on_turn()
-                    if None not in answers[index].values():
-                        jobs.submit(index, games[index].play, answers.pop(index))
-    return [done[i] for i in range(len(episodes))]
+                    if actions is not None:
+                        jobs.submit(index, games[index].play, actions)
+    return [turns.done[i] for i in range(len(episodes))]
+
+
+class _OpenTurns:
+    """Turns that the policy has been asked for, and the games that wait for them.
+
+    Args:
+        games: Games in flight.
+        running: Session of the policy.
+        seed: Seed of the policies' randomness.
+        on_end: Called with each finished trajectory.
+
+    Attributes:
+        asked: Game and agent of each open request, by the request's number.
+        done: Trajectories of finished games, by index.
+    """
+
+    def __init__(
+        self,
+        games: ParallelGames[RecordedGame],
+        running: RunningPolicy,
+        seed: int,
+        on_end: Callable[[Trajectory], None] | None,
+    ) -> None:
+        self._games, self._running, self._seed, self._on_end = games, running, seed, on_end
+        self.asked: dict[int, tuple[int, str]] = {}
+        self.done: dict[int, Trajectory] = {}
+        self._actions: dict[int, dict[str, Action | None]] = {}  # by game and agent; None: not there yet
+
+    def ask(self, index: int) -> None:
+        """Ask for the turns of a game that can be generated now; a game without any is over and leaves."""
+        game = self._games[index]
+        requests = game.requests(self._seed)
+        if requests:
+            for number, request in zip(self._running.submit(requests), requests, strict=True):
+                self.asked[number] = (index, request.agent)
+            self._actions[index] = {request.agent: None for request in requests}
+            return
+        # Its record may still fail the game, so it is made before the environment is used again.
+        self.done[index] = game.trajectory()
+        self._games.leave(index)
+        if self._on_end is not None:
+            self._on_end(self.done[index])
+
+    def answer(self, number: int, action: Action) -> tuple[int, dict[str, Action] | None]:
+        """Take in an action; return the index of its game, and all actions of the game once none is missing."""
+        index, agent = self.asked.pop(number)
+        actions = self._actions[index]
+        actions[agent] = action
+        there = {agent: action for agent, action in actions.items() if action is not None}
+        if len(there) < len(actions):
+            return index, None
+        del self._actions[index]
+        return index, there
 
 
 def threads_for(env: Any, threads: int | None, num_envs: int) -> int:

@@ -118,7 +118,10 @@ class LocalRollouts:
         return Rollout(experience, self.player.seconds - before, used.metrics())
 
     def _draw(self, numbers: Sequence[int]) -> list[PromptGroup]:
-        return [group for part in chunks(numbers, self.chunk) for group in self.player.play(part)]
+        groups: list[PromptGroup] = []
+        for part in chunks(numbers, self.chunk):
+            groups += self.player.play(part)
+        return groups
 
     def state_dict(self) -> Mapping[str, Any]:
         """Return no state: episodes follow from the number of the update."""

@@ -13,7 +13,7 @@ their weight is min(pi_old / mu, C). Prompt groups older than S versions are dro
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -88,6 +88,7 @@ class WorkerRollouts:
         if not self.settings.max_staleness:
             experience = gather(self._draw, update, self.grouping)
             return Rollout(experience, self._seconds, self._prompts.metrics())
+        # The stream gives the next groups that are finished, whatever numbers a local run would have played.
         experience = gather(lambda numbers: self._take(len(numbers)), update, self.grouping)
         ages = [update - arrived.version for arrived in self._trained]
         metrics = {
@@ -117,15 +118,19 @@ class WorkerRollouts:
             if len(self._ready) >= count:
                 break
             self._land(timeout=None)
-        arrived = [self._ready.pop(place) for place in sorted(self._ready)[:count]]
-        self._trained += arrived
-        return [a.group if a.version == self._update else inexact(a.group) for a in arrived]
+        groups = []
+        for place in sorted(self._ready)[:count]:
+            arrived = self._ready.pop(place)
+            self._trained.append(arrived)
+            # Log-probs of an earlier version are those of another policy than the one that is trained.
+            groups.append(arrived.group if arrived.version == self._update else inexact(arrived.group))
+        return groups
 
     def _send(self, count: int) -> None:
         """Have workers play until `count` prompt groups are on their way, and those of the next updates."""
         ahead = min(self.settings.max_staleness, self.max_updates - self._update - 1) * self.grouping.groups
         missing = count + ahead - len(self._ready) - sum(map(len, self._flying.values()))
-        places = []
+        places = []  # those lost by a resume come first: they are the oldest
         for _ in range(missing):
             if self._lost:
                 places.append(self._lost.popleft())
@@ -142,15 +147,12 @@ class WorkerRollouts:
 
     def _land(self, timeout: float | None) -> None:
         """Collect what is finished; wait for some of it, unless the timeout is 0."""
-        for future in self._finished(timeout):
+        for future in wait(self._flying, timeout, return_when=FIRST_COMPLETED).done:
             played = future.result()  # an exception leaves the places among the flying ones
             places = self._flying.pop(future)
-            share = played.seconds / len(places)
+            share = played.seconds / len(places)  # its groups may be trained on in different updates
             for place, group in zip(places, played.groups, strict=True):
                 self._ready[place] = Arrived(played.version, group, share)
-
-    def _finished(self, timeout: float | None) -> Iterable[Future[Played]]:
-        return wait(self._flying, timeout, return_when=FIRST_COMPLETED).done
 
     def _drop_old(self) -> None:
         """Drop prompt groups that were played more than `max_staleness` updates ago, and count their episodes."""
@@ -165,7 +167,9 @@ class WorkerRollouts:
         """Return the place in the stream, and places whose prompt groups were neither trained on nor dropped."""
         if not self.settings.max_staleness:
             return {}
-        waiting = [*self._lost, *self._ready, *(place for part in self._flying.values() for place in part)]
+        waiting = [*self._lost, *self._ready]
+        for places in self._flying.values():
+            waiting += places
         return {"next": self._next, "waiting": sorted(waiting)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -201,5 +205,9 @@ def inexact(group: PromptGroup) -> PromptGroup:
             marked[id(trajectory)] = replace(trajectory, turns=turns)
         return marked[id(trajectory)]
 
-    episodes, trained, siblings = (tuple(map(mark, part)) for part in (group.episodes, group.trained, group.siblings))
-    return replace(group, episodes=episodes, trained=trained, siblings=siblings)
+    return replace(
+        group,
+        episodes=tuple(map(mark, group.episodes)),
+        trained=tuple(map(mark, group.trained)),
+        siblings=tuple(map(mark, group.siblings)),
+    )

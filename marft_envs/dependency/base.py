@@ -65,6 +65,8 @@ class RoundPlan:
         """Layer of each acting agent: the length of the longest path to it."""
         layers: dict[str, int] = {}
         for agent in self.order:
+            # Those that it waits for come before it in the order, so their layers are known; agents that do not act
+            # have none.
             waits_for = self.sees[agent] | ({self.opened_by} - {agent})
             layers[agent] = 1 + max((layers[other] for other in waits_for if other in layers), default=-1)
         return layers
@@ -144,7 +146,7 @@ def check_reach(plans: Sequence[RoundPlan], roster: Roster, horizon: int, *, unh
     for plan in plans:
         acting.update(plan.order)
         edges += plan.edges
-        if horizon > 1:
+        if horizon > 1:  # what an agent sees only later, it can use in a later round
             for viewer, seen in plan.later.items():
                 edges += [(agent, viewer) for agent in seen]
     reached = set(roster.answering & acting)

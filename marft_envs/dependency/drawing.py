@@ -122,7 +122,8 @@ def picture(dependency: Dependency, roster: Roster, path: str | os.PathLike[str]
     if len(panels) == 1 and rounds > 1:
         panels = [(f"round {number + 1}", dependency.plan(roster, number)) for number in range(rounds)]
     width = max(len(plan.layers) for _, plan in panels)
-    height = max(len(layer) for _, plan in panels for layer in plan.layers)
+    height = max(max(map(len, plan.layers)) for _, plan in panels)
+    # The canvas without a window: pyplot would keep the figure, and may look for a display.
     figure = Figure(figsize=(2.2 * width + 0.2, (1.0 * height + 0.3) * len(panels)))
     FigureCanvasAgg(figure)
     for number, (title, plan) in enumerate(panels):
@@ -150,8 +151,8 @@ def _draw(axes: Any, plan: RoundPlan, roster: Roster, title: str) -> None:
         box: dict[str, Any] = {"boxstyle": "round,pad=0.45", "facecolor": "#dbe9f6" if answering else "white"}
         box |= {"edgecolor": "black", "linewidth": 2.0 if answering else 1.0}
         axes.text(x, y, agent, ha="center", va="center", fontsize=10, bbox=box, zorder=3)
-    rows = [y for _, y in places.values()]
-    axes.set_xlim(-0.7, max(x for x, _ in places.values()) + 0.7)
+    columns, rows = zip(*places.values(), strict=True)
+    axes.set_xlim(-0.7, max(columns) + 0.7)
     axes.set_ylim(min(rows) - 0.5, max(rows) + 0.5)
     axes.set_title(title, fontsize=9, loc="left")
     axes.axis("off")

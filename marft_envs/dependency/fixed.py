@@ -52,6 +52,7 @@ class Fixed(Dependency):
         return plain
 
 
+# Kept, since every game of a run asks for the same plan in every round.
 @lru_cache(maxsize=256)
 def _plan_fixed(dependency: Fixed, roster: Roster) -> RoundPlan:
     _check_names(dependency.active, roster, "active")
@@ -81,7 +82,12 @@ def _edges(rows: Matrix, labels: Sequence[str], what: str) -> list[Edge]:
             f"{what} is {len(rows)}x{len(rows)} but has {len(labels)} agents ({', '.join(labels)}): "
             "give one row and column for each agent, or `agents` naming the rows"
         )
-    return [(labels[i], labels[j]) for i, row in enumerate(rows) for j, entry in enumerate(row) if entry]
+    edges = []
+    for i, row in enumerate(rows):
+        for j, entry in enumerate(row):
+            if entry:  # j sees i
+                edges.append((labels[i], labels[j]))
+    return edges
 
 
 def _check_names(names: Sequence[str] | None, roster: Roster, what: str) -> None:

@@ -82,11 +82,14 @@ def from_dict(value: Mapping[str, Any], where: str = "dependency") -> Dependency
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise DependencyError(f"{where}.kind: found {kind!r}, wanted one of {', '.join(_KINDS)}{hint}")
     _, required, optional = _KINDS[kind]
-    given = {key: item for key, item in value.items() if key != "kind"}
-    if missing := [key for key in required if key not in given]:
-        raise DependencyError(f"{where}: a dependency of kind {kind!r} needs the key {missing[0]!r}")
-    if unknown := [key for key in given if key not in required + optional]:
-        raise DependencyError(f"{where}: unknown key {unknown[0]!r}; kind {kind!r} takes {list(required + optional)}")
+    given = dict(value)
+    del given["kind"]
+    for key in required:
+        if key not in given:
+            raise DependencyError(f"{where}: a dependency of kind {kind!r} needs the key {key!r}")
+    for key in given:
+        if key not in required + optional:
+            raise DependencyError(f"{where}: unknown key {key!r}; kind {kind!r} takes {list(required + optional)}")
     try:
         return maker_of(kind)(**given)
     except (DependencyError, TypeError) as error:

@@ -35,7 +35,7 @@ def make_plan(
     Raises:
         DependencyError: The edges hold a cycle (the message names it), or no agent acts.
     """
-    acting = [agent for agent in roster.agents if active is None or agent in active]
+    acting = [agent for agent in roster.agents if active is None or agent in active]  # in team order
     if not acting:
         raise DependencyError(f"nobody acts in a round: `active` names none of {', '.join(roster.agents)}")
     sees = _incoming(roster, edges, acting)
@@ -85,6 +85,7 @@ def turn_order(agents: Sequence[str], sees: Mapping[str, Collection[str]]) -> tu
 
 
 def _incoming(roster: Roster, edges: Collection[Edge], acting: Collection[str]) -> dict[str, frozenset[str]]:
+    """Return the agents that each agent sees along some edges; those that do not act see, and are not seen."""
     incoming: dict[str, set[str]] = {agent: set() for agent in roster.agents}
     for seen, viewer in edges:
         if seen in acting and viewer in incoming:
@@ -96,6 +97,7 @@ def _find_cycle(stuck: Sequence[str], sees: Mapping[str, Collection[str]]) -> li
     """Walk from a blocked agent to one it waits for, until one repeats; return the cycle in edge direction."""
     path = [stuck[0]]
     while True:
+        # Every blocked agent waits for another blocked one, or the sort would have taken it.
         seen = next(agent for agent in stuck if agent in sees[path[-1]])
         if seen in path:
             return [seen, *reversed(path[path.index(seen) :])]

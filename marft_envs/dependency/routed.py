@@ -142,8 +142,8 @@ class Routed(Dependency):
             others = [agent for agent in roster.agents if agent not in (self.by, self.answer_by)]
             if self.answer_by is None:
                 # Nobody acts after the last agent that answers: it would be heard by nobody.
-                last = max(place for place, agent in enumerate(others) if agent in roster.answering)
-                others = others[: last + 1]
+                while others[-1] not in roster.answering:
+                    others.pop()
             act = tuple(others[-(self.max_active or len(others)) :])
         return Route(act, frozenset(pairwise(act)) if self.answer_by is None else None)
 
@@ -159,6 +159,7 @@ class Routed(Dependency):
                 raise RouteError(f"{agent!r} cannot be routed to; there are {', '.join(known)}")
         if len(set(route.act)) < len(route.act):
             raise RouteError(f"an agent is named twice in {list(route.act)}")
+        # The answering agent need not be named; if it is, it acts last all the same.
         named = tuple(agent for agent in route.act if agent != self.answer_by)
         act = named if self.answer_by is None else (*named, self.answer_by)
         edges = route.edges
@@ -178,6 +179,7 @@ class Routed(Dependency):
             raise RouteError(f"{len(among)} pairs are to see each other, at most {self.max_edges} may")
         if self.answer_by is not None:
             edges |= {(agent, self.answer_by) for agent in named}
+        # All may see the orchestrator's action, and it may see theirs for its next route.
         told = {(self.by, agent) for agent in act} if self.broadcast else set()
         later = [(agent, self.by) for agent in act] if self.reports else []
         try:
@@ -186,6 +188,7 @@ class Routed(Dependency):
             raise RouteError(str(error)) from error
 
 
+# Kept, since a plan is asked for after each action of a round, always with the same text of the orchestrator.
 @lru_cache(maxsize=512)
 def _plan_routed(dependency: Routed, roster: Roster, text: str) -> RoundPlan:
     try:
@@ -210,13 +213,14 @@ def read_route(text: str, agents: Sequence[str] = ()) -> Route:
     Raises:
         RouteError: There is none, or it is not of the form above.
     """
-    tail = text[-_SEARCHED_CHARS:]
+    tail = text[-_SEARCHED_CHARS:]  # bounds the work for any text; a route stands at the end
     spellings = _spellings(agents)
     found = _last_object(tail)
     if found is not None:
         return _from_json(found, spellings)
     if lines := _LINE.findall(tail):
-        return Route(tuple(spellings.get(name.strip(), name.strip()) for name in lines[-1].split(",")))
+        names = [name.strip() for name in lines[-1].split(",")]
+        return Route(tuple(spellings.get(name, name) for name in names))
     words = text.replace(",", " ").split() if len(text) <= _SEARCHED_CHARS else []
     if words and all(word in spellings for word in words):
         return Route(tuple(spellings[word] for word in words))
@@ -245,7 +249,7 @@ def _last_object(text: str) -> dict[str, Any] | None:
         try:
             value, start = decoder.raw_decode(text, opened.start())
         except (ValueError, RecursionError):
-            start = opened.start() + 1
+            start = opened.start() + 1  # no object begins here, but one may within it
         else:
             found = value if value.keys() & _KEYS else found  # another object may be a tool call
     return found

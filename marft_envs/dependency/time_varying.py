@@ -125,8 +125,10 @@ class StateTable(Dependency):
 
     def given(self, state: Mapping[str, float]) -> Dependency:
         """Return the dependency of the first row whose conditions hold."""
-        use = next((case.use for case in self.cases if case.holds(state)), self.default)
-        return use.given(state)
+        for case in self.cases:
+            if case.holds(state):
+                return case.use.given(state)
+        return self.default.given(state)
 
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
         """Plan a round of which nothing but its number and its turns is known; all other numbers are 0."""
@@ -139,8 +141,9 @@ class StateTable(Dependency):
         Raises:
             DependencyError: One of them cannot be played; names its row.
         """
-        rows = [(f"if {case.condition}", case.use) for case in self.cases]
-        for where, use in [*rows, ("default", self.default)]:
+        uses = [(f"if {case.condition}", case.use) for case in self.cases]
+        uses.append(("default", self.default))
+        for where, use in uses:
             try:
                 use.check(roster, horizon)
             except DependencyError as error:

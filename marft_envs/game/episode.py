@@ -48,12 +48,14 @@ class Episode:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
+        outcomes: list[dict[str, Any] | None] = []
+        for outcome in self.outcomes:
+            # `asdict` copies a mapping as its own type, which JSON may not know: details are a plain dict.
+            outcomes.append(None if outcome is None else asdict(outcome) | {"detail": dict(outcome.detail)})
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["turns"] = [turn.to_dict() for turn in self.turns]
-        plain["outcomes"] = [
-            None if outcome is None else asdict(outcome) | {"detail": dict(outcome.detail)} for outcome in self.outcomes
-        ]
-        return plain | {"settings": dict(self.settings), "rewards": list(self.rewards), "terms": dict(self.terms)}
+        plain |= {"outcomes": outcomes, "rewards": list(self.rewards)}
+        return plain | {"settings": dict(self.settings), "terms": dict(self.terms)}
 
     def to_json(self) -> str:
         """Return one line of JSON."""
@@ -71,7 +73,8 @@ class Episode:
             turns = []
             for turn in plain["turns"]:
                 visible = tuple((place[0], place[1]) for place in turn["visible"])
-                turns.append(Turn(**{**turn, "visible": visible, "shortened": tuple(turn.get("shortened", ()))}))
+                shortened = tuple(turn.get("shortened", ()))  # records without it are the rule
+                turns.append(Turn(**{**turn, "visible": visible, "shortened": shortened}))
             outcomes = cls.outcomes_of(plain["outcomes"])
             plain.update(turns=tuple(turns), outcomes=outcomes, rewards=tuple(plain["rewards"]))
             return cls(**plain)
@@ -81,10 +84,13 @@ class Episode:
     @staticmethod
     def outcomes_of(plain: Iterable[Mapping[str, Any] | None]) -> tuple[Outcome | None, ...]:
         """Read the JSON form of `outcomes`."""
-        return tuple(
-            None if outcome is None else Outcome(**{**outcome, "events": tuple(outcome.get("events", ()))})
-            for outcome in plain
-        )
+        outcomes: list[Outcome | None] = []
+        for outcome in plain:
+            if outcome is None:
+                outcomes.append(None)
+            else:
+                outcomes.append(Outcome(**{**outcome, "events": tuple(outcome.get("events", ()))}))
+        return tuple(outcomes)
 
     @classmethod
     def from_json(cls, text: str) -> Episode:

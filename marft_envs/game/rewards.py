@@ -100,7 +100,8 @@ def handoff_loops(episode: Episode) -> float:
     Examples:
         a→b, b→a, a→b are three passes between a and b: 1 - 2/3.
     """
-    longest = longest_exchange([(pass_["agent"], pass_["to"]) for pass_ in _events(episode, "hand_off")])
+    passes = [(hand_off["agent"], hand_off["to"]) for hand_off in _events(episode, "hand_off")]
+    longest = longest_exchange(passes)
     return 0.0 if longest <= FREE_PASSES else 1 - FREE_PASSES / longest
 
 
@@ -119,8 +120,12 @@ def format_validity(episode: Episode) -> float:
     if not episode.turns:
         return 1.0
     calls = _events(episode, "call")
+    # Calls that cannot be read are no fault of the turn as the game sees it: only the session reads them.
     unread = {(call["round"], call["agent"]) for call in calls if call["status"] == "unreadable"}
-    valid = sum(not turn.fault and (turn.round, turn.agent) not in unread for turn in episode.turns)
+    valid = 0
+    for turn in episode.turns:
+        if not turn.fault and (turn.round, turn.agent) not in unread:
+            valid += 1
     return valid / len(episode.turns)
 
 
@@ -230,7 +235,8 @@ class TeamReward:
                 )
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"reward: the weight of {name!r} is {weight!r}, wanted a finite number")
-        object.__setattr__(self, "_functions", {name: _own_term(name, term) for name, term in self.own.items()})
+        functions = {name: _own_term(name, term) for name, term in self.own.items()}
+        object.__setattr__(self, "_functions", functions)  # once: an import may take long, and the reward is frozen
 
     @classmethod
     def of(cls, spec: str | Mapping[str, Any]) -> TeamReward:
@@ -276,6 +282,7 @@ class TeamReward:
 
     def total(self, terms: Mapping[str, float]) -> float:
         """Return the weighted sum of the terms returned by `terms`."""
+        # Exact whatever the order of the terms: a record that lists them in another one gives the same sum.
         return math.fsum(self.weights[name] * value for name, value in terms.items())
 
     def pay(
