@@ -105,6 +105,7 @@ class StepBuffers:
             uniforms: Uniform numbers of the next tokens, float64 [steps, r, S].
         """
         used = len(positions)
+        # Family of each row, and its number there: so a row finds its scores among those of all families, and back.
         family, member = [0] * used, [0] * used
         members = np.zeros((shape.families, shape.members), np.int64)
         for number, rows in enumerate(cache.members()):
@@ -112,7 +113,7 @@ class StepBuffers:
             for place, row in enumerate(rows):
                 family[row], member[row] = number, place
         of_rows = np.asarray([positions, last, adapters, cache.shared, family, member], np.int64)
-        self._of_rows[:, :used] = torch.from_numpy(of_rows)
+        self._of_rows[:, :used] = torch.from_numpy(of_rows)  # in place: a captured step reads these very addresses
         self._of_rows[:, used : shape.rows] = 0
         self.members[: members.size] = torch.from_numpy(members.reshape(-1))
         self.uniforms[: len(uniforms), : used * shape.new] = torch.from_numpy(uniforms.reshape(len(uniforms), -1))
@@ -144,15 +145,16 @@ def decode_step(
         Logits float [n * S, V].
     """
     rows, count = shape.rows, shape.rows * shape.new
-    positions = buffers.positions[:rows, None]
+    positions = buffers.positions[:rows, None]  # [n, S]
     if shape.new > 1:
         positions = positions + torch.arange(shape.new, device=positions.device)
     attention = _StepAttention(cache, buffers, shape, positions)
     # padding behind a short guess must not reach positions that the model does not have
     reached = positions.minimum(buffers.last[:rows, None])
     with base.adapters_of_rows(buffers.adapters[:rows, None]):
-        hidden = run(base.trunk, buffers.tokens[:rows, : shape.new], reached, attention)
-        logits: Tensor = base.head(hidden).flatten(0, 1)
+        hidden = run(base.trunk, buffers.tokens[:rows, : shape.new], reached, attention)  # [n, S, d]
+        logits: Tensor = base.head(hidden).flatten(0, 1)  # [n * S, V]
+    # `step` is a tensor, and outputs are written through it: a replayed graph has no other way to tell its number.
     uniforms = buffers.uniforms.index_select(0, buffers.step)[0, :count]
     tokens, logprobs, support = choose(logits, uniforms, sampling)
     buffers.sampled[:, :count].index_copy_(0, buffers.step, tokens[None])
@@ -180,7 +182,7 @@ class _StepAttention:
     def __init__(self, cache: KVCache, buffers: StepBuffers, shape: StepShape, positions: Tensor) -> None:
         self._cache, self._shape, self._positions = cache, shape, positions
         self._shared = buffers.shared[: shape.rows, None]
-        self._places = positions - self._shared
+        self._places = positions - self._shared  # within the row's own keys, [n, S]: the shared ones lie elsewhere
         self._rows = torch.arange(shape.rows, device=positions.device)[:, None]
         self._family, self._member = (index[: shape.rows, None] for index in (buffers.family, buffers.member))
         self._members = buffers.members[: shape.families * shape.members].view(shape.families, 1, shape.members)
@@ -240,13 +242,14 @@ class _StepAttention:
             if window is not None:
                 oldest = (self._positions - window + 1)[:, :, None]
             depth = torch.arange(shape.depth, device=device)
-            hidden = depth > self._places[:, :, None]
+            hidden = depth > self._places[:, :, None]  # later tokens, and room that nothing was written to yet
             if oldest is not None:
                 hidden = hidden | (depth + shared < oldest)
             if shape.families:
                 length = torch.arange(shape.prefix, device=device)
-                common = (length >= shared).expand(*self._places.shape, -1)
+                common = (length >= shared).expand(*self._places.shape, -1)  # behind the end of the row's own prefix
                 hidden = torch.cat([common if oldest is None else common | (length < oldest), hidden], dim=-1)
             added = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, -torch.inf)
+            # Queries are folded to g * S: one line of the mask serves all g where S = 1, else it is repeated g times.
             self._masks[window] = added[:, None] if shape.new == 1 else added.repeat(1, groups, 1)[:, None]
         return self._masks[window]

@@ -74,6 +74,11 @@ class DraftLength:
 
     def best(self, rows: int) -> int:
         """Return the length that generates most tokens for its cost, 0 for no draft."""
-        gains = [self._share * (1 - CONTINUES**length) / (1 - CONTINUES) for length in range(LONGEST_DRAFT + 1)]
-        costs = [self._fixed_cost + rows * (1 + length) for length in range(LONGEST_DRAFT + 1)]
-        return max(range(LONGEST_DRAFT + 1), key=lambda length: (1 + gains[length]) / costs[length])
+        best, most = 0, 0.0
+        for length in range(LONGEST_DRAFT + 1):
+            # Expected right guesses of a row: the first is right with the share p, each next one with c given that.
+            gain = self._share * (1 - CONTINUES**length) / (1 - CONTINUES)
+            tokens_per_cost = (1 + gain) / (self._fixed_cost + rows * (1 + length))
+            if tokens_per_cost > most:
+                best, most = length, tokens_per_cost
+        return best

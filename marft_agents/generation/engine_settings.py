@@ -73,6 +73,7 @@ class EngineSettings:
 
         check_engine(self.engine, device)
         total = total_memory(device)
+        # GiB of a row of the largest model; a captured block may write some tokens behind its last one.
         row = (tokens + BLOCK) * max((bytes_of_token(config, dtype) for config, dtype in models), default=1) / GIB
         rows = self.max_batch or ROWS.get(device.type, ROWS["cpu"])
         share = MEMORY.get(device.type, MEMORY["cpu"])
@@ -121,5 +122,6 @@ def bytes_of_token(config: Any, dtype: torch.dtype) -> int:
     for layer in layers:
         heads = layer.num_attention_heads
         size = getattr(layer, "head_dim", None) or layer.hidden_size // heads
+        # keys and values; several query heads may share one of each
         total += 2 * (getattr(layer, "num_key_value_heads", None) or heads) * size
     return int(total * dtype.itemsize)

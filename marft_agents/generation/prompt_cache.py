@@ -88,9 +88,10 @@ class PromptMemory:
 
     def _grow(self, layer: int, like: tuple[Tensor, Tensor], size: int) -> None:
         """Enlarge the memory of a layer to at least `size` tokens, by doubling; `like` has the shape of a token."""
-        old = self.kept.get(layer, tuple(tensor[:0] for tensor in like))
-        size = min(self.tokens, max(size, 2 * len(old[0])))
-        keys, values = (torch.cat([buffer, buffer.new_zeros(size - len(buffer), *buffer.shape[1:])]) for buffer in old)
+        keys, values = self.kept.get(layer, (like[0][:0], like[1][:0]))
+        more = min(self.tokens, max(size, 2 * len(keys))) - len(keys)
+        keys = torch.cat([keys, keys.new_zeros(more, *keys.shape[1:])])  # [P + more, H_kv, d]
+        values = torch.cat([values, values.new_zeros(more, *values.shape[1:])])
         self.kept[layer] = keys, values
 
 
@@ -148,7 +149,7 @@ class PromptCache:
         new: set[tuple[str | None, bytes]] = set()
         of, to = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for adapter, ids, path in zip(adapters, prompts, paths, strict=True):
-            known = self._longest(adapter, ids)
+            known = self._longest(adapter, ids)  # again: prompts of this prefill may begin like those before them
             self._users[known] += 1  # so that making room does not free them
             self._make_room(len(ids) - len(known), new)
             fresh = self._take(len(ids) - len(known))
@@ -196,7 +197,7 @@ class PromptCache:
         """Return the places of the longest known prefix of a prompt."""
         best: Indices = np.zeros(0, np.int64)
         keys, key = self._keys.get(adapter, []), _key(ids)
-        at = bisect_left(keys, key)
+        at = bisect_left(keys, key)  # where the prompt would stand among the sorted ones
         for neighbour in keys[max(at - 1, 0) : at + 1]:  # one of them shares the longest
             known = self._prompts[adapter, neighbour]
             shared = common_prefix(known.ids, ids)

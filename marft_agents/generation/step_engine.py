@@ -52,6 +52,7 @@ class CudaGraphs:
         Args:
             step: Runs the step. It is run twice before, since libraries allocate memory at first.
         """
+        # On a side stream, as CUDA graphs require of warm-up runs.
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -163,7 +164,9 @@ class StepEngine:
     def run(self, sampling: SamplingParams, shape: StepShape, steps: int) -> None:
         """Run a block of steps of one shape, after its inputs were written."""
         sampling = _endless(sampling)
-        graph = self._graph(sampling, shape) if self.captures and self.block(sampling) > 1 else None
+        graph = None
+        if self.captures and self.block(sampling) > 1:
+            graph = self._graph(sampling, shape)
         for _ in range(steps):
             if graph is None:
                 self._step(sampling, shape)
@@ -192,6 +195,7 @@ class StepEngine:
             ArithmeticError: Their log-probs differ.
         """
         buffers = self.buffers(sampling)
+        # A step moves these on. It also writes keys and outputs, but the next run of the same step writes them again.
         moved = buffers.tokens, buffers.positions, buffers.step
         before = [tensor.clone() for tensor in moved]
 
@@ -237,7 +241,7 @@ def check_close(what: str, found: Tensor, wanted: Tensor, dtype: torch.dtype) ->
     """
     tolerance = TOLERANCE.get(dtype, TOLERANCE[torch.bfloat16])
     difference = (found - wanted).abs().mean().item()
-    if not difference <= tolerance:
+    if not difference <= tolerance:  # which NaN is not either
         raise ArithmeticError(f"log-probs of {what} differ by {difference:.2g} on average, wanted {tolerance} at most")
 
 
@@ -248,6 +252,7 @@ def check_adapters(base: AdaptedBase) -> None:
     Raises:
         ArithmeticError: The log-probs of a few tokens under all adapters differ.
     """
+    # Six tokens spread over the vocabulary, [1, 6]: enough to tell adapters apart.
     probe = 37 * torch.arange(1, 7, device=base.device)[None] % base.peft.config.get_text_config().vocab_size
     numbers = torch.tensor([[base.adapter_number(name)] for name in base.adapters], device=base.device)
     with base.adapters_of_rows(numbers):
@@ -261,5 +266,6 @@ def check_adapters(base: AdaptedBase) -> None:
 
 def in_buckets(length: int) -> int:
     """Round a positive number up to a power of two or one and a half times that: 1, 2, 3, 4, 6, 8, 12, 16, ..."""
+    # The largest power of two below the length.
     power = 1 << max(0, math.ceil(math.log2(length)) - 1) if length > 1 else 1
     return next(size for size in (power, power * 3 // 2, 2 * power) if size >= length)

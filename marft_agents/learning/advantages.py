@@ -42,7 +42,7 @@ def gae(rewards: Array, values: Array, discounts: Array, lambdas: Array, bootstr
         [0.5, 0.5]
     """
     advantages = np.zeros_like(values)
-    following_value, following_advantage = float(bootstrap), 0.0
+    following_value, following_advantage = float(bootstrap), 0.0  # V_K, A_K
     for k in range(len(values) - 1, -1, -1):
         delta = rewards[k] + discounts[k] * following_value - values[k]
         following_advantage = delta + discounts[k] * lambdas[k] * following_advantage
@@ -77,10 +77,11 @@ def chain_steps(
         >>> [x.tolist() for x in chain_steps(np.ones(2), np.array([2, 1]), discounts=np.array([0.9, 0]), trace_decay=1)]
         [[0.0, 1.0, 1.0], [1.0, 0.9, 0.0], [1.0, 1.0, 1.0]]
     """
-    ends = np.cumsum(turn_lengths) - 1
+    ends = np.cumsum(turn_lengths) - 1  # last step of each turn, [K]
     total = int(turn_lengths.sum())
     rewards, steps = np.zeros(total), np.full(total, token_discount)
     lambdas = np.repeat(np.broadcast_to(np.asarray(token_trace_decays, np.float64), len(ends)), turn_lengths)
+    # Between turns, from the last step of one to the first of the next, the discount and lambda of turns hold.
     rewards[ends], steps[ends], lambdas[ends] = turn_rewards, discounts, trace_decay
     return rewards, steps, lambdas
 
@@ -150,7 +151,7 @@ def preceding_lambdas(lambdas: Array, ratios: Array) -> Array:
         lambdas: Float64 [K]; lambda_k between rounds k and k + 1.
         ratios: Float64 [K]; rho_k, new over old probability of the preceding agents' actions in round k.
     """
-    cut: Array = lambdas * np.append(np.minimum(1.0, ratios[1:]), 1.0)
+    cut: Array = lambdas * np.append(np.minimum(1.0, ratios[1:]), 1.0)  # nothing follows the last round
     return cut
 
 

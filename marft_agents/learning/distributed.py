@@ -72,6 +72,7 @@ def follow(learner: Learner) -> None:
     while (work := learner.ranks.broadcast(NO_WORK)) is not None:
         if isinstance(work, Pass):
             base = learner.team.bases[work.base]
+            # Of no tokens: this rank only has to gather the layers along with rank 0.
             with torch.no_grad():
                 action_hidden(base.trunk, [], [], base.device)
             continue
@@ -100,7 +101,7 @@ def announce_passes(learner: Learner) -> None:
         return
 
     def announce(number: int, *_: Any) -> None:
-        if not learner.updating:
+        if not learner.updating:  # in an update the others run the same passes already
             learner.ranks.broadcast(Pass(number))
 
     for number, base in enumerate(learner.team.bases):

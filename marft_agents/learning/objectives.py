@@ -83,6 +83,7 @@ def clipped_surrogate(
     if preceding is not None:
         ratios = ratios * preceding
     bounded = ratios.clamp(1 - clip_low, 1 + clip_high)
+    # The smaller of both: the clip takes away what a further change would gain, never what it would lose.
     plain, limited = ratios * advantages, bounded * advantages
     return Surrogate(-torch.minimum(plain, limited), limited < plain)
 
@@ -146,6 +147,7 @@ def averaging_shares(lengths: Tensor, averaging: Averaging, *, limit: int) -> Te
     """
     if averaging == "decision":
         return torch.ones_like(lengths, dtype=torch.float32)
+    # The mean cancels in the division by sum_i T_i, which is N times the mean: 1 / N is left.
     mean_length = lengths.float().mean()
     return mean_length / lengths if averaging == "sequence" else (mean_length / limit).expand(len(lengths))
 
@@ -194,6 +196,7 @@ def value_loss(
 
     if clip is None or before is None:
         return huber(values)
+    # The larger loss: a value that has moved too far gets no gradient to go on, but one to come back.
     return torch.maximum(huber(values), huber(before + (values - before).clamp(-clip, clip)))
 
 

@@ -400,7 +400,12 @@ class LearnerSettings:
 
 def without_effect(values: Values) -> set[str]:
     """Return the settings that have no effect under these values of all settings."""
-    return {name for name, field in _FIELDS.items() if "only" in field.metadata and not field.metadata["only"](values)}
+    found = set()
+    for name, field in _FIELDS.items():
+        has_effect = field.metadata.get("only")
+        if has_effect is not None and not has_effect(values):
+            found.add(name)
+    return found
 
 
 def _contradictions(values: Values) -> Iterator[str]:
@@ -410,6 +415,7 @@ def _contradictions(values: Values) -> Iterator[str]:
             "length_adaptive = {length_adaptive} and token_trace_decay = {token_trace_decay} are both the lambda "
             "between tokens: wanted length_adaptive = 0 or token_trace_decay = 1"
         )
+    # A setting without effect is a mistake only where its field says why, and where it is not at its default.
     ineffective = without_effect(values)
     for name, field in _FIELDS.items():
         if name in ineffective and "reason" in field.metadata and values[name] != field.default:

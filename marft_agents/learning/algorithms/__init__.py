@@ -83,10 +83,13 @@ def learner_settings(name: str, preset: Mapping[str, Any] | None = None, /, **gi
             raise SettingsError(f"{knob} = {value!r} means nothing to {name}, which trains no critic: leave it out")
     _refuse_contradictions(name, chosen, given)
     said = {**chosen.defaults, **given, **chosen.fixes}
-    values = {**DEFAULTS, **(preset or {}), **said}
-    unused = CRITIC_KNOBS & without_effect(values)
-    effective = {k: v for k, v in (preset or {}).items() if k in DEFAULTS and k not in unused}
-    return LearnerSettings(**{**effective, **said})
+    # A preset is for many algorithms: what it says of a critic is left out where these settings train none.
+    unused = CRITIC_KNOBS & without_effect({**DEFAULTS, **(preset or {}), **said})
+    values = {}
+    for knob, value in (preset or {}).items():
+        if knob in DEFAULTS and knob not in unused:
+            values[knob] = value
+    return LearnerSettings(**{**values, **said})
 
 
 def _refuse_contradictions(name: str, chosen: Algorithm, given: Mapping[str, Any]) -> None:
@@ -118,6 +121,7 @@ def settings_for(
         SettingsError: The combination cannot run; the message gives the reason.
     """
     chosen = algorithm(name)
+    # Nothing tells whether a value was given: one that differs from its default must have been.
     changed = {knob: value for knob, value in vars(settings).items() if value != DEFAULTS[knob]}
     _refuse_contradictions(name, chosen, changed)
     missing = {knob: value for knob, value in chosen.fixes.items() if getattr(settings, knob) != value}
