@@ -17,9 +17,15 @@ def close_names(wrong: str, known: Mapping[str, str]) -> list[str]:
         known: Help text by name, or nothing for a name without one.
     """
     words = re.findall(r"\w+", wrong.lower())
-    in_name = [name for name in known if words and _has(re.findall(r"\w+", name.lower()), words)]
+    in_name, in_help = [], []
+    for name, told in known.items():
+        parts = re.findall(r"\w+", name.lower())
+        for start in range(len(parts) if words else 0):  # the words stand in the name one after the other
+            if parts[start : start + len(words)] == words:
+                in_name.append(name)
+        if len(words) > 1 and " ".join(words) in told.lower():  # a single word stands in too many help texts
+            in_help.append(name)
     spelled = difflib.get_close_matches(wrong, known, n=MOST, cutoff=0.7)
-    in_help = [name for name, told in known.items() if " ".join(words) in told.lower()] if len(words) > 1 else []
     return list(dict.fromkeys([*in_name, *spelled, *in_help]))[:MOST]
 
 
@@ -27,8 +33,3 @@ def did_you_mean(wrong: str, known: Mapping[str, str]) -> str:
     """Return "; did you mean A or B?", or nothing where no name is close."""
     close = close_names(wrong, known)
     return f"; did you mean {' or '.join(close)}?" if close else ""
-
-
-def _has(parts: list[str], words: list[str]) -> bool:
-    """Tell whether the words stand in a name one after the other."""
-    return any(parts[start : start + len(words)] == words for start in range(len(parts)))

@@ -120,15 +120,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft compare`; the exit code is 1 if a condition of --fail-if holds."""
     a, b = _sides(arguments)
-    allow = [key.strip() for item in arguments.allow_different or () for key in item.split(",")]
+    allow: list[str] = []
+    for item in arguments.allow_different or ():
+        allow += [key.strip() for key in item.split(",")]
     comparison = compare(read_side(a, "A"), read_side(b, "B"), allow)
-    gates = arguments.fail_if or []
-    judged = [(gate, comparison.difference(gate.metric, gate.cohort)) for gate in gates]
-    for gate, found in judged:
-        if math.isnan(found.mean):
+    judged, failed = [], []
+    for gate in arguments.fail_if or ():
+        found = comparison.difference(gate.metric, gate.cohort)
+        if math.isnan(found.mean):  # no condition holds for NaN, so the gate would pass unseen
             raise ComparisonError(f"--fail-if {gate.text!r} cannot be decided: no scenario was scored on both sides")
+        judged.append((gate, found))
+        if gate.holds(found):
+            failed.append(_reason(gate, found))
     rows, totals = comparison.rows(), comparison.totals()
-    failed = [_reason(gate, found) for gate, found in judged if gate.holds(found)]
     if arguments.json is not None:
         write_json(arguments.json, _record(comparison, rows, totals, judged))
     _print(comparison, rows, totals)
@@ -199,7 +203,10 @@ def _print(comparison: Comparison, rows: Sequence[CohortComparison], totals: Map
     for row in rows:
         name = "all" if row.cohort is None else "=".join(row.cohort)
         cells = [name, str(row.scenarios), f"{row.a:.3f}", f"{row.b:.3f}", str(row.difference.interval)]
-        table.add_row(*cells, _p(row.p_adjusted), f"{row.difference.detectable:.3f}")
+        p = "-" if math.isnan(row.p_adjusted) else f"{row.p_adjusted:.3f}"
+        if row.p_adjusted < 0.001:  # three digits would show it as zero
+            p = "< 0.001"
+        table.add_row(*cells, p, f"{row.difference.detectable:.3f}")
     console(width=TABLE_WIDTH).print(table)
     if len(rows) > 1:
         say(f"p of the {len(rows) - 1} cohorts: Holm-adjusted together; detectable: at 80 % power")
@@ -210,7 +217,3 @@ def _print(comparison: Comparison, rows: Sequence[CohortComparison], totals: Map
     say("failed episodes: A {a:.0f}, B {b:.0f}".format(**totals["failed_episodes"]))
     if len(comparison.a) == len(comparison.b) == 1:
         say("one training seed on each side: the interval holds for these two teams, not for their training")
-
-
-def _p(value: float) -> str:
-    return "-" if math.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -71,8 +71,9 @@ def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) 
     file = _Config(arguments.config, parser, _left_by(arguments, given), trust=arguments.trust_config)
     told = file.flags()
     for names in EXCLUSIVE:
-        if any(name in given for name in names):
-            told = {name: value for name, value in told.items() if name not in names}
+        if given.keys() & names:  # --epochs beside a file with updates would be both, which is refused
+            for name in names:
+                told.pop(name, None)
     for name in KEYED:
         if name in told:
             told[name] = _merged(told[name], given.pop(name, []))
@@ -81,17 +82,24 @@ def with_config(arguments: argparse.Namespace, parser: argparse.ArgumentParser) 
 
 def _merged(told: Sequence[str], given: Sequence[str]) -> list[str]:
     """Merge KEY=VALUE items of file and flags; a flag replaces its key, a flag without a key replaces all."""
-    keys = {split_item(item)[0] for item in given}
-    return [item for item in told if not keys & {"*", split_item(item)[0]}] + list(given)
+    keys = {split_item(item)[0] for item in given}  # "*" of one without a key
+    kept = [item for item in told if split_item(item)[0] not in keys]
+    return [*given] if "*" in keys else [*kept, *given]
 
 
 def _left_by(arguments: argparse.Namespace, given: Mapping[str, Any]) -> Uses:
     """Return the settings of a record that no flag replaces."""
-    replaced = [f"{TABLES[name]}.{name}" if name in TABLES else name for name in given]
-    replaced += [f"keywords.{name}" for name in given_keywords(arguments)]
-    agents = [split_item(item)[0] for item in given.get("model", ())]
-    replaced += ["models" if agent == "*" else f"models.{agent}" for agent in agents]
-    return Uses(but=[*replaced, *(["scenario_file"] if "scenarios" in given else [])])
+    replaced = []  # places in the record, like "learner.policy_lr"
+    for name in given:
+        replaced.append(f"{TABLES[name]}.{name}" if name in TABLES else name)
+    for name in given_keywords(arguments):
+        replaced.append(f"keywords.{name}")
+    for item in given.get("model", ()):
+        agent = split_item(item)[0]
+        replaced.append("models" if agent == "*" else f"models.{agent}")
+    if "scenarios" in given:
+        replaced.append("scenario_file")
+    return Uses(but=replaced)
 
 
 class _Config:
@@ -165,6 +173,7 @@ class _Config:
     def _refuse_unknown(self, table: str, key: str, name: str) -> None:
         from baselines.cli.main import build_parser
 
+        # Built anew: the parser of one command does not know the flags of the others.
         [commands] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
         for command, parser in commands.choices.items():
             if "--config" in parser._option_string_actions and name in _flags_of(parser):
@@ -172,8 +181,9 @@ class _Config:
                     f"{self.name}: {key!r} is a setting of marft {command}, not of marft {self.command}"
                     + _advice(command, self.command)
                 )
-        fields = {field.name for field in dataclasses.fields(SETTINGS[table][0])} if table else set()
-        known = sorted(fields or {*self.actions, *SETTINGS, "models", "keywords", "command"})
+        known = sorted({*self.actions, *SETTINGS, "models", "keywords", "command"})
+        if table:
+            known = sorted(field.name for field in dataclasses.fields(SETTINGS[table][0]))
         place = f" in [{table}]" if table else ""
         raise ConfigError(f"{self.name}: unknown key {key!r}{place}{close_to(name, known)}")
 
@@ -187,8 +197,12 @@ class _Config:
     def _models(self, key: str, value: Any) -> list[str]:
         if not isinstance(value, Mapping):
             return self._texts(key, [value] if isinstance(value, str) else value)
-        names = zip(value, self._texts(f"[{key}]", list(value.values())), strict=True)
-        return [name if agent == "*" and split_item(name)[0] == "*" else f"{agent}={name}" for agent, name in names]
+        models = []
+        for agent, name in zip(value, self._texts(f"[{key}]", list(value.values())), strict=True):
+            # The model of all is given without a key, unless its own name would then be read as AGENT=NAME.
+            bare = agent == "*" and split_item(name)[0] == "*"
+            models.append(name if bare else f"{agent}={name}")
+        return models
 
     def _texts(self, where: str, value: Any) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -205,7 +219,7 @@ class _Config:
         if action.type in OPTIONAL and value in (None, "none"):
             return "none"
         or_none = ' or "none"' if action.type in OPTIONAL else ""
-        if action.nargs == "?" and isinstance(value, bool):
+        if action.nargs == "?" and isinstance(value, bool):  # the flag alone is 1
             return float(value)
         if action.type in (number, optional_number):
             return self._number(where, value, f"a finite number{or_none}")
@@ -251,12 +265,18 @@ def _flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 def _evaluated(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config with which `marft eval` repeats an evaluation."""
-    kept = {name: record[name] for name in REPEATED if record.get(name) is not None}
-    by_agent = isinstance(record["models"], Mapping)  # also names partners that the checkpoint does not
-    model = {} if "policy" in kept or ("checkpoint" in kept and not by_agent) else {"model": record["models"]}
-    file = record.get("scenario_file")
-    retain = {"retain": True} if record.get("retained") else {}
-    return kept | model | retain | ({"limit": len(record["scenarios"])} if file is None else {"scenarios": file})
+    config = {name: record[name] for name in REPEATED if record.get(name) is not None}
+    # A checkpoint knows its models, but not the partners that an evaluation gave by agent.
+    by_agent = isinstance(record["models"], Mapping)
+    if "policy" not in config and ("checkpoint" not in config or by_agent):
+        config["model"] = record["models"]
+    if record.get("retained"):
+        config["retain"] = True
+    if record.get("scenario_file") is None:
+        config["limit"] = len(record["scenarios"])
+    else:
+        config["scenarios"] = record["scenario_file"]
+    return config
 
 
 def _advice(found: Any, wanted: str) -> str:

@@ -86,13 +86,17 @@ def _add_recordings(parser: argparse.ArgumentParser, *, where: str, chosen: str)
 
 
 def _read(arguments: argparse.Namespace) -> list[Recording]:
+    """Read all recordings that a command was given, and tell what was left out of them."""
+
     def make(env_id: str) -> tuple[Mapping[str, Any], Any]:
         keywords = read_keywords(argparse.Namespace(**{**vars(arguments), "env": env_id}))
         return keywords, marft_envs.make(env_id, **keywords)
 
-    how = {"strict": arguments.strict, "trust": arguments.trust_config}
-    recordings = [read_recording(path, make, arguments.env, **how) for path in arguments.recordings]
-    for recording in recordings:
+    recordings = []
+    for path in arguments.recordings:
+        recording = read_recording(path, make, arguments.env, strict=arguments.strict, trust=arguments.trust_config)
+        recordings.append(recording)
+    for recording in recordings:  # after all were read: an error in a later one is not lost among notes
         if recording.left_out:
             reasons = ", ".join(f"{count} {reason}" for reason, count in recording.left_out.items())
             say(f"{recording.path}: left out: {reasons}")
@@ -173,6 +177,7 @@ def make_turns(arguments: argparse.Namespace) -> int:
 
 
 def _symbols(model: str | None) -> list[str]:
+    """Return the special tokens of a model, which a recorded text must not spell out."""
     if model is None:
         return []
     from marft_agents.models.chat_template import control_symbols
@@ -226,5 +231,6 @@ def make_shadow(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_existing(path: Path) -> None:
+    """Refuse to overwrite a file: training data or tasks made before may be in use."""
     if path.exists():
         raise ValueError(f"{path} exists already: give another --out, or remove it")

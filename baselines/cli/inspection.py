@@ -89,7 +89,7 @@ def list_environments(arguments: argparse.Namespace) -> int:
     for found in specs:
         outdated = f" (out of date: {found.deprecated})" if found.deprecated else ""
         rows.append((found.id, found.task, found.team, found.description + outdated))
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty():  # a line each, for grep and cut
         for row in rows:
             say(*row, sep="\t")
         return 0
@@ -113,7 +113,9 @@ def _nothing_matches(words: Sequence[str], specs: Sequence[marft_envs.EnvSpec]) 
     if others := [found.id for found in specs if _has_words(found, words)]:
         named = f"{len(others)} of other packages do: `marft envs --all {' '.join(words)}`"
     else:
-        by_name = {found.id.partition("/")[2].rpartition("-v")[0]: found.id for found in specs}
+        by_name = {}  # "math_duo" of "marft/math_duo-v0"
+        for found in specs:
+            by_name[found.id.partition("/")[2].rpartition("-v")[0]] = found.id
         close = difflib.get_close_matches("_".join(words).lower(), by_name, n=4, cutoff=0.4)
         ids = ", ".join(by_name[name] for name in close)
         named = f"did you mean {ids}?" if ids else f"there are {len(specs)}: `marft envs --all`"
@@ -175,6 +177,7 @@ def check_environment(arguments: argparse.Namespace) -> int:
             say_loading([arguments.policy])
         say(needs_team(arguments.env, keywords, arguments.policy, limit=arguments.limit, seed=arguments.seed))
         return 0
+    # A function, since the checks make the environment many times, also in other processes.
     make = functools.partial(marft_envs.make, arguments.env, **read_keywords(arguments))
     report = run_kit(make, thorough=not arguments.quick)
     say(report)

@@ -37,8 +37,11 @@ class JudgedSolution(NamedTuple):
     def describe(self) -> str:
         """Return one line: solution, stated and found verdict, and the deciding test."""
         solution, found = self.solution, self.judgement
-        place = next((at for at, test in enumerate(found.tests) if test.verdict == found.verdict != "OK"), None)
-        reason = "all tests pass" if place is None else f"test {place}: {found.tests[place].reason}"
+        reason = "all tests pass"
+        for place, test in enumerate(found.tests):
+            if test.verdict == found.verdict != "OK":  # the first test with the verdict decided it
+                reason = f"test {place}: {test.reason}"
+                break
         said = found.compile_output or (reason if found.tests else str(dict(found.details)))
         return f"{solution.problem}, {solution.language} ({solution.where}): stated {solution.stated}, found " + (
             f"{found.verdict}; {said}"
@@ -72,7 +75,8 @@ def agree_with(arguments: argparse.Namespace) -> int:
     apart: list[str] = []
     with Judge(arguments.backend, image=arguments.image) as judge:
         for data in arguments.data:
-            for split in arguments.split or (("train", "test") if data.startswith("embedded") else ("train",)):
+            own_splits = ("train", "test") if data.startswith("embedded") else ("train",)  # files have one split
+            for split in arguments.split or own_splits:
                 solved = load_solutions(data, split, arguments.solutions)
                 left_out.update(solved.left_out)
                 for outcome in compare(judge, solved.cases):
@@ -83,8 +87,9 @@ def agree_with(arguments: argparse.Namespace) -> int:
                         apart.append(outcome.describe())
         backend = judge.backend
     if arguments.json:
-        fields = ("data", "language", "stated", "found")
-        rows = [{**dict(zip(fields, key, strict=True)), "count": count} for key, count in sorted(counts.items())]
+        rows = []
+        for (data, language, stated, found), count in sorted(counts.items()):
+            rows.append({"data": data, "language": language, "stated": stated, "found": found, "count": count})
         say(json.dumps({"backend": backend, "rows": rows, "left_out": left_out, "disagreements": apart}, indent=1))
     else:
         console().print(confusion_table(counts, backend))
@@ -97,17 +102,14 @@ def agree_with(arguments: argparse.Namespace) -> int:
 
 def compare(judge: Judge, cases: Sequence[tuple[Problem, Solution]]) -> list[JudgedSolution]:
     """Judge solutions: those stated as OK on all tests, others up to the first failed test."""
-    submissions = [
-        Submission(
-            problem.complete(solution.source),
-            solution.language,
-            problem.all_tests,
-            replace(problem.limits, wall_s=_WALL_S + 3 * problem.limits.cpu_s),
-            problem.checker,
-            stop_on_failure=solution.stated != "OK",
-        )
-        for problem, solution in cases
-    ]
+    submissions = []
+    for problem, solution in cases:
+        source = problem.complete(solution.source)
+        limits = replace(problem.limits, wall_s=_WALL_S + 3 * problem.limits.cpu_s)
+        # A solution that is said to fail needs one failed test; one said to be right needs them all.
+        stop = solution.stated != "OK"
+        tests, checker = problem.all_tests, problem.checker
+        submissions.append(Submission(source, solution.language, tests, limits, checker, stop_on_failure=stop))
     judged = zip(cases, judge.run_many(submissions), strict=True)
     return [JudgedSolution(solution, judgement) for (_, solution), judgement in judged]
 

@@ -36,9 +36,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def measure(arguments: argparse.Namespace) -> int:
     """Run `marft grade-agreement`."""
     rows = read_file(arguments.file)
-    human, grader = (
-        [_label(row, column, arguments.threshold) for row in rows] for column in (arguments.human, arguments.grader)
-    )
+    human = [_label(row, arguments.human, arguments.threshold) for row in rows]
+    grader = [_label(row, arguments.grader, arguments.threshold) for row in rows]
     found = cohen_kappa(human, grader)
     if arguments.json:
         say(json.dumps(asdict(found)))
@@ -55,6 +54,7 @@ def measure(arguments: argparse.Namespace) -> int:
 
 
 def _label(row: Row, column: str, threshold: float | None) -> Hashable:
+    """Return a label as text, or with a threshold whether it reaches that."""
     value: Any = row.columns.get(column)
     if value is None or value == "":
         known = ", ".join(map(str, row.columns))

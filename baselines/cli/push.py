@@ -51,39 +51,28 @@ def run(arguments: argparse.Namespace) -> int:
         raise PublishError(f"--repo {arguments.repo!r}: wanted OWNER/NAME")
     if arguments.dry_run and arguments.out is None:
         raise PublishError("--dry-run writes a folder: give --out FOLDER")
-    team = PublishedTeam(
-        arguments.run_folder,
-        arguments.repo,
-        tuple(arguments.evaluation or ()),
-        dict(_replacement(text) for text in arguments.replace),
-        arguments.episodes,
-        bool(arguments.trust_config),
-    )
+    replacements = {}
+    for text in arguments.replace:
+        old, sign, new = text.rpartition("=")  # the old text may hold an equals sign, a hub id does not
+        if not (sign and old):
+            raise PublishError(f"--replace {text!r}: wanted OLD=NEW")
+        replacements[old] = new
+    evaluations, trust = tuple(arguments.evaluation or ()), bool(arguments.trust_config)
+    team = PublishedTeam(arguments.run_folder, arguments.repo, evaluations, replacements, arguments.episodes, trust)
     if arguments.dry_run:
         team.write(arguments.out)
         say(f"{arguments.out}: {_size(arguments.out)}; nothing was uploaded")
         return 0
-    _check_login()
+    from huggingface_hub import get_token
+
+    if get_token() is None:  # before the work of writing the folder
+        raise PublishError("not logged in to the hub: run `hf auth login`, or set HF_TOKEN; --dry-run needs neither")
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.out or Path(scratch) / "team"
         team.write(folder)
         url = _upload(folder, arguments.repo, private=arguments.private)
         say(f"{url}: {_size(folder)}")
     return 0
-
-
-def _replacement(text: str) -> tuple[str, str]:
-    old, sign, new = text.rpartition("=")
-    if not (sign and old):
-        raise PublishError(f"--replace {text!r}: wanted OLD=NEW")
-    return old, new
-
-
-def _check_login() -> None:
-    from huggingface_hub import get_token
-
-    if get_token() is None:
-        raise PublishError("not logged in to the hub: run `hf auth login`, or set HF_TOKEN; --dry-run needs neither")
 
 
 def _upload(folder: Path, repo: str, *, private: bool) -> str:

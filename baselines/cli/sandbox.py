@@ -78,32 +78,28 @@ def check_sandbox(arguments: argparse.Namespace) -> int:
                 raise
             say(f"{name}: not here: {error}")
             continue
-        _print_rows(name, rows)
+        held = sum(row.held for row in rows)
+        title = f"{name}: {held} of {len(rows)} held"
+        table = Table("attack", "verdict", "held", "note", title=title, title_justify="left")
+        for row in rows:
+            table.add_row(row.name, row.verdict, "yes" if row.held else "NO", row.note)
+        console().print(table)
         num_checked += 1
-        num_broken += any(not row.held for row in rows)
+        num_broken += held < len(rows)
     if not num_checked:
         raise SandboxError("no backend works here: each line above says what is missing")
     return 1 if num_broken else 0
 
 
 def _attack(backend: str, image: str, full: bool) -> Sequence[Row]:
+    """Attack a backend: with the whole suite, or the handful of attacks that the judge starts with."""
     with Judge(backend=backend, image=image, self_test=False) as judge:
         say(judge.report)
         if full:
             from marft_envs.sandbox.attacks import run_attacks
 
-            return [
-                Row(f"{found.klass}: {found.goal}", found.verdict, found.held, found.reason)
-                for found in run_attacks(judge)
-            ]
+            rows = []
+            for found in run_attacks(judge):
+                rows.append(Row(f"{found.klass}: {found.goal}", found.verdict, found.held, found.reason))
+            return rows
         return run_selftest(judge)
-
-
-def _print_rows(backend: str, rows: Sequence[Row]) -> None:
-    held = sum(row.held for row in rows)
-    table = Table(
-        "attack", "verdict", "held", "note", title=f"{backend}: {held} of {len(rows)} held", title_justify="left"
-    )
-    for row in rows:
-        table.add_row(row.name, row.verdict, "yes" if row.held else "NO", row.note)
-    console().print(table)

@@ -50,7 +50,10 @@ def _defaults(field: dataclasses.Field[Any], presets: Presets, preset: str) -> s
     for name, value in values.items():
         if value != default:
             others.setdefault(value, []).append(name)
-    return f"default: {default}" + "".join(f"; preset {', '.join(names)}: {value}" for value, names in others.items())
+    text = f"default: {default}"
+    for value, names in others.items():
+        text += f"; preset {', '.join(names)}: {value}"
+    return text
 
 
 def _shown(value: Any) -> str:
@@ -67,12 +70,10 @@ def _reader(hint: Any) -> dict[str, Any]:
         return dict(SIMPLE[hint])
     if typing.get_origin(hint) is tuple:
         return {"type": _names, "metavar": "NAME,NAME"}
-    if isinstance(hint, types.UnionType):
-        whole = int in typing.get_args(hint)
-        return {
-            "type": optional_whole if whole else optional_number,
-            "metavar": "INT|none" if whole else "NUMBER|none",
-        }
+    if isinstance(hint, types.UnionType):  # of a number and None
+        if int in typing.get_args(hint):
+            return {"type": optional_whole, "metavar": "INT|none"}
+        return {"type": optional_number, "metavar": "NUMBER|none"}
     return {"type": hint, "metavar": hint.__name__.upper()}
 
 
