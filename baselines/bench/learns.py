@@ -112,10 +112,12 @@ def learns(env_id: str, keywords: Mapping[str, Any], *, updates: int = UPDATES, 
     env = factory(env_id, keywords)()
     words, longest = words_of(env, scenarios(env, EPISODES))
     settings = {**SETTINGS, "seed": seed, "max_new_tokens": longest, "models": OWN_WORDS + " ".join(words)}
-    mutable = len(env.possible_agents) > 1 and takes(env_id, "communication")
+    can_be_muted = len(env.possible_agents) > 1 and takes(env_id, "communication")
     started = time.perf_counter()
     intact = _curve(env_id, keywords, settings, updates)
-    muted = _curve(env_id, {**keywords, "communication": "none"}, settings, updates) if mutable else None
+    muted = None
+    if can_be_muted:
+        muted = _curve(env_id, {**keywords, "communication": "none"}, settings, updates)
     return Learns(env_id, words, intact, muted, time.perf_counter() - started)
 
 
@@ -163,7 +165,8 @@ def _right_action(env: Any) -> str:
     game = dependency_game(env)
     try:
         action = "" if game is None else gold_answer(game)
-        return "" if action == "\\boxed{}" else action  # the gold answer is empty: a function rewards the action
+        # An empty box: these tasks have no gold answer, since a function rewards what is said.
+        return "" if action == "\\boxed{}" else action
     except NoOracleError:
         listing = listing_game(env)
         return "" if listing is None else listing.task.answer

@@ -72,7 +72,7 @@ def agree_with(arguments: argparse.Namespace) -> int:
     """Run `marft sandbox agree`; return 0 if all verdicts agree with the stated ones, else 1."""
     counts: Counter[tuple[str, str, str, str]] = Counter()
     left_out: Counter[str] = Counter()
-    apart: list[str] = []
+    disagreements: list[str] = []
     with Judge(arguments.backend, image=arguments.image) as judge:
         for data in arguments.data:
             own_splits = ("train", "test") if data.startswith("embedded") else ("train",)  # files have one split
@@ -84,20 +84,24 @@ def agree_with(arguments: argparse.Namespace) -> int:
                     found = str(outcome.judgement.verdict)
                     counts[name, outcome.solution.language, outcome.solution.stated, found] += 1
                     if not outcome.agrees:
-                        apart.append(outcome.describe())
+                        disagreements.append(outcome.describe())
         backend = judge.backend
     if arguments.json:
         rows = []
         for (data, language, stated, found), count in sorted(counts.items()):
             rows.append({"data": data, "language": language, "stated": stated, "found": found, "count": count})
-        say(json.dumps({"backend": backend, "rows": rows, "left_out": left_out, "disagreements": apart}, indent=1))
+        say(
+            json.dumps(
+                {"backend": backend, "rows": rows, "left_out": left_out, "disagreements": disagreements}, indent=1
+            )
+        )
     else:
         console().print(confusion_table(counts, backend))
         for reason, count in left_out.items():
             say(f"{count} solutions left out: {reason}")
-        for line in (f"{len(apart)} of {sum(counts.values())} verdicts differ", *apart):
+        for line in (f"{len(disagreements)} of {sum(counts.values())} verdicts differ", *disagreements):
             say(line)
-    return 1 if apart else 0
+    return 1 if disagreements else 0
 
 
 def compare(judge: Judge, cases: Sequence[tuple[Problem, Solution]]) -> list[JudgedSolution]:

@@ -120,6 +120,7 @@ def cohort_scores(scores: npt.NDArray[np.float64], cohorts: Cohorts) -> list[Coh
 
 
 def _score(cohort: Cohort | None, scores: npt.NDArray[np.float64]) -> CohortScore:
+    """Return the scores of the scenarios of a cohort, float64 [scenarios, samples]; NaN is a failed episode."""
     scored = ~np.isnan(scores)  # [scenarios, samples]
     samples = scored.sum(axis=1)  # [scenarios], those that did not fail
     sums = np.where(scored, scores, 0.0).sum(axis=1)  # [scenarios]

@@ -81,13 +81,14 @@ class EpisodeSource:
                 place = f"{self.file}:{number}"
                 try:
                     record = json.loads(line)
-                    if record["failure"] is None:
-                        yield Recorded(place, record, self._read(record))
-                        found = True
-                    else:
-                        self.failed += 1
+                    episode = self._read(record) if record["failure"] is None else None
                 except (KeyError, TypeError, ValueError) as error:
                     raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
+                if episode is None:
+                    self.failed += 1
+                else:
+                    yield Recorded(place, record, episode)
+                    found = True
         if not found:
             raise ValueError(f"{self.file} has no episode to export; {self.failed} failed")
 

@@ -186,7 +186,7 @@ class _StepAttention:
         self._rows = torch.arange(shape.rows, device=positions.device)[:, None]
         self._family, self._member = (index[: shape.rows, None] for index in (buffers.family, buffers.member))
         self._members = buffers.members[: shape.families * shape.members].view(shape.families, 1, shape.members)
-        self._masks: dict[int | None, Tensor] = {}
+        self._masks: dict[tuple[int | None, int], Tensor] = {}  # by the window and head groups of a layer
         self._index: dict[int, tuple[Tensor, Tensor]] = {}
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None) -> Tensor:
@@ -236,7 +236,7 @@ class _StepAttention:
 
     def _mask(self, window: int | None, groups: int, dtype: torch.dtype) -> Tensor:
         """Return what is added to the scores: -inf for hidden tokens, [n, 1, g * S or 1, C + K]."""
-        if window not in self._masks:
+        if (window, groups) not in self._masks:
             device, shape = self._places.device, self._shape
             shared, oldest = self._shared[:, :, None], None
             if window is not None:
@@ -251,5 +251,6 @@ class _StepAttention:
                 hidden = torch.cat([common if oldest is None else common | (length < oldest), hidden], dim=-1)
             added = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, -torch.inf)
             # Queries are folded to g * S: one line of the mask serves all g where S = 1, else it is repeated g times.
-            self._masks[window] = added[:, None] if shape.new == 1 else added.repeat(1, groups, 1)[:, None]
-        return self._masks[window]
+            mask = added if shape.new == 1 else added.repeat(1, groups, 1)
+            self._masks[window, groups] = mask[:, None]
+        return self._masks[window, groups]

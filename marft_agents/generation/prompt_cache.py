@@ -177,7 +177,7 @@ class PromptCache:
             self._forget(oldest)
 
     def _take(self, count: int) -> Indices:
-        """Return so many free places, or all that there are."""
+        """Return so many free places, or all that there are, with one more user each: those used before come first."""
         reused, self._free = self._free[:count], self._free[count:]
         end = min(len(self._users), self._end + count - len(reused))
         places = np.concatenate([reused, np.arange(self._end, end)])

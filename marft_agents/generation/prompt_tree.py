@@ -155,16 +155,16 @@ class _Part:
         self.path = torch.as_tensor(paths, device=device)
         self._positions = torch.as_tensor(starts + offsets, device=device)
         self._keep_masks = keep_masks
-        self._masks: dict[int | None, Tensor] = {}
+        self._masks: dict[tuple[int | None, int], Tensor] = {}  # by the window and head groups of a layer
 
     def mask(self, window: int | None, groups: int) -> Tensor:
         """Return the causal mask of `attend`: a token sees at most `window` last tokens of its prompt."""
-        if window in self._masks:
-            return self._masks[window]
+        if (window, groups) in self._masks:
+            return self._masks[window, groups]
         behind = self._positions[:, :, None] - torch.arange(self.path.shape[1], device=self.path.device)
         mask = causal_mask(behind, window, groups)
         if self._keep_masks:
-            self._masks[window] = mask
+            self._masks[window, groups] = mask
         return mask
 
 

@@ -182,7 +182,7 @@ def play_groups(
     for number in numbers:
         episodes += _episodes(number, grouping)
     played = play(episodes)
-    found = [Branches((trajectory,)) for trajectory in played]
+    found = [Branches((trajectory,)) for trajectory in played]  # without branches an episode is trained as it is
     if grouping.branches:
         found = branch(
             play,

@@ -63,7 +63,7 @@ def group_episodes(
         group_size: Number of its episodes.
         options: Reset options; None: the environment samples a task from its seed.
     """
-    start = draw_seed(seed, number)
+    start = draw_seed(seed, number)  # one seed, so all play the same task; their numbers seed the policies
     return [EpisodeStart(number * group_size + k, number, start, options) for k in range(group_size)]
 
 

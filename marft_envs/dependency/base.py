@@ -126,6 +126,7 @@ class Dependency(ABC):
             DependencyError: An unknown agent, a cycle, no answering agent that acts, an agent whose action reaches no
                 answer.
         """
+        # One plan tells all where rounds are alike; dependencies that change override this.
         check_reach([self.plan(roster)], roster, horizon)
 
 

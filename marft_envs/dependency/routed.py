@@ -137,6 +137,7 @@ class Routed(Dependency):
         return plain
 
     def _fallback(self, roster: Roster) -> Route:
+        """Return the route that is taken where the orchestrator's own is refused."""
         act = self.default
         if act is None:
             others = [agent for agent in roster.agents if agent not in (self.by, self.answer_by)]
