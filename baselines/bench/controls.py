@@ -148,6 +148,7 @@ class ShuffledTeammates(BaseWrapper[str, Any, Any]):
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game; arguments as in the game."""
+        # What the donor's agents heard, turn by turn.
         self._donor = self._heard[self._donor_of[scenario_key(options or {"seed": seed})]]
         self._turns_taken: dict[str, int] = {}
         self.env.reset(seed=seed, options=options)
@@ -161,7 +162,7 @@ class ShuffledTeammates(BaseWrapper[str, Any, Any]):
     def step(self, action: Any) -> None:
         """Take the turn of `agent_selection`."""
         if action is not None:
-            agent = self.env.agent_selection
+            agent = self.env.agent_selection  # before the step, which moves on to the next
             self._turns_taken[agent] = self._turns_taken.get(agent, 0) + 1
         self.env.step(action)
 

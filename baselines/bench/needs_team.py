@@ -81,6 +81,7 @@ class NeedsTeam:
         intact, *others = self.probes
         lost = [probe.name for probe in others if probe.loses]
         falls = {MUTED: "it is muted", SHUFFLED: "it is shuffled", RANDOM: "its partners act at random"}
+        # Order matters: little success, then what was lost, then what may have been too small to see.
         if math.isnan(intact.success.mean) or intact.success.mean < USEFUL:
             return f"undecided: {self.policy} solves {intact.success.mean:.0%} intact, so there is little to lose"
         if {MUTED, SHUFFLED} & set(lost):
@@ -159,6 +160,7 @@ def _check(env: Any, env_id: str, options: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _probe(name: str, result: Evaluation, intact: Evaluation | None) -> Probe:
+    """Return a way to play with its success, and its paired difference to the intact team."""
     scores = result.scores.T  # [1, scenarios]
     values = result.per_scenario
     success = wilson(float(values.mean()) if len(values) else math.nan, len(values))
@@ -178,6 +180,7 @@ class _OracleView(BaseWrapper[str, Any, Any]):
 
     def observe(self, agent: str) -> Any:
         observation: Any = self.env.observe(agent)
+        # A policy sees observations alone, so this is how an oracle gets at the solution.
         observation.game, observation.view = self.env.unwrapped, self
         return observation
 

@@ -39,6 +39,7 @@ class RandomRouter(BaseWrapper[str, Any, Any]):
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game; arguments as in the game."""
+        # By the scenario, not one stream: games are played side by side, in any order.
         scenario = scenario_key(options or {"seed": seed})
         self._rng = np.random.default_rng([self._seed, *scenario.encode()])
         self.env.reset(seed=seed, options=options)

@@ -47,6 +47,7 @@ def run_on_ray(bench: Bench, settings: RolloutSettings) -> None:
         while not bench.finished:
             while len(running) < settings.rollout_workers and (unit := bench.ready()) is not None:
                 bench.start(unit)
+                # The trained teams that it needs go along: nodes share no file system.
                 files = _pack(bench.folder, [bench.units[name] for name in unit.needs])
                 call = task.remote(bench.plan, unit, bench.command, files, settings.worker_cpus, wanted, bench.progress)
                 running[call] = unit
@@ -56,7 +57,9 @@ def run_on_ray(bench: Bench, settings: RolloutSettings) -> None:
             unit = running.pop(ended)
             try:
                 _unpack(ray.get(ended), bench.folder)
-            except ray.exceptions.RayTaskError as error:
+            except (
+                ray.exceptions.RayTaskError
+            ) as error:  # Python code failed outside of the unit: no other would do better
                 raise RolloutWorkerError(f"{unit.name}: {' '.join(str(error.cause).split())}") from error
             except ray.exceptions.RayError as error:
                 bench.lose(unit, f"its task died {MAX_RETRIES + 1} times; the last: {' '.join(str(error).split())}")

@@ -75,11 +75,11 @@ def add_records(plan: BenchPlan, folder: Folder, file: Path) -> None:
         RunFolderError: A record is of another plan.
     """
     records = read_records([file])
-    for record in records:
+    for record in records:  # all before the first is written
         _check_plan(plan, file, record["plan_checksum"], record["plan"])
     for record in records:
         place = folder.path / "cells" / f"{record['cell']}.json"
-        if record["failure"] is None and not place.is_file():
+        if record["failure"] is None and not place.is_file():  # one that failed elsewhere may run here
             write_json(place, dict(record))
 
 
@@ -159,7 +159,8 @@ class Bench:
 
     def _skip_unneeded_trainings(self) -> None:
         """Count a training as done if all that needs it is done: its cells may come from an exported file."""
-        for name, unit in reversed(self.units.items()):  # what needs a unit comes after it
+        # From the last unit back, since what needs a unit comes after it.
+        for name, unit in reversed(self.units.items()):
             if isinstance(unit, Training):
                 needing = [other.name for other in self.units.values() if name in other.needs]
                 if needing and self.done.issuperset(needing):
@@ -184,6 +185,7 @@ class Bench:
             if name in self.done or name in self.failed or name in self.running:
                 continue
             if broken := [need for need in unit.needs if need in self.failed]:
+                # Here, not where the other one failed: so causes are told along the chain, in the order of the plan.
                 self._fail(unit, f"it needs {broken[0]}, which failed: {self.failed[broken[0]]}")
             elif all(need in self.done for need in unit.needs):
                 return unit
@@ -324,7 +326,7 @@ def _collect(bench: Bench, workers: list[_Worker], threads: int) -> None:
 def _start_worker(bench: Bench, number: int, threads: int) -> _Worker:
     # Not a fork: that would copy the locks of torch's threads, perhaps held.
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
+    here, there = context.Pipe()  # units there, names back
     alive, watched = context.Pipe()
     log = bench.folder.path / "logs" / f"worker-{number}.log"
     arguments = (there, watched, bench.plan, bench.folder, bench.command, bench.progress, threads, log)
@@ -370,7 +372,7 @@ def _work(
             stream.write(f"--- {unit.name}\n")
             try:
                 run_unit(plan, unit, folder, command, progress)
-            except Exception:
+            except Exception:  # `run_unit` records what a unit raises: this is an error of the bench itself
                 traceback.print_exc()
                 raise
             asks.send(unit.name)
@@ -380,7 +382,7 @@ def _end_with_parent(watched: Connection[Any, Any]) -> None:
     """End this process when the benchmark's process is gone, however it ended."""
     with contextlib.suppress(EOFError, OSError):
         watched.recv()
-    os._exit(1)
+    os._exit(1)  # at once: the main thread may be deep in a training
 
 
 def failures(bench: Bench) -> Iterable[str]:

@@ -120,7 +120,7 @@ def _units_of_task(plan: BenchPlan, task: BenchTask) -> Iterator[Unit]:
     if UNTRAINED in plan.arms:
         for team in task.teams:
             yield Cell(_cell_name(task.name, team, UNTRAINED), task.name, team, UNTRAINED, "", None)
-    for seed in plan.training_seeds:
+    for seed in plan.training_seeds:  # seed by seed: a bench that is stopped early has whole comparisons
         for team in task.teams:
             yield from _units_of_team(plan, task, team, seed)
             yield from _units_of_solo(plan, task, team, seed)
@@ -130,6 +130,7 @@ def _units_of_team(plan: BenchPlan, task: BenchTask, team: str, seed: int) -> It
     arms = [arm for arm in plan.arms if arm in TRAINED_ARMS and (arm != RANDOM_ROUTER or task.is_routed(team))]
     counted = {SOLO, VOTE} & set(plan.arms) and not task.plan.training_tokens  # the solo's budget is the team's count
     for algorithm in plan.algorithms:
+        # Where no arm plays the team it is trained all the same, if the one agent's budget is its count of tokens.
         if arms or (counted and algorithm == plan.algorithms[0]):
             training = _team_training(task, team, algorithm, seed, "separate")
             yield training
@@ -173,6 +174,7 @@ def _team_training(task: BenchTask, team: str, algorithm: str, seed: int, sharin
 def _solo_training(plan: BenchPlan, task: BenchTask, team: str, algorithm: str, seed: int) -> Training:
     """Return the training of the one agent; teams with the same budget and tokens per answer share it."""
     tokens = task.solo_tokens[team]
+    # With a budget from the plan nothing of the team enters the training but the tokens per answer.
     first = next(name for name, allowed in task.solo_tokens.items() if allowed == tokens)
     if task.plan.training_tokens:
         name = f"{task.name}--one-agent-{tokens}-tokens--{algorithm}--seed-{seed}"
@@ -183,5 +185,10 @@ def _solo_training(plan: BenchPlan, task: BenchTask, team: str, algorithm: str, 
 
 
 def _cell_name(task: str, team: str, arm: str, algorithm: str = "", seed: int | None = None) -> str:
-    parts = [task, team, arm.replace("@", "-at-"), *([algorithm] if algorithm else [])]
-    return "--".join([*parts, *([] if seed is None else [f"seed-{seed}"])])
+    """Return the name of a cell, which is that of its file: no character that a shell or a file system reads."""
+    parts = [task, team, arm.replace("@", "-at-")]
+    if algorithm:
+        parts.append(algorithm)
+    if seed is not None:
+        parts.append(f"seed-{seed}")
+    return "--".join(parts)

@@ -82,7 +82,7 @@ class RoundPlan:
     @cached_property
     def sees_after(self) -> Mapping[str, frozenset[str]]:
         """For each agent the agents whose actions of this round it sees once the round is over."""
-        acting = frozenset(self.order)
+        acting = frozenset(self.order)  # the others said nothing that could be seen
         return {agent: (seen | self.later[agent]) & acting for agent, seen in self.sees.items()}
 
     @property

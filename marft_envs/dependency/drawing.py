@@ -69,7 +69,7 @@ def _flowchart(plan: RoundPlan, roster: Roster, prefix: str) -> list[str]:
         lines.append("  end")
     lines += [f"  {prefix}{seen} --> {prefix}{viewer}" for seen, viewer in plan.edges]
     lines += [f"  {prefix}{seen} -.-> {prefix}{viewer}" for seen, viewer in _delayed(plan, roster)]
-    if plan.open:
+    if plan.open:  # who acts next is not known before the orchestrator has acted
         lines.append(f"  {prefix}{plan.order[0]} -.-> {prefix}route{{chosen by its action}}")
     return lines
 

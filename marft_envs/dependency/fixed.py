@@ -116,7 +116,7 @@ def as_matrix(rows: Any, what: str) -> Matrix:
     for place, row in enumerate(taken):
         if len(row) != len(taken):
             raise DependencyError(f"{what} must be square: {len(taken)} rows, but row {place} has {len(row)} entries")
-        if any(entry not in (0, 1) for entry in row):
+        if any(entry not in (0, 1) for entry in row):  # equal to, so `true` and 1.0 pass and become 1
             raise DependencyError(f"{what} must hold zeros and ones: row {place} is {list(row)}")
         if row[place]:
             raise DependencyError(

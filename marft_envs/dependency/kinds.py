@@ -92,7 +92,7 @@ def from_dict(value: Mapping[str, Any], where: str = "dependency") -> Dependency
             raise DependencyError(f"{where}: unknown key {key!r}; kind {kind!r} takes {list(required + optional)}")
     try:
         return maker_of(kind)(**given)
-    except (DependencyError, TypeError) as error:
+    except (DependencyError, TypeError) as error:  # TypeError: a value of another type than the maker takes
         raise DependencyError(f"{where}: {error}") from error
 
 

@@ -58,6 +58,7 @@ class Schedule(Dependency):
         """Return the step of the phase; by round, the schedule with the steps of a round that begins in this state."""
         if self.by == "phase":
             return self._step(int(state.get("phase", 0))).given(state)
+        # The round is known to `plan` alone, so each step is told the state.
         return replace(self, steps=tuple(step.given(state) for step in self.steps))
 
     def _step(self, number: int) -> Dependency:
@@ -132,7 +133,7 @@ class StateTable(Dependency):
 
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
         """Plan a round of which nothing but its number and its turns is known; all other numbers are 0."""
-        begun = sum(turn.round < round for turn in turns)
+        begun = sum(turn.round < round for turn in turns)  # turns taken when the round began
         return self.given({"round": round, "turn": begun}).plan(roster, round, turns)
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
@@ -171,7 +172,9 @@ class Stateful(Dependency):
 
     def plan(self, roster: Roster, round: int = 0, turns: Sequence[Said] = ()) -> RoundPlan:
         """Call the rule and plan with the dependency it returns."""
-        return self._choose(round, [turn for turn in turns if turn.round < round]).plan(roster, round, turns)
+        # Without the turns of this round: a routed one is planned anew after each, and must stay the same dependency.
+        earlier = [turn for turn in turns if turn.round < round]
+        return self._choose(round, earlier).plan(roster, round, turns)
 
     def check(self, roster: Roster, horizon: int = 1) -> None:
         """Check the first round only: the others are not known."""

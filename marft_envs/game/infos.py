@@ -66,6 +66,7 @@ class Infos:
         seen = played.plan.sees[agent]
         awaited = seen.difference(played.said)  # agents that it sees in this round and that have not acted
         visible = len(seen) - len(awaited)
+        # Counted, not listed: `visible_turns` would build a list in every step.
         if len(state.rounds) > 1:
             for earlier in state.rounds[self._window.first(agent, state.rounds) : -1]:
                 visible += len(earlier.plan.sees_after[agent])

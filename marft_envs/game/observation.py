@@ -37,7 +37,7 @@ class Window(NamedTuple):
         """Return the first round that an agent is shown."""
         current = len(rounds) - 1
         first = 0 if self.rounds is None else max(0, len(rounds) - self.rounds)
-        if self.compaction:
+        if self.compaction:  # the newest one counts: it has replaced those before it too
             for number in range(current, first, -1):
                 played, mine = rounds[number], self.compaction == viewer
                 if self.compaction in played.said and (
@@ -84,10 +84,12 @@ def view(
         The observation, and the actions of others that D lets the agent see, as (round, agent), oldest first.
     """
     viewer, problem = profile.name, rounds[0].opening
+    # With whole actions all agents share the messages of the history; other forms make texts for each edge.
     carried = None if communication.is_full else _carried(viewer, rounds, communication, window)
     messages = list(profile.briefed(briefing) if briefing else profile.opening)
     visible: list[tuple[int, str]] = []
     first = window.first(viewer, rounds)
+    # A policy may shorten all but the profile, the problem, and what the problem tells this agent alone.
     fixed = len(messages) + bool(problem.content) + (first == 0 and viewer in rounds[0].private)
     if first > 0 and problem.content:
         messages.append(problem)
@@ -144,6 +146,7 @@ class Views:
     def take(self, agent: str, plan: RoundPlan) -> None:
         """Drop the views of an agent that has acted, and of those that see its action."""
         self._kept.pop(agent, None)
+        # Delayed edges show the action from the next round on, and `begin_round` drops all views.
         for viewer, seen in plan.sees.items():
             if agent in seen:
                 self._kept.pop(viewer, None)
@@ -153,6 +156,7 @@ def _carried(
     viewer: str, rounds: Sequence[RoundHistory], communication: Communication, window: Window
 ) -> dict[tuple[int, str], str | None]:
     """Return the text that each visible action's edge carries, by (round, agent)."""
+    # By author, since a form may carry the last action of an agent only, or sum up all of them.
     by_author: dict[str, list[Turn]] = {}
     for turn in visible_turns(viewer, rounds, window):
         by_author.setdefault(turn.agent, []).append(turn)

@@ -11,6 +11,7 @@ from marft_envs.teams.profile import ENVIRONMENT
 
 def transcript(state: GameState) -> TextObservation:
     """Return the whole conversation without visibility limits."""
+    # Private texts carry their receiver, since here everybody's are in one conversation.
     messages = [Message("user", _private_line(agent, text), ENVIRONMENT) for agent, text in state.briefings.items()]
     for played in state.rounds:
         if played.opening.content:

@@ -233,6 +233,7 @@ class TeamReward:
                     f"reward: unknown term {name!r}; there are {', '.join(TERMS)}, and own terms "
                     '{"function": "module:function", "weight": NUMBER}'
                 )
+            # A weight of `true` would count as 1, and most likely is a mistake.
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"reward: the weight of {name!r} is {weight!r}, wanted a finite number")
         functions = {name: _own_term(name, term) for name, term in self.own.items()}
@@ -289,7 +290,7 @@ class TeamReward:
         self, outcome: Outcome | None, episode: Callable[[], Episode], *, ended: bool
     ) -> tuple[float, dict[str, float]]:
         """Pay all at the end of the game: a term is a function of the whole trajectory."""
-        terms = self.terms(episode()) if ended else {}
+        terms = self.terms(episode()) if ended else {}  # before the end nobody builds the record
         return self.total(terms), terms
 
     def to_json(self) -> dict[str, Any]:
@@ -361,6 +362,7 @@ def _path_of(term: OwnTerm | str) -> str:
 
 
 def _detail(episode: Episode, key: str) -> float | None:
+    """Return a number from the detail of the last judged round; None if it has none."""
     found = [outcome.detail.get(key) for outcome in episode.outcomes if outcome is not None]
     return float(found[-1]) if found and isinstance(found[-1], int | float) else None
 

@@ -48,7 +48,7 @@ class RoundHistory:
     @property
     def next_agent(self) -> str:
         """The first agent in the turn order that has not acted; some has to be left."""
-        if self.in_order:
+        if self.in_order:  # nearly always: the turns are the beginning of the order, so nothing is searched
             return self.plan.order[len(self.turns)]
         return next(agent for agent in self.plan.order if agent not in self.said)
 
@@ -65,6 +65,7 @@ class RoundHistory:
         if self.in_order:
             self.turns.append(turn)
             return 0
+        # The record keeps the turn order, whichever of several ready agents was asked first.
         place = self.plan.order.index
         later = sum(place(other.agent) > place(turn.agent) for other in self.turns)
         self.turns.insert(len(self.turns) - later, turn)
@@ -128,7 +129,7 @@ class GameState:
         """Drop all rounds before the running one from the transcript, except for the problem that opened the game."""
         played = self.rounds[-1]
         kept = [played.opening, *played.private.values(), *played.said.values()]
-        if len(self.rounds) > 1:
+        if len(self.rounds) > 1:  # else it is the opening of the running round
             kept.append(self.rounds[0].opening)
         self.transcript = sum(len(message.content) for message in kept)
 
@@ -137,7 +138,7 @@ class GameState:
         self.outcomes.append(outcome)
         if outcome is None:
             return
-        self.rounds[-1].events = outcome.events
+        self.rounds[-1].events = outcome.events  # for forms of communication that carry an agent's calls
         if outcome.invalid:
             self.invalid += 1
         if outcome.success:
@@ -166,7 +167,7 @@ class GameState:
             settings: Settings of the game as data.
             team: Fingerprint of the team.
         """
-        ended = len(self.rewards) == len(self.rounds)
+        ended = len(self.rewards) == len(self.rounds)  # a game that goes on has opened a round that is not paid yet
         last = self.outcomes[-1] if self.outcomes else None
         terminated = last is not None and last.terminated
         return Episode(

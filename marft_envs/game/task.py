@@ -272,6 +272,7 @@ class JudgedSession:
     def advance(self, turns: Sequence[Turn], *, round: int, last_round: bool) -> Outcome | None:
         """Judge the last answering agent's action; a round without one is judged only if it is the last."""
         answers = [turn.action for turn in turns if turn.agent in self.answering]
+        # Nobody has answered yet, and somebody may in a later round. After the last round it counts as no answer.
         if not answers and not last_round:
             return None
         outcome = self.tasks.judge(self.task, answers[-1] if answers else None, round=round, last_round=last_round)
@@ -356,7 +357,7 @@ class TaskList(JudgedTasks):
         return len(self._tasks)
 
     def __deepcopy__(self, memo: object) -> Self:
-        return self
+        return self  # it never changes, and copies of a game share it
 
     def __getitem__(self, index: int, /) -> Task:
         return self._tasks[index]
@@ -431,12 +432,14 @@ class RewardedPrompts(TaskList):
             TypeError: The function returned something else than one finite number.
         """
         reward = 0.0 if answer is None else self._reward(self._given[task.id], answer)
+        # An array of one number per answer is a common mistake: functions of other libraries judge batches.
         if not isinstance(reward, Real) or not math.isfinite(reward):
             raise TypeError(
                 f"task set {self.name!r}: the reward of task {task.id!r} is {reward!r}, wanted one finite number: "
                 "reward(prompt, answer) judges one answer"
             )
         solved = answer is not None and reward >= self._solved_at
+        # A game of one round is judged for good. In a longer one an answer may be improved until the horizon.
         return Outcome(float(reward), solved or (round == 0 and last_round), solved, answer is None)
 
 
@@ -451,6 +454,7 @@ class UnknownTaskError(KeyError):
         ids = list(known)
         close = difflib.get_close_matches(str(task_id), ids, n=3)
         hint = f"; did you mean {', '.join(map(repr, close))}?" if close else f"; ids look like {ids[:3]}"
+        # Kept, since a `KeyError` would show its argument in quotes.
         self.message = f"{where}: no task has the id {task_id!r}{hint}"
         super().__init__(self.message)
 
