@@ -25,7 +25,7 @@ from marft_envs.teams.team import Team
 
 
 class ReadableGame(AECEnv[str, Any, Any]):
-    """What can be read of a running game; `FlexMG` adds its definition, `reset` and `step`."""
+    """Base of `FlexMG`, which adds the definition, `reset` and `step`: all that reads a running game."""
 
     # Of the definition, what is read here.
     tasks: Tasks
