@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from baselines.cli.evaluate import evaluate_with_bar
 from baselines.cli.main import guarded
 from baselines.cli.progress import TrainingDisplay
 from baselines.cli.report import say_written
-from baselines.cli.terminal import say
+from baselines.cli.terminal import say, say_loading
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.environments import factory, scenarios, settings_of
 from baselines.experiment.evaluation import save_evaluation
@@ -44,13 +44,14 @@ from baselines.results.statistics import check_installed, paired_difference
 from baselines.results.visible_console import TABLE_WIDTH, console
 from marft_agents.generation.sampling import SamplingParams
 from marft_agents.models.base_settings import Dtype
-from marft_agents.policies.language_model import LanguageModelTeam
-from marft_agents.runs import checkpoint
 from marft_agents.runs.evaluation import Evaluation, Interval
 from marft_agents.runs.folder_lock import RunFolderError, owned
 from marft_agents.runs.run_folder import EVALUATION_FILE, check_free, read_metrics, write_json
 from marft_agents.trajectory import Trajectory
 from marft_envs import Team
+
+if TYPE_CHECKING:  # it imports torch, which is said first
+    from marft_agents.policies.language_model import LanguageModelTeam
 
 ENVIRONMENT = "marft/gsm8k_duo-v0"
 UPDATES = 12
@@ -127,6 +128,9 @@ def _check_own(plan: Experiment, out: Path) -> None:
 
 def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     started = time.perf_counter()
+    say_loading(plan.models.values())
+    from marft_agents.runs import checkpoint
+
     first = _record(plan, None, limit)
     if _is_kept(out / "before", first):
         say(f"{out}: the evaluation before training is done already, the training goes on", flush=True)
@@ -144,6 +148,7 @@ def _run(plan: Experiment, out: Path, limit: int | None) -> dict[str, Any]:
     after = evaluate_held_out(plan, team, limit, "held-out problems after training")
     save_evaluation(out / "after", after, _record(plan, checkpoint.resolve(out), limit))
     summary = _report(plan, out)
+    summary["adapters"] = str(checkpoint.resolve(out))
     summary["minutes"] = (time.perf_counter() - started) / 60
     write_json(out / SUMMARY, summary)
     say("all of it to read, episodes before and after training side by side:", flush=True)
@@ -269,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             named = shlex.join(sys.argv[1:] if arguments is None else arguments)
             say(f"stopped; go on with: make quickstart{f' ARGS={shlex.quote(named)}' if named else ''}", error=True)
             raise
-        say(f"{summary['minutes']:.1f} minutes; learning curve {out / 'curve.png'}; adapters {checkpoint.resolve(out)}")
+        say(f"{summary['minutes']:.1f} minutes; learning curve {out / 'curve.png'}; adapters {summary['adapters']}")
         return 0
 
     return guarded(work)

@@ -41,6 +41,8 @@ from marft_agents.runs.schedule import TrainingSchedule
 if TYPE_CHECKING:  # it imports torch, which flags and scripts do not need
     from marft_agents.policies.language_model import LanguageModelTeam
 
+LOCAL = ("device", "dtype", "retain", ContextSettings, EngineSettings)  # flags of models that run here
+
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `marft eval`."""
@@ -119,10 +121,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `marft eval`."""
     if arguments.env is None or arguments.out is None:
         raise ValueError("marft eval needs --env ID and --out DIR")
-    if arguments.retain and arguments.endpoint is not None:
-        raise ValueError("--retain measures adapters that run here: leave out --endpoint")
     if arguments.policy is not None:
         _refuse_with_policy(arguments)
+    elif arguments.endpoint is not None:
+        _refuse_with_endpoint(arguments)
     if arguments.preset and arguments.checkpoint is not None:
         raise ValueError("--preset is for a team without --checkpoint, which is sampled as in its training")
     if arguments.checkpoint is not None:
@@ -168,12 +170,26 @@ def _retained(team: LanguageModelTeam) -> Mapping[str, Any]:
 
 def _refuse_with_policy(arguments: argparse.Namespace) -> None:
     """Raise ValueError for a flag of models beside --policy."""
-    names = ["checkpoint", "model", "endpoint", "device", "retain", "dtype", "preset"]
-    given = [name for name in names if getattr(arguments, name) is not None]
-    for kind in (SamplingParams, ContextSettings, RemoteSettings, EngineSettings):
-        given.extend(given_knobs(arguments, kind).keys())
+    given = _given(arguments, "checkpoint", "model", "endpoint", *LOCAL, "preset", SamplingParams, RemoteSettings)
     if given:
-        raise ValueError(f"--policy {arguments.policy} plays without a model: leave out {flag(given[0])}")
+        raise ValueError(f"--policy {arguments.policy} plays without a model: leave out {given}")
+
+
+def _refuse_with_endpoint(arguments: argparse.Namespace) -> None:
+    """Raise ValueError for a flag of models that run here beside --endpoint."""
+    if given := _given(arguments, *LOCAL):
+        raise ValueError(f"--endpoint {arguments.endpoint} plays elsewhere: leave out {given}, of models that run here")
+
+
+def _given(arguments: argparse.Namespace, *names: str | type[Any]) -> str:
+    """Return those flags that are given, of some names and of the fields of settings; empty if there are none."""
+    given: list[str] = []
+    for name in names:
+        if isinstance(name, str):
+            given += [name] if getattr(arguments, name) is not None else []
+        else:
+            given += given_knobs(arguments, name)
+    return ", ".join(map(flag, given))
 
 
 def _players(arguments: argparse.Namespace, env: Any) -> Players:
@@ -193,8 +209,6 @@ def _players(arguments: argparse.Namespace, env: Any) -> Players:
             raise ValueError("--endpoint needs --model NAME, the model's name on that server")
         if len(arguments.model) > 1:
             raise ValueError(f"--endpoint asks one model: found --model {' '.join(arguments.model)}, wanted one NAME")
-        if given_knobs(arguments, ContextSettings):
-            raise ValueError("--context-window and --overflow are for models that run here, not for an --endpoint")
         return Players(_remote(arguments, sampling), sampling, None, arguments.model)
     settings = TeamSettings(
         models=chosen_models(arguments.model, trained),

@@ -31,12 +31,15 @@ MOSTLY_CUT = 0.5  # share of the actions that the token limit cut from which the
 class TrainingTable:
     """Live table of the latest updates and alarms, as a context manager; one line per update without a terminal.
 
+    Below it stands how long the update takes that runs, so that a long one is not taken for a halt.
+
     Args:
         updates: Number of updates of the run; None: as many as the budget takes.
         policies: Names of the trained policies, for their columns of entropy and KL.
         console: Console to write to; standard error by default.
         budget_tokens: Generated tokens that end the run; 0: no budget.
         max_new_tokens: Token limit of an action, for the warning about it.
+        clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -47,18 +50,22 @@ class TrainingTable:
         *,
         budget_tokens: int = 0,
         max_new_tokens: int = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.clock = clock
         self.updates, self.budget_tokens, self.max_new_tokens = updates, budget_tokens, max_new_tokens
         self.first_tokens = 0.0  # generated before the first update that is shown
         self.policies = {policy: metric_prefix(policy) for policy in policies}
         self.console = console or visible_console.console(error=True)
         self.rows: deque[tuple[str, ...]] = deque(maxlen=SHOWN_UPDATES)
         self.alarms: deque[Alarm] = deque(maxlen=SHOWN_ALARMS)
-        self.started = time.perf_counter()
+        self.started = self.begun = clock()  # the latter of the update that runs
+        self.running = "first update"
+        self.took = ""
         self.done = 0
         self.warning = ""  # about the token limit, from the first update in which it cuts most actions
         self.validated = False  # the column of held-out success appears with the first validation
-        self.live = Live(self._table(), console=self.console, auto_refresh=False, transient=False)
+        self.live = Live(console=self.console, refresh_per_second=1, get_renderable=self._table)
 
     def __enter__(self) -> TrainingTable:
         if self.console.is_terminal:
@@ -68,12 +75,16 @@ class TrainingTable:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.running = ""
         if self.console.is_terminal:
             self.live.stop()
 
     def add(self, update: int, metrics: Mapping[str, float]) -> None:
         """Show the metrics of one more update (0-based index)."""
         self.done += 1
+        self.running = "" if update + 1 == self.updates else f"update {update + 2}"
+        self.took = f", the last one took {self.clock() - self.begun:.0f} s"
+        self.begun = self.clock()
         seconds = metrics["seconds/rollout"] + metrics["seconds/update"]
         if self.done == 1:
             self.first_tokens = metrics.get(TOKENS_TOTAL, 0.0) - metrics.get("team/output_tokens_sum", 0.0)
@@ -93,7 +104,7 @@ class TrainingTable:
         warning = "" if self.warning else self._about_limit(update, metrics)
         self.warning = self.warning or warning
         if self.console.is_terminal:
-            self.live.update(self._table(), refresh=True)
+            self.live.refresh()
         else:
             _print_line(self.console, self._line(update, metrics, seconds))
             if warning:
@@ -138,7 +149,7 @@ class TrainingTable:
         """Show an alarm below the table, or as a line in a log."""
         self.alarms.append(alarm)
         if self.console.is_terminal:
-            self.live.update(self._table(), refresh=True)
+            self.live.refresh()
         else:
             _print_line(self.console, str(alarm))
 
@@ -148,7 +159,7 @@ class TrainingTable:
         if self.budget_tokens:
             tokens = metrics.get(TOKENS_TOTAL, 0.0)
             left = min(left, (self.budget_tokens - tokens) / max(1.0, tokens - self.first_tokens))
-        return f"{max(0.0, left) * (time.perf_counter() - self.started) / 60:.1f} min"
+        return f"{max(0.0, left) * (self.clock() - self.started) / 60:.1f} min"
 
     def _table(self) -> Group:
         table = Table("update", "success", "return", title="training (shared team reward)")
@@ -161,11 +172,12 @@ class TrainingTable:
             table.add_column(name)
         if self.budget_tokens:
             table.add_column("tokens")
-        for row in self.rows:
+        for row in tuple(self.rows):  # the live table is drawn by a thread
             spent = row[-1:] if self.budget_tokens else ()
             table.add_row(*row[:3], *(row[3:4] if self.validated else ()), *row[4:-1], *spent)
-        warnings = [Text(self.warning, style="yellow")] if self.warning else []
-        return Group(table, *warnings, *(Text(visible(str(alarm)), style="bold red") for alarm in self.alarms))
+        told = [Text(f"{self.running}: {self.clock() - self.begun:.0f} s so far{self.took}")] if self.running else []
+        told += [Text(self.warning, style="yellow")] if self.warning else []
+        return Group(table, *told, *(Text(visible(str(alarm)), style="bold red") for alarm in tuple(self.alarms)))
 
 
 def _print_line(console: Console, line: str) -> None:

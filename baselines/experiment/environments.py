@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import marft_envs
+from marft_agents.setting_fields import SettingsError
 from marft_envs import Tasks, Team
 from marft_envs.environment_capabilities import dependency_game, independent_games, listing_game
 from marft_envs.graders import GradedTasks
@@ -89,6 +90,15 @@ def registered(splits: Mapping[str, Tasks], team: Team) -> str:
         if same and playing == team:
             return env_id
     raise AssertionError("numbers do not end")
+
+
+def refuse_elsewhere(env_id: str) -> None:
+    """Raise SettingsError for an id of `registered`, which the processes of Ray do not know."""
+    if env_id in _registered:
+        raise SettingsError(
+            f"env = {env_id!r}: these tasks are known in this program alone, and workers and learners of Ray are other "
+            "programs: put register_task(...) with them into a module, and name that: Experiment('MODULE:my/NAME-v0')"
+        )
 
 
 def keep_grades(env: Any, folder: Path) -> None:

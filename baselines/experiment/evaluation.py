@@ -142,8 +142,8 @@ def evaluate(
     Args:
         run: A run (its newest checkpoint), RUN@best, RUN@update-00012, or a checkpoint.
         out: Folder for `evaluation.json` and `episodes.jsonl`.
-        env: Id of the environment; None: that of the training.
-        keywords: Keywords for `marft_envs.make`; the split is "test" unless given. Those of the training are not used.
+        env: Id of the environment; None: that of the training, with its keywords.
+        keywords: Keywords for `marft_envs.make`, in place of those of the training; the split is "test" unless given.
         device: Device of the models, see `build_team`.
         trust: True to act on the record of somebody else.
         **settings: Fields of `EvaluationSettings`: `limit`, `scenarios`, `seeds`, `num_envs`, ...
@@ -157,12 +157,17 @@ def evaluate(
         ValueError: The environment or the scenarios cannot be played.
     """
     path = Path(run)
-    trained = experiment_of(path, PLAYERS if env else Uses(only=("env", "models")), trust=trust)
-    env = env or trained.env
+    given = dict(keywords or {})
+    replaced = [f"keywords.{name}" for name in ("split", *given)]
+    uses = PLAYERS if env else Uses(only=("env", "models", "keywords"), but=replaced)
+    trained = experiment_of(path, uses, trust=trust)
+    if env is None:
+        env = trained.env
+        given = {name: value for name, value in trained.keywords.items() if name != "split"} | given
     # Prompts that are too long are treated as in training, as by the command.
     players = dataclasses.replace(TeamSettings.of_run(trained, path), context=trained.context)
     split = {"split": SPLIT} if takes(env, "split") else {}
-    asked = EvaluationSettings(env, split | dict(keywords or {}), checkpoint=path, **settings)
+    asked = EvaluationSettings(env, split | given, checkpoint=path, **settings)
 
     def open_players(game: Any) -> Players:
         players.check(game)

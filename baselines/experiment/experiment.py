@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baselines.experiment.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
-from baselines.experiment.environments import current_id, factory, registered, tasks_of, versioned_id
+from baselines.experiment.environments import current_id, factory, refuse_elsewhere, registered, tasks_of, versioned_id
 from baselines.experiment.held_out_validation import ValidationSettings
 from baselines.experiment.presets import DEFAULT_PRESET, PRESETS
 from baselines.experiment.progress import Progress, silent
@@ -26,7 +26,7 @@ from marft_agents.models.random_models import OWN_WORDS
 from marft_agents.monitoring.alarm_rules import HealthSettings
 from marft_agents.monitoring.trackers import TrackingSettings
 from marft_agents.policies.partners import RemoteSettings, agent_model, models_of, split_item
-from marft_agents.rollouts.rollout_settings import RolloutSettings, refuse_uncorrected
+from marft_agents.rollouts.rollout_settings import OFF, RolloutSettings, refuse_uncorrected
 from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.schedule import TrainingSchedule
@@ -279,6 +279,8 @@ class Experiment:
         refuse_uncorrected(settings, self.rollouts.max_staleness)
         if self.replay_from is not None and not settings.replay_share:
             raise SettingsError(f"replay_from = {self.replay_from!r} has no effect: wanted replay_share > 0, found 0")
+        if self.rollouts.ray != OFF:
+            refuse_elsewhere(self.env)
         check_ray(self.rollouts)
         check_ranks(self.ranks, self.rollouts)
         check_first_prompts(env, self.models, self.sampling, self.context)

@@ -15,6 +15,7 @@ from baselines.cli.train import experiment_of
 from baselines.experiment.config_trust import UntrustedConfigError
 from baselines.experiment.progress import Ended, Started, Updated
 from marft_agents.monitoring.alarms import Alarm
+from marft_agents.rollouts.rollout_settings import RolloutSettings
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.run_folder import read_metrics
 from marft_agents.setting_fields import SettingsError
@@ -78,8 +79,7 @@ def test_an_evaluation_equals_that_of_the_command(tmp_path):
     small(updates=1, temperature=0.5).run(run)
     flags = ["--env", DUO, "--data", "embedded:stories", "--device", "cpu", "--checkpoint", str(run), "--limit", "3"]
     assert main(["eval", *flags, "--seeds", "0,1", "--out", str(tmp_path / "command")]) == 0
-    keywords = {"data": "embedded:stories"}
-    found = evaluate(run, tmp_path / "python", keywords=keywords, limit=3, seeds=(0, 1), device=torch.device("cpu"))
+    found = evaluate(run, tmp_path / "python", limit=3, seeds=(0, 1), device=torch.device("cpu"))
     assert found.scores.shape == (3, 2)
     assert without_clock(tmp_path / "python") == without_clock(tmp_path / "command")
     episodes = [(tmp_path / name / "episodes.jsonl").read_bytes() for name in ("python", "command")]
@@ -88,7 +88,7 @@ def test_an_evaluation_equals_that_of_the_command(tmp_path):
         path.name for path in (tmp_path / "command").iterdir()
     }
     with pytest.raises(RunFolderError, match="already holds an evaluation"):
-        evaluate(run, tmp_path / "python", keywords=keywords, limit=3)
+        evaluate(run, tmp_path / "python", limit=3)
 
 
 def test_the_environment_of_somebody_elses_run_is_not_imported(tmp_path):
@@ -146,6 +146,8 @@ def test_prompts_a_reward_and_two_system_prompts_are_an_experiment(tmp_path):
     team = Team.from_prompts(["Plan a text.", "Write the text."])
     experiment = Experiment(tasks, team=team, **SHORT)
     assert experiment.env == "own/front-door_team-v0"
+    with pytest.raises(SettingsError, match="known in this program alone, and workers and learners of Ray are other"):
+        dataclasses.replace(experiment, rollouts=RolloutSettings(ray="local")).check()
     assert experiment.run(tmp_path / "run")["updates"] == 1
     assert report.write(tmp_path / "run").is_file()
     again = Experiment.load(tmp_path / "run")

@@ -152,6 +152,23 @@ def test_the_live_table_is_there_before_the_first_update():
         assert "success" in screen.getvalue()
 
 
+def test_the_live_table_says_how_long_the_running_update_takes():
+    now, screen = [0.0], io.StringIO()
+    table = TrainingTable(2, [], Console(file=screen, width=100), clock=lambda: now[0])
+
+    def shown():
+        table.console.print(table._table())
+        return screen.getvalue().splitlines()[-1]
+
+    now[0] = 7.0
+    assert shown() == "first update: 7 s so far"
+    table.add(0, METRICS)
+    now[0] = 12.0
+    assert shown() == "update 2: 5 s so far, the last one took 7 s"
+    table.add(1, METRICS)
+    assert "so far" not in shown()
+
+
 def red_pixels(path) -> int:
     red, green, blue = np.moveaxis(imread(path)[:, :, :3], 2, 0)
     return int(((red > 0.95) & (green < 0.05) & (blue < 0.05)).sum())

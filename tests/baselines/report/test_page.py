@@ -135,6 +135,8 @@ def test_reports_of_other_records_are_other_files(tmp_path, capsys):
     assert [path.relative_to(tmp_path) for path in sorted(tmp_path.rglob("*.html"))] == [
         *(Path("a/report-b.html"), Path("a/report.html"), Path("b/report.html"))
     ]
+    others = [evaluation(tmp_path / "c" / name, 1) for name in ("1/duo", "2/duo")]
+    assert {report._file_of(first, other).name for other in others} == {"report-c-1-duo.html", "report-c-2-duo.html"}
     export.write_text("{}")
     assert report._file_of(export, None) == tmp_path / "main.html"
 

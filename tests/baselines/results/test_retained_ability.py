@@ -112,7 +112,7 @@ def test_the_command_prints_a_table_and_writes_the_numbers(tmp_path, capsys):
 def test_what_cannot_be_measured_is_refused_before_anything_is_played(tmp_path, capsys):
     out = ["--out", str(tmp_path / "out")]
     assert main([*EVAL, *MODEL, "--retain", "--endpoint", "http://localhost:1/v1", *out]) == 1
-    assert "leave out --endpoint" in capsys.readouterr().err
+    assert "leave out --retain, of models that run here" in capsys.readouterr().err
     frozen = ["--model", "frozen:tiny"]
     assert main([*EVAL, *frozen, "--retain", *out]) == 1
     assert "no agent of the team has an adapter" in capsys.readouterr().err

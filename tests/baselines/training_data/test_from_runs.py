@@ -271,3 +271,7 @@ def test_the_scripted_policy_takes_no_flags_of_a_model(tmp_path, capsys, flag, v
     command = ["eval", "--env", ENV, *FLAGS, "--policy", "scripted", "--out", str(tmp_path / "x")]
     assert main([*command, flag, value]) == 1
     assert f"--policy scripted plays without a model: leave out {flag}" in capsys.readouterr().err
+    url = "http://127.0.0.1:9/v1"
+    assert main(["eval", "--env", ENV, "--endpoint", url, "--model", "m", "--out", str(tmp_path / "x"), flag, value])
+    wanted = "asks one model" if flag == "--model" else f"{url} plays elsewhere: leave out {flag}, of models that run"
+    assert wanted in capsys.readouterr().err
