@@ -111,6 +111,7 @@ def _attribute(arguments: argparse.Namespace, folder: Path | None, file: Path | 
     if folder is not None:
         plan.check_folder(folder)
     team = None
+    # The run's own records tell what an episode costs; without them some are played to find out.
     each = EpisodeCost.of_run(run_of(checkpoint.resolve(arguments.checkpoint)))
     if each is None:
         say_loading(settings.models.values())
@@ -195,6 +196,7 @@ def print_summary(found: Mapping[str, Any]) -> None:
         found: Results, from `baselines.attribution.run.summary`.
     """
     shown = console(width=TABLE_WIDTH)
+    # By the set of players, in whatever order a file lists them.
     coalitions = {frozenset(coalition["players"]): coalition for coalition in found["coalitions"]}
     everyone = frozenset(found["agents"])
     is_shapley = found["total"] is not None  # Shapley values add up to it; leave-one-out values have no total

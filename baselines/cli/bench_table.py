@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tables = tables_of(tasks_as_arms(records) if given.tasks_as_arms else records, given.reference)
     if given.export:
         export(records, given.export)
-    if given.page:
+    if given.page:  # a page keeps its prose: tables go between two marks
         text = fill_page(given.page.read_text(encoding="utf-8"), markdown(tables))
         given.page.write_text(text, encoding="utf-8")
     form = to_json if given.json else markdown if given.markdown else terminal

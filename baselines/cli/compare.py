@@ -81,6 +81,7 @@ def read_gate(text: str) -> Gate:
     match = GATE.fullmatch(text.strip())
     if match is None or not math.isfinite(float(match["bound"])):
         raise argparse.ArgumentTypeError(f"found {text!r}, wanted {WANTED_GATE}")
+    # Quotes around the value are allowed, as in a configuration; the shell has taken those around the condition.
     cohort = None if match["cohort"] is None else (match["cohort"], match["value"].strip().strip("'\""))
     return Gate(text.strip(), match["metric"], match["end"], cohort, match["operator"], float(match["bound"]))
 
@@ -208,7 +209,7 @@ def _print(comparison: Comparison, rows: Sequence[CohortComparison], totals: Map
             p = "< 0.001"
         table.add_row(*cells, p, f"{row.difference.detectable:.3f}")
     console(width=TABLE_WIDTH).print(table)
-    if len(rows) > 1:
+    if len(rows) > 1:  # one p needs no adjustment
         say(f"p of the {len(rows) - 1} cohorts: Holm-adjusted together; detectable: at 80 % power")
     if "tokens" in totals:
         say("tokens per episode: A {a:.1f}, B {b:.1f}".format(**totals["tokens"]))

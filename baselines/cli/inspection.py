@@ -85,7 +85,7 @@ def list_environments(arguments: argparse.Namespace) -> int:
             records.append(record | {"plugin": found.plugin, "deprecated": found.deprecated})
         say(json.dumps(records, indent=1))
         return 0
-    rows = []
+    rows = []  # the same for a terminal and for a pipe
     for found in specs:
         outdated = f" (out of date: {found.deprecated})" if found.deprecated else ""
         rows.append((found.id, found.task, found.team, found.description + outdated))

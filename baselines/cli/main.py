@@ -132,7 +132,7 @@ def build_parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.Argume
         if name in PAGES:  # 90 lines of usage would hide the error below them
             own.usage = f"marft {name} [FLAGS], see marft {name} --help"
             own.add_argument("--help-all", action="help", help="show this help, with all flags, and exit")
-        if name in commands:
+        if name in commands:  # `marft show` must not wait for what `marft train` imports
             module, _, function = command.flags.partition(":")
             getattr(importlib.import_module(module), function)(own)
     return parser
@@ -187,6 +187,7 @@ def _is_ours(error: Exception) -> bool:
 
 
 def _message(error: Exception) -> str:
+    # A `KeyError` shows its argument in quotes, as if it were a key, also where that is a sentence.
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if isinstance(error, ModuleNotFoundError) and error.name in AGENT_PACKAGES:
         text += f"; training and evaluation need: {pip_install('agents')}"

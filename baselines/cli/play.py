@@ -73,11 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
         if terminated or truncated:
             env.step(None)
             continue
+        # By the turn, so that another action before it changes nothing but what the agent sees.
         generator = np.random.default_rng(np.random.SeedSequence([arguments.seed, turn]))
         [action] = policy.act([Request(agent, observation or "", generator)])
         if action.failure is not None:
             raise ValueError(action.failure)
-        if arguments.policy != "human":
+        if arguments.policy != "human":  # who has seen and written it already
             say(f"--- {agent} sees\n{observation}\n\n--- {agent} says\n{action.text}\n")
         env.step(action.text)
         if any(env.terminations.values()) or any(env.truncations.values()):
@@ -94,6 +95,7 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
         return RandomPolicy()
     if name == "scripted":
         oracle = oracle_of(env)
+        # The oracle reads the game itself: no observation holds the solution.
         return ScriptedPolicy(lambda agent, observation: oracle(env.unwrapped, agent, observation))
     say_loading([name])
     from marft_agents.generation.sampling import SamplingParams
@@ -104,7 +106,8 @@ def _policy(name: str, env: Any, seed: int) -> Policy:
 
 
 def _trained(path: Path, env: Any, *, trust: bool | None) -> Policy:
-    say_loading(())
+    """Load the team of a run or a checkpoint."""
+    say_loading(())  # torch alone takes seconds, before it is known which models follow
     from baselines.experiment.trained_team import PLAYERS, TeamSettings, experiment_of
     from marft_agents.runs import checkpoint
 

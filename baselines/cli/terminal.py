@@ -30,6 +30,7 @@ def say(*texts: object, sep: str = " ", end: str = "\n", error: bool = False, fl
 
 def say_loading(models: Iterable[str]) -> None:
     """Say on standard error which models are loaded next, see `loading`."""
+    # Not above: every command imports this module, and few of them load models.
     from baselines.experiment.progress import loading
 
     if told := loading(models):
@@ -47,7 +48,7 @@ def stoppable(command: Sequence[str], begun: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if begun.is_file():
+        if begun.is_file():  # else there is nothing to go on with, and the same command begins again
             say(f"stopped; go on with: {shlex.join(command)}", error=True)
         raise
 

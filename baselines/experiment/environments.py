@@ -85,6 +85,7 @@ def registered(splits: Mapping[str, Tasks], team: Team) -> str:
         if env_id not in _registered:
             marft_envs.register_task(name, splits, teams={team.name: team}, namespace="own")
             _registered[env_id] = dict(splits), team
+        # The very same objects: equal tasks may hold judges or files of their own.
         known, playing = _registered[env_id]
         same = known.keys() == splits.keys() and all(known[split] is splits[split] for split in splits)
         if same and playing == team:
@@ -128,6 +129,7 @@ def notes_of(env: Any) -> dict[str, str]:
 def settings_of(env: Any) -> dict[str, Any]:
     """Return the effective settings of an environment as JSON (horizon, feedback, ...); empty where it shows none."""
     game = dependency_game(env)
+    # Through JSON, so that a setting compares equal with what a record holds of it.
     return {} if game is None else json.loads(json.dumps(game.settings, default=str))
 
 

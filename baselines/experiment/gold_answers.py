@@ -92,6 +92,7 @@ def oracle_of(env: Any) -> Oracle:
     own = _own_oracle(tasks)
     if own is not None:
         return own
+    # Programs have no gold answer, but solutions that come with them.
     if not tasks[0].answer and not hasattr(tasks, "problems"):
         raise NoOracleError(f"no scripted oracle: tasks of {tasks.name} have no gold answers; use random or a model")
     return _answered

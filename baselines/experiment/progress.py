@@ -77,6 +77,7 @@ def loading(models: Iterable[str]) -> str:
             named.
     """
     local = [name.removeprefix("frozen:") for name in models if not name.startswith(("endpoint:", "a2a:"))]
+    # Torch alone takes seconds, unless something before has imported it.
     slow = [] if "torch" in sys.modules else ["torch"]
     slow += dict.fromkeys(name for name in local if not name.startswith("tiny"))
     return f"loading {' and '.join(slow)} ..." if slow else ""

@@ -62,7 +62,7 @@ def open_rollouts(
         try:
             yield source
         finally:
-            source.cancel()
+            source.cancel()  # no further calls to workers that are about to close
 
 
 @contextlib.contextmanager
@@ -95,6 +95,7 @@ def _open_worker(experiment: Experiment, folder: str, on_cpu: bool, index: int) 
     env = make_env()
     settings = experiment.check(env)
     team = experiment.build_team(env.possible_agents, torch.device("cpu") if on_cpu else None)
+    # Adapters for engines: workers on one node share the folder.
     own = Path(folder) / f"worker-{index}"
     with (
         contextlib.closing(team),

@@ -57,6 +57,7 @@ def check_play(names: str, models: Collection[str], sampling: SamplingParams, *,
     """
     urls = names.split(",")
     if names not in (OWN, VLLM) and len(urls) != workers:
+        # A name that is wrong in itself is told first: counting it as a server would mislead.
         for url in urls:
             check_sampler(url)
         raise SamplerError(
@@ -83,7 +84,7 @@ def _check_one(name: str, models: Collection[str], sampling: SamplingParams) -> 
         raise SamplerError(f"--sampler vllm loads models from a folder or hub id; {random[0]!r} is neither")
     from marft_agents.policies.external_sampler import num_logprobs
 
-    num_logprobs(sampling)
+    num_logprobs(sampling)  # refuses top-p without top-k: no engine tells such a support
     if name != VLLM:
         _ask(name)
 

@@ -138,6 +138,7 @@ def run_of(path: Path) -> Path:
     Raises:
         CheckpointError: The checkpoint lies in no run folder.
     """
+    # The run itself, RUN/checkpoints, or RUN/checkpoints/update-N.
     for folder in (path, path.parent, path.parent.parent):
         if (folder / "config.json").is_file():
             return folder

@@ -106,11 +106,8 @@ def fine_tune(
         progress(Noted(told))
     team = experiment.build_team(env.possible_agents, device)
     with contextlib.closing(team):
-        by_split = {
-            split: demonstrations(chosen.data, [e for e in examples if e.split == split], team)
-            for split in (TRAIN, HELD_OUT)
-        }
-        train = by_split[TRAIN]
+        train = demonstrations(chosen.data, [example for example in examples if example.split == TRAIN], team)
+        held_out = demonstrations(chosen.data, [example for example in examples if example.split == HELD_OUT], team)
         if not any(train.values()):
             trained = ", ".join(team.learners) or "none"
             raise TurnFileError(f"{chosen.data}: no turn to train on is of a trained agent; trained are {trained}")
@@ -122,11 +119,12 @@ def fine_tune(
         if resume and checkpoint.latest(out / "checkpoints") is not None:
             done = checkpoint.load(out, team, learner)
         recorded = checkpoint.records_of(out) if done else None
+        # The record of the run tells its length in updates, which are steps here.
         experiment = dataclasses.replace(experiment, schedule=dataclasses.replace(experiment.schedule, updates=total))
         notes = {**notes_of(env), "turns": chosen.sha256}
         folder = RunFolder(out, experiment.to_dict(), resume_at=done, recorded=recorded, notes=notes)
         keep_surface(env, out)
-        if done:
+        if done:  # a run of this user from here on, whoever began it
             keep_as_own(out, experiment)
         chosen.write(out)
         progress(Started(total - done, tuple(train), 0, experiment.sampling.max_new_tokens))
@@ -136,7 +134,7 @@ def fine_tune(
                 learner,
                 chosen.settings,
                 train,
-                by_split[HELD_OUT],
+                held_out,
                 folder=folder,
                 on_update=lambda step, metrics: progress(Updated(step, metrics)),
             ).run()

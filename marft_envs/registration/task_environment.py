@@ -221,12 +221,14 @@ def register_task(
     """
     if not callable(factory):
         factory = FixedTasks(name, factory if isinstance(factory, Mapping) else {"train": factory})
+    # All checks come first, so that a mistake leaves nothing registered.
     own = frozenset(keywords)
     if taken := sorted(own & (_OF_ANY_TASK | _OF_THE_GAME | set(rules or {}))):
         raise ValueError(f"task {name!r}: keywords {taken} belong to every game, or are rules; wanted others")
     named = teams if isinstance(teams, Mapping) else dict.fromkeys(teams)
     chosen = {team: team if given is None else given for team, given in named.items()}
     for team in chosen.values():
+        # The name of a preset; teams themselves and paths are read when an environment is made.
         if isinstance(team, str) and team.isidentifier() and not Path(team).exists():
             try:
                 check_preset(team, language, family)
