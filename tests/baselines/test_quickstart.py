@@ -73,6 +73,7 @@ class Stop(quickstart.TrainingDisplay):
             raise KeyboardInterrupt
 
 
+@pytest.mark.long
 def test_the_served_page_follows_the_quickstart(tmp_path, monkeypatch, capsys):
     class Look(quickstart.TrainingDisplay):
         def __call__(self, event):
@@ -111,6 +112,7 @@ def test_a_stopped_quickstart_goes_on_with_the_same_command(tmp_path, monkeypatc
     assert "already holds a finished quickstart" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_quickstart_with_other_settings_does_not_go_on(tmp_path, monkeypatch, capsys):
     out = tmp_path / "run"
     monkeypatch.setattr(quickstart, "TrainingDisplay", Stop)

@@ -22,6 +22,8 @@ def test_an_answer_without_end_is_late_and_leaves_nothing_behind(kind):
         threads = threading.active_count()
         with pytest.raises(TimeoutError, match=LATE):
             post(url, b"{}", {}, timeout_s=0.2, most_bytes=10**6)
+        for timer in [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]:
+            timer.join(20)  # that of the deadline has ended the wait, and is ending itself
         assert threading.active_count() <= threads + 1  # the server's own
 
 

@@ -41,7 +41,10 @@ def test_k_updates_and_the_rest_are_all_updates(tmp_path, uninterrupted, k):
 @pytest.mark.parametrize(
     "knobs",
     [
-        {"level": "action", "normalisation": "word", "agent_interval": 1, "agent_order": "random"},
+        pytest.param(
+            {"level": "action", "normalisation": "word", "agent_interval": 1, "agent_order": "random"},
+            marks=pytest.mark.long,
+        ),
         {"level": "action", "compounding": "bounded", "agent_order": "random", "kl_stop": 0.5, "value_warmup": 1},
     ],
 )

