@@ -41,8 +41,15 @@ def check_knobs(settings: Any) -> None:
             raise SettingsError(f"{field.name} = {value!r}, wanted {' or '.join(choices)}")
         if hints[field.name] is int and not isinstance(value, Integral):
             raise SettingsError(f"{field.name} = {value!r}, wanted a whole number")
-        if check is not None and not check(value):
+        if check is not None and not _passes(check, value):
             raise SettingsError(f"{field.name} = {value!r}, wanted {field.metadata['wanted']}")
+
+
+def _passes(check: Callable[[Any], bool], value: Any) -> bool:
+    try:
+        return check(value)
+    except TypeError:  # a text beside a number
+        return False
 
 
 @functools.cache  # evaluating annotations compiles them, which costs more than a decoding step's bookkeeping

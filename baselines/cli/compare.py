@@ -149,7 +149,9 @@ def _sides(arguments: argparse.Namespace) -> tuple[Sequence[str], Sequence[str]]
         return sides[:1], sides[1:]
     if not sides and a and b:
         return a, b
-    raise ComparisonError(f"found A B = {sides}, --a {a}, --b {b}; wanted A B, or --a PATH... --b PATH...")
+    named = [f"--{name} {' '.join(paths)}" for name, paths in (("a", a), ("b", b)) if paths]
+    found = ", ".join([*sides, *named])
+    raise ComparisonError(f"found {found or 'nothing'}, wanted two sides: A B, or --a PATH... --b PATH...")
 
 
 def _reason(gate: Gate, found: PairedDifference) -> str:

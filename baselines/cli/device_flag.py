@@ -62,5 +62,6 @@ def _device(name: str) -> torch.device:
 
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"--device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices")
+        count = torch.cuda.device_count()
+        raise ValueError(f"--device {name!r}: this machine has {count} CUDA devices, wanted cpu or one of them")
     return device

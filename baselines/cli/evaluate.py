@@ -18,7 +18,7 @@ from baselines.cli.environment_flags import TRAINED, add_environment_flags, add_
 from baselines.cli.progress import EpisodeCount
 from baselines.cli.settings_flags import add_knobs, flag, given_knobs, read_knobs
 from baselines.cli.terminal import say, say_loading
-from baselines.cli.train import add_model_flags
+from baselines.cli.train import add_model_flags, missing
 from baselines.experiment.cohorts import CohortScore
 from baselines.experiment.config_trust import Uses
 from baselines.experiment.evaluation import WITHOUT_MODEL, EvaluationSettings, Players, run_evaluation
@@ -120,7 +120,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 def run(arguments: argparse.Namespace) -> int:
     """Run `marft eval`."""
     if arguments.env is None or arguments.out is None:
-        raise ValueError("marft eval needs --env ID and --out DIR")
+        raise ValueError(f"marft eval needs --env ID and --out DIR: {missing(arguments, 'env', 'out')}")
     if arguments.policy is not None:
         _refuse_with_policy(arguments)
     elif arguments.endpoint is not None:
@@ -176,7 +176,9 @@ def _refuse_with_policy(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_with_endpoint(arguments: argparse.Namespace) -> None:
-    """Raise ValueError for a flag of models that run here beside --endpoint."""
+    """Raise ValueError for an endpoint that is no URL, or a flag of models that run here beside it."""
+    if not arguments.endpoint.startswith(("http://", "https://")):
+        raise ValueError(f"--endpoint {arguments.endpoint}: wanted a URL, like http://localhost:8000/v1")
     if given := _given(arguments, *LOCAL):
         raise ValueError(f"--endpoint {arguments.endpoint} plays elsewhere: leave out {given}, of models that run here")
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import baselines
-from baselines.cli.close_names import did_you_mean
 from baselines.cli.short_help import PAGES
 from baselines.cli.terminal import guard_warnings_and_tracebacks, say
+from marft_common.close_names import did_you_mean
 from marft_common.import_paths import search_working_directory
 from marft_common.installation import pip_install
 from marft_common.visible_text import visible
@@ -79,9 +79,17 @@ class Parser(argparse.ArgumentParser):
         """Parse the arguments; refuse unknown flags here, where the flags of the command are known."""
         self._given = list(sys.argv[1:] if args is None else args)
         found, left = super().parse_known_args(args, namespace)
-        if any(text.startswith("--") for text in left):
+        if left:
             self.error(self._unrecognized(left))
         return found, left
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)  # where argparse makes its message
+        except argparse.ArgumentError as error:
+            if action.type is int:
+                raise argparse.ArgumentError(action, f"found {arg_string!r}, wanted a whole number") from None
+            raise error
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2. An unknown flag is told before arguments that are missing, perhaps because of it."""
@@ -95,13 +103,16 @@ class Parser(argparse.ArgumentParser):
     def _unrecognized(self, arguments: Sequence[str]) -> str:
         wrong = next((text for text in arguments if text.startswith("--")), "").partition("=")[0]
         known = {name: told for name, told in self._known.items() if name.startswith("--")}
+        if not wrong and "--env" in known and "/" in arguments[0]:
+            return f"found {arguments[0]!r} without a flag; did you mean --env {arguments[0]}?"
         return f"unrecognized arguments: {' '.join(arguments)}" + did_you_mean(wrong, known)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            known = dict.fromkeys(map(str, action.choices or ()), "")
+            flags = self._known if isinstance(action, argparse._SubParsersAction) else {}  # `marft help`
+            known = dict.fromkeys([*map(str, action.choices or ()), *flags], "")
             raise argparse.ArgumentError(action, error.message + did_you_mean(str(value), known)) from None
 
 

@@ -129,7 +129,8 @@ def run(arguments: argparse.Namespace) -> int:
         experiment, out = _resumed(arguments), arguments.resume
     else:
         if arguments.env is None or (arguments.out is None and not arguments.print_config):
-            raise ValueError("marft train needs --env ID and --out DIR (or --resume DIR)")
+            needed = missing(arguments, "env", "out")
+            raise ValueError(f"marft train needs --env ID and --out DIR (or --resume DIR): {needed}")
         experiment, out = experiment_of(arguments), arguments.out
     if arguments.print_config:
         say(to_toml(experiment, out=arguments.out, device=arguments.device), end="")
@@ -153,6 +154,13 @@ def run(arguments: argparse.Namespace) -> int:
         f"{metrics['success']:.3f}; curve {out / 'curve.png'}; checkpoint {checkpoint.resolve(out)}"
     )
     return 0
+
+
+def missing(arguments: argparse.Namespace, *names: str) -> str:
+    """Return which of some flags were found and which were not."""
+    given = [f"{flag(name)} {getattr(arguments, name)}" for name in names if getattr(arguments, name) is not None]
+    others = [flag(name) for name in names if getattr(arguments, name) is None]
+    return f"found {' and '.join(given) or 'neither'}, give {' and '.join(others)}"
 
 
 def experiment_of(arguments: argparse.Namespace) -> Experiment:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baselines.experiment.config_trust import EVERYTHING, UntrustedConfigError, Uses, read_config
-from baselines.experiment.environments import current_id, factory, refuse_elsewhere, registered, tasks_of, versioned_id
+from baselines.experiment.environments import (
+    KEYWORDS,
+    current_id,
+    factory,
+    refuse_elsewhere,
+    registered,
+    tasks_of,
+    versioned_id,
+)
 from baselines.experiment.held_out_validation import ValidationSettings
 from baselines.experiment.presets import DEFAULT_PRESET, PRESETS
 from baselines.experiment.progress import Progress, silent
@@ -31,7 +39,9 @@ from marft_agents.rollouts.text_spaces import refuse_unsuitable
 from marft_agents.runs.folder_lock import RunFolderError
 from marft_agents.runs.schedule import TrainingSchedule
 from marft_agents.setting_fields import SettingsError
-from marft_envs import Tasks, Team
+from marft_common.close_names import did_you_mean
+from marft_envs import Tasks, TaskSet, Team
+from marft_envs.game.task import JudgingTasks
 from marft_envs.teams.team import as_team
 
 if TYPE_CHECKING:  # they import torch, which settings do not need
@@ -149,10 +159,9 @@ class Experiment:
         recorded = parts.keys() == kinds.keys()
         if not recorded:
             parts |= _parts(settings, preset, parts)
-        if unknown := settings.keys() - {field.name for field in dataclasses.fields(self)}:
-            raise SettingsError(
-                f"{min(unknown)}: no setting of an experiment has this name; see marft train --help-all"
-            )
+        fields = {field.name for field in dataclasses.fields(self)} - kinds.keys()
+        if unknown := settings.keys() - fields:
+            raise SettingsError(_no_setting(min(unknown), settings, kinds, fields))
         keywords = settings.pop("keywords", {})
         if not recorded:
             for name in ("start_from", "replay_from"):
@@ -191,7 +200,9 @@ class Experiment:
         except UntrustedConfigError:
             raise
         except FileNotFoundError as error:
-            raise RunFolderError(f"{run} holds no run: config.json is missing") from error
+            raise RunFolderError(
+                f"{run} holds no run: config.json is missing; wanted a folder that marft train wrote"
+            ) from error
         except (OSError, ValueError) as error:
             raise RunFolderError(f"{file} is no record of a run: {type(error).__name__}: {error}") from error
 
@@ -444,6 +455,21 @@ def _parts(settings: dict[str, Any], preset: str, given: Mapping[str, Any]) -> d
     return parts
 
 
+def _no_setting(name: str, settings: Mapping[str, Any], kinds: Mapping[str, type[Any]], fields: Collection[str]) -> str:
+    """Return the message about a name that is no setting of an experiment, or of a part that is of another type."""
+    if name in kinds:
+        single = next(field.name for field in dataclasses.fields(kinds[name]))
+        found = type(settings[name]).__name__
+        return f"{name}: found {found}, wanted {kinds[name].__name__}, or its settings one by one, like {single}=..."
+    if name in KEYWORDS:
+        return f"{name}: a keyword of the environment, wanted keywords={{{name!r}: ...}}"
+    known = dict.fromkeys((*fields, "models"), "")
+    for kind in kinds.values():
+        known |= {field.name: field.metadata["help"] for field in dataclasses.fields(kind)}
+    told = f"{name}: no setting of an experiment has this name (marft train --help-all shows those there are)"
+    return told + did_you_mean(name, known)
+
+
 def _environment(
     env: str | Tasks | Mapping[str, Tasks], team: Team | Mapping[str, Any] | str | None, given: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
@@ -451,6 +477,11 @@ def _environment(
     keywords = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in given.items()}
     if not isinstance(env, str):
         splits: Mapping[str, Tasks] = env if isinstance(env, Mapping) else {"train": env}
+        if wrong := [value for value in splits.values() if not isinstance(value, TaskSet | JudgingTasks)]:
+            raise SettingsError(
+                f"env: found {type(wrong[0]).__name__}, wanted an id, or tasks, like "
+                "TaskSet.from_prompts(prompts, reward)"
+            )
         if team is None:
             raise SettingsError(
                 f"tasks {', '.join(tasks.name for tasks in splits.values())!r}: team = None, wanted one that plays "

@@ -154,7 +154,9 @@ def read(path: Path) -> ScenarioList:
     except OSError as error:
         raise ScenarioListError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise ScenarioListError(f"{path} is not JSON: {error}") from error
+        raise ScenarioListError(
+            f"{path} is not JSON: {error}; wanted a list that marft eval --save-scenarios wrote"
+        ) from error
     if not isinstance(record, dict) or record.get("schema") != SCHEMA or set(record) != FIELDS:
         found = f"schema {record.get('schema')!r}" if isinstance(record, dict) else type(record).__name__
         raise ScenarioListError(

@@ -9,6 +9,7 @@ only judge answers write `judge` and inherit `begin` from `JudgedTasks`, most of
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -394,7 +395,7 @@ class TaskList(JudgedTasks):
             solved_at: Reward from which a task counts as solved.
 
         Raises:
-            ValueError: A row has no text under "prompt".
+            ValueError: There are no prompts, a row has no text under "prompt", or the function takes other arguments.
         """
         return RewardedPrompts(name, prompts, reward, split=split, solved_at=solved_at)
 
@@ -413,8 +414,16 @@ class RewardedPrompts(TaskList):
         split: str = "train",
         solved_at: float = 1.0,
     ) -> None:
+        if isinstance(prompts, str | Mapping):
+            raise ValueError(f"task set {name!r}: found prompts = {prompts!r}, wanted a list of texts or rows")
+        try:
+            inspect.signature(reward).bind("", "")
+        except TypeError as error:
+            raise ValueError(f"task set {name!r}: reward: {error}; wanted a function reward(prompt, answer)") from error
         self._given = {f"{split}-{place}": prompt for place, prompt in enumerate(prompts)}
         self._reward, self._solved_at = reward, solved_at
+        if not self._given:
+            raise ValueError(f"task set {name!r}: found no prompts, wanted at least one")
         tasks = []
         for id, given in self._given.items():
             text = given.get("prompt") if isinstance(given, Mapping) else given

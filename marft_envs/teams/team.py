@@ -72,7 +72,7 @@ class Team:
     def __post_init__(self) -> None:
         names = [profile.name for profile in self.profiles]
         if not names:
-            raise TeamError(f"team {self.name!r} has no agents")
+            raise TeamError(f"team {self.name!r}: found no agents, wanted at least one profile")
         if twice := [name for name in names if names.count(name) > 1]:
             raise TeamError(
                 f"team {self.name!r}: two agents are called {twice[0]!r}; number them, like 'solver_0', 'solver_1'"
@@ -144,6 +144,8 @@ class Team:
             >>> Team.from_prompts({"writer_0": "Write one word.", "editor_0": "Correct it."}).roster.answering
             frozenset({'editor_0'})
         """
+        if isinstance(prompts, str):
+            raise TeamError(f"team {name!r}: found one text, wanted a system prompt for each agent: [{prompts!r}, ...]")
         told = prompts if isinstance(prompts, Mapping) else {f"agent_{i}": text for i, text in enumerate(prompts)}
         answering = list(told)[-1:] if answers is None else list(answers)
         if unknown := [agent for agent in answering if agent not in told]:
@@ -257,7 +259,10 @@ def as_team(value: object, language: str = "en", family: str = "math") -> Team:
         raise TeamError(f"team: found {value!r}, wanted a Team, the path of a file or one of {presets}")
     if isinstance(value, str | os.PathLike):
         return Team.load(value)
-    raise TeamError(f"team: expected a Team, a path or a preset ({', '.join(PRESETS)}), got {value!r}")
+    raise TeamError(
+        f"team: expected a Team, a path or a preset ({', '.join(PRESETS)}), got {value!r}; Team.from_prompts makes "
+        "one of system prompts"
+    )
 
 
 def check_preset(name: str, language: str, family: str) -> None:

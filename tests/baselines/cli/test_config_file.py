@@ -334,7 +334,7 @@ def test_an_evaluation_plays_so_many_games_at_once(monkeypatch, tmp_path):
 
 
 def test_eval_needs_an_environment_and_a_folder(capsys):
-    assert "needs --env ID and --out DIR" in error_of(capsys, "eval", "--env", DUO)
+    assert f"found --env {DUO}, give --out" in error_of(capsys, "eval", "--env", DUO)
 
 
 def test_a_mistyped_experiment_names_the_close_ones():

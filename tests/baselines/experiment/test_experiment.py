@@ -14,6 +14,7 @@ from baselines.cli.main import build_parser, main
 from baselines.cli.train import experiment_of
 from baselines.experiment.config_trust import UntrustedConfigError
 from baselines.experiment.progress import Ended, Started, Updated
+from marft_agents.generation.sampling import SamplingParams
 from marft_agents.monitoring.alarms import Alarm
 from marft_agents.rollouts.rollout_settings import RolloutSettings
 from marft_agents.runs.folder_lock import RunFolderError
@@ -104,9 +105,27 @@ def test_the_environment_of_somebody_elses_run_is_not_imported(tmp_path):
     assert evaluate(run, tmp_path / "out", env=DUO, keywords=keywords, limit=1).scores.shape == (1, 1)
 
 
-def test_an_unknown_setting_is_refused_by_name():
-    with pytest.raises(SettingsError, match="learning_rate: no setting of an experiment has this name"):
-        small(learning_rate=0.1)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": 0.1}, "learning_rate: no setting .* did you mean policy_lr or critic_lr"),
+        ({"sampling": {"temperature": 1}}, "sampling: found dict, wanted SamplingParams, or .* like temperature"),
+        ({"data": "a.csv"}, "data: a keyword of the environment, wanted keywords="),
+        ({"updates": "3"}, "updates = '3', wanted >= 1 or none"),
+        ({"sampling": SamplingParams(), "top_k": 3}, "top_k is a setting of sampling, which is given whole"),
+    ],
+)
+def test_a_wrong_setting_of_python_says_what_was_meant(settings, message):
+    with pytest.raises(SettingsError, match=message):
+        Experiment(DUO, **settings)
+
+
+def test_what_are_no_tasks_is_refused_by_type():
+    with pytest.raises(SettingsError, match="env: found list, wanted an id, or tasks"):
+        Experiment(["a prompt"], team="solo")
+
+
+def test_an_unknown_preset_is_refused_by_name():
     with pytest.raises(SettingsError, match="preset = 'big', wanted paper or "):
         Experiment(DUO, preset="big")
 

@@ -193,6 +193,7 @@ def test_the_version_is_that_of_the_package(capsys):
         (["train", "--algorithm", "ppo"], "ppo-a or ppo-t or ippo or mappo"),
         (["envs", "--jsn"], "--json"),
         (["--verison"], "--version"),
+        (["train", "marft/math_duo-v0", "--out", "x"], "--env marft/math_duo-v0"),
         (["report", "--compar=runs/b"], "--compare"),
     ],
 )
@@ -203,6 +204,12 @@ def test_an_unknown_name_gets_the_close_ones(capsys, arguments, close):
     error = capsys.readouterr().err
     assert error.endswith(f"; did you mean {close}?\n")
     assert error.count("\n") < 5
+
+
+def test_a_number_that_is_none_is_told_what_was_found_and_wanted(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--groups", "eight"])
+    assert capsys.readouterr().err.endswith("argument --groups: found 'eight', wanted a whole number\n")
 
 
 def test_a_name_that_is_like_no_other_gets_no_advice(capsys):

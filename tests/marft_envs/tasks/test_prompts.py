@@ -128,5 +128,25 @@ def test_system_prompts_are_a_team():
         Team.from_prompts(DUO, dependency={"kind": "chain", "active": ["reader_0"]})
     with pytest.raises(TeamError, match=r"team 'team': .*'chian'"):
         Team.from_prompts(DUO, dependency="chian")
-    with pytest.raises(TeamError, match="has no agents"):
+    with pytest.raises(TeamError, match=r"found one text, wanted a system prompt for each agent: \['Write."):
+        Team.from_prompts("Write.")
+    with pytest.raises(TeamError, match="found no agents"):
         Team.from_prompts([])
+
+
+def pay(prompt, answer):
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("prompts", "reward", "message"),
+    [
+        ("a text", pay, "found prompts = 'a text', wanted a list"),
+        ([], pay, "found no prompts"),
+        (["a"], None, "wanted a function reward\\(prompt, answer\\)"),
+        (["a"], lambda answer: 1.0, "too many positional arguments; wanted a function"),
+    ],
+)
+def test_what_is_no_list_of_prompts_or_no_reward_is_refused_at_once(prompts, reward, message):
+    with pytest.raises(ValueError, match=message):
+        TaskSet.from_prompts(prompts, reward)

@@ -119,7 +119,7 @@ def second(**changes):
     ("value", "message"),
     [
         ([], "found list, wanted an object"),
-        (broken(profiles=[]), "has no agents"),
+        (broken(profiles=[]), "found no agents"),
         ({"name": "x"}, "the key 'profiles' is missing"),
         (broken(profils=[]), "unknown key 'profils'; did you mean 'profiles'"),
         (broken(profiles={}), "wanted list"),

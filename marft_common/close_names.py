@@ -16,10 +16,10 @@ def close_names(wrong: str, known: Mapping[str, str]) -> list[str]:
         wrong: Name that was given, like "--learning-rate" or "ppo".
         known: Help text by name, or nothing for a name without one.
     """
-    words = re.findall(r"\w+", wrong.lower())
+    words = re.findall(r"[^\W_]+", wrong.lower())
     in_name, in_help = [], []
     for name, told in known.items():
-        parts = re.findall(r"\w+", name.lower())
+        parts = re.findall(r"[^\W_]+", name.lower())
         for start in range(len(parts) if words else 0):  # the words stand in the name one after the other
             if parts[start : start + len(words)] == words:
                 in_name.append(name)
