@@ -154,6 +154,7 @@ def _show_game(game: marft_envs.FlexMG, png: Path | None) -> None:
     roster = game.team.roster
     say(f"\ndependency function of the first round (Mermaid):\n{drawing.mermaid(game.dependency, roster)}\n")
     if png is not None:
+        png.parent.mkdir(parents=True, exist_ok=True)
         say(f"drawn to {drawing.picture(game.dependency, roster, png, rounds=game.horizon)}\n")
 
 

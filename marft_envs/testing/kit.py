@@ -16,7 +16,7 @@ _SEE_ABOVE = "the assertion above names the call; the environment must follow Pe
 FIRST = Rule(
     "a game is played",
     a_game_is_played,
-    "see the line above; a judge is judge(self, task, answer, *, round, last_round) and returns an Outcome",
+    "mend the line that is named; a judge is judge(self, task, answer, *, round, last_round) and returns an Outcome",
 )
 RULES = (
     FIRST,
